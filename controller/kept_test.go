@@ -16,7 +16,7 @@ import (
 )
 
 // Objects that the cache holds in part, or transformed, never replace whole ones.
-func TestPartsAreNotWrittenBack(t *testing.T) {
+func TestPartialObjectsAreNotWrittenBack(t *testing.T) {
 	for name, of := range map[string]factory.For[*corev1.Pod]{
 		"kept in part": {Keep: wire.Only("metadata.labels", "status.phase")},
 		"transformed": {Transform: func(p *corev1.Pod) (*corev1.Pod, error) {

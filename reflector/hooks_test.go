@@ -162,7 +162,7 @@ func TestATransformWithANilErrorCannotEndTheProcess(t *testing.T) {
 }
 
 // A source that yields nil is reported as such, even behind a transform.
-func TestNilOfASourceBehindATransform(t *testing.T) {
+func TestTransformOfASourceThatReturnsNil(t *testing.T) {
 	for name, s := range map[string]*script{
 		"list":  {lists: []answer{{items: []object.Head{nil}, rv: "8"}, {rv: "8"}, {rv: "8"}}},
 		"watch": {lists: []answer{{rv: "8"}}, watches: []answer{{events: []wire.Event[object.Head]{{Type: watch.Added}}}}},
@@ -185,7 +185,7 @@ func TestNilOfASourceBehindATransform(t *testing.T) {
 }
 
 // However a transform fails on a change, a list skips that change after the third watch.
-func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
+func TestL19_ListSkipsObjectsWhoseTransformFails(t *testing.T) {
 	for name, misdeed := range map[string]func() error{
 		"error": func() error { return io.EOF }, "panic": func() error { panic("oh") }, "goexit": func() error { runtime.Goexit(); return nil },
 	} {
@@ -219,7 +219,7 @@ func (d deaf) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event
 }
 
 // After the second failure of a streaming list, a plain list replaces it.
-func TestAListTakesThePlaceOfAStreamThatPanics(t *testing.T) {
+func TestListReplacesAPanickingStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{rv: "8"}}}
 		r := New(deaf{s}, deltafifo.New(deltafifo.Options{}), Options{})
@@ -259,7 +259,7 @@ func (b *bursting) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 }
 
 // A source that breaks after a complete initial list has broken a watch, not a streaming list.
-func TestASourceThatBreaksBehindTheInitialSet(t *testing.T) {
+func TestSourceThatFailsAfterTheInitialSet(t *testing.T) {
 	for name, burst := range misdeeds {
 		for _, resumed := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", resumed ", resumed), func(t *testing.T) {

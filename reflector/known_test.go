@@ -32,7 +32,7 @@ func (r repeater) List(ctx context.Context, o source.Request) source.List[object
 }
 
 // A source may yield a known object repeatedly. It is in use each time.
-func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
+func TestL16_KnownObjectIsNotTransformedAgain(t *testing.T) {
 	have := obj("same", 1)
 	from := repeater{&keeper{&script{lists: []answer{{items: []object.Head{obj("same", 1)}, rv: "5"}}}}}
 	transformed := Transformed(from, func(o partial) (partial, error) {
@@ -51,7 +51,7 @@ func TestL16_WhatIsGivenBackTwiceIsNotTransformed(t *testing.T) {
 }
 
 // A watch whose first events replace all known objects retains none of them, however long it lasts.
-func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
+func TestWatchKeepsNoReplacedObject(t *testing.T) {
 	const many, size = 1000, 64 << 10
 	have := map[object.Key]partial{}
 	var events []wire.Event[object.Head]
@@ -83,7 +83,7 @@ func TestAWatchHoldsNothingOfWhatHasChanged(t *testing.T) {
 
 // The source looks up the known object of each event, in a watch of one object that changes.
 // References to replaced states must be dropped, because each look-up scans all of them.
-func TestAWatchNotesNothingOfStatesThatAreGone(t *testing.T) {
+func TestWatchKeepsNothingOfOldStates(t *testing.T) {
 	const many = 20000
 	l := &knownObjects{known: func(object.Key) (object.Head, bool) { return obj("a", 1), true }}
 	for n := range many {

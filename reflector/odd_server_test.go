@@ -50,7 +50,7 @@ func live(t *testing.T, s source.ListerWatcher, long time.Duration) (status Stat
 }
 
 // Some aggregated servers send bookmarks without a version.
-func TestABookmarkWithoutAVersionIsPassedOver(t *testing.T) {
+func TestBookmarkWithoutAVersionIsIgnored(t *testing.T) {
 	bare := change(watch.Bookmark, "", 0)
 	bare.Object.(partial).ResourceVersion = ""
 	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{block: true, events: []wire.Event[object.Head]{

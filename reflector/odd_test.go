@@ -41,7 +41,7 @@ func not(name string) func(object.Head) bool {
 }
 
 // An object missing from the source of a Filtered stays missing, whatever else is filtered out.
-func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
+func TestFilteredTwiceAppliesBothFilters(t *testing.T) {
 	names := func(t *testing.T, from source.ListerWatcher, packer *wire.Packer) (names []string) {
 		for item, err := range source.Filtered(source.Filtered(from, not("a")), not("b")).List(t.Context(), source.Request{Packer: packer}).Items {
 			require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 // A transform that fails blocks the watch, and after the third time a list skips the change (L17,
 // L19), even if its error is io.ErrUnexpectedEOF, as from json.Decoder or gzip when they read a
 // value in an annotation. That error did not come from the network.
-func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
+func TestL19_ListSkipsObjectsWhoseTransformReturnsUnexpectedEOF(t *testing.T) {
 	for _, cause := range []error{fmt.Errorf("no"), fmt.Errorf("read the annotation: %w", io.ErrUnexpectedEOF)} {
 		t.Run(cause.Error(), func(t *testing.T) {
 			s := &script{lists: []answer{{rv: "5"}, {items: []object.Head{obj("bad", 7)}, rv: "7"}}} // mended meanwhile
@@ -86,7 +86,7 @@ func TestL19_AListLooksPastATransformThatFoundAnUnexpectedEOF(t *testing.T) {
 // A transform may return an object that it returned before, such as the reduced object of a key in
 // which nothing has changed. That object is in the cache and in use: UID and resource version must
 // not be restored in it (L16).
-func TestL16_WhatATransformReturnsAgainIsNotWrittenTo(t *testing.T) {
+func TestL16_ObjectReturnedTwiceByATransformIsNotWrittenTo(t *testing.T) {
 	small := map[string]partial{}
 	s := &script{watches: []answer{{events: []wire.Event[object.Head]{change(watch.Added, "a", 1), change(watch.Modified, "a", 2)}}}}
 	events, err := Transformed(s, func(o partial) (partial, error) {
@@ -126,7 +126,7 @@ func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
 
 // The error of a request made by a transform says that a version has expired. It is not the version
 // of the watch: the watch resumes, and a list follows only after the third failure (L19).
-func TestL19_AnExpiryThatATransformReportsIsNotThatOfTheWatch(t *testing.T) {
+func TestL19_ExpiredErrorOfATransformIsNotTheWatchs(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}, {rv: "7"}, {rv: "7"}, {rv: "7"}, {rv: "7"}}, watches: []answer{
 		{events: []wire.Event[object.Head]{change(watch.Added, "a", 6)}}, {block: true},
 	}}

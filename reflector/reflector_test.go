@@ -256,7 +256,7 @@ func TestExpiredVersionIsFollowedByAConsistentList(t *testing.T) {
 	require.EqualValues(t, 1, r.Status().Relists)
 }
 
-func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
+func TestUnreadableChangeIsReplacedByAList(t *testing.T) {
 	odd := &wire.Error{Key: object.Key{Name: "odd"}, Err: errors.New("malformed")}
 	broken := answer{broken: odd}
 	progress := answer{events: []wire.Event[object.Head]{change(watch.Added, "b", 6)}, broken: odd}
@@ -474,7 +474,7 @@ func TestAnExpiredVersionIsForgivenOnceInASeries(t *testing.T) {
 
 // A custom resource definition is installed: the kind was missing for a while, then the server asks
 // for one second of patience. That must not cost half a minute.
-func TestProgressBeginsANewBackoff(t *testing.T) {
+func TestProgressResetsTheBackoff(t *testing.T) {
 	p := pacer{Backoff: Backoff{}.withDefaults()}
 	missing := progressOf(&failure.Failure{Phase: failure.PhaseResolve, Err: &meta.NoKindMatchError{}})
 	initializing := progressOf(&failure.Failure{Phase: failure.PhaseList, Err: apierrors.NewTooManyRequests("storage is (re)initializing", 1)})

@@ -20,7 +20,7 @@ import (
 )
 
 // If Refuse breaks, the refused state is still not used again.
-func TestAStateIsRefusedForGood(t *testing.T) {
+func TestRefusedStateIsNotTriedAgain(t *testing.T) {
 	type events = []wire.Event[object.Head]
 	gone := answer{err: apierrors.NewResourceExpired("too old")}
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestASourceThatCannotListIsStreamed(t *testing.T) {
 }
 
 // An unknown event is a failure, whatever its version.
-func TestAnUnknownEventWhileAStateIsConfirmed(t *testing.T) {
+func TestUnknownEventDuringTheConfirmationOfAState(t *testing.T) {
 	s := &script{lists: []answer{{rv: "12", items: []object.Head{obj("a", 5)}}, {rv: "30"}, {rv: "30"}}, watches: []answer{
 		{block: true, events: []wire.Event[object.Head]{change("WEIRD", "a", 5), change(watch.Bookmark, "", 12)}},
 		{block: true, events: []wire.Event[object.Head]{change(watch.Bookmark, "", 12)}},

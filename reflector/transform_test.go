@@ -58,7 +58,7 @@ func (k *keeper) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 
 // Known objects were transformed before and are in use: they are not transformed again, whatever
 // happens to the cache.
-func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
+func TestTransformSkipsKnownObjects(t *testing.T) {
 	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
 	from := &keeper{&script{
 		lists: []answer{{items: []object.Head{obj("same", 1), obj("changed", 2), obj("new", 3), obj("same", 1)}, rv: "5"}},
@@ -117,7 +117,7 @@ func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
 func slim(o partial) (partial, error) { return nil, errors.New("no") }
 
 // The wrapped function is named, and not its wrapper.
-func TestAWrappedTransformIsNamedByWhatItCalls(t *testing.T) {
+func TestWrappedTransformIsNamedAfterTheFunctionItCalls(t *testing.T) {
 	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	from := TransformedBy(s, func(o partial) (partial, error) { return slim(o) }, slim)
 	for _, err := range from.List(t.Context(), source.Request{}).Items {

@@ -85,7 +85,7 @@ func TestAServerThatWentBackIsListed(t *testing.T) {
 }
 
 // Such a list is not queued, so the reflector is not Watching.
-func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
+func TestL22_StreamingListThatWentBackIsNotWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{watches: []answer{
 			{events: []wire.Event[object.Head]{change(watch.Added, "a", 90), endOfInitial(100)}},
@@ -163,7 +163,7 @@ func TestASilentWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 }
 
 // If the server asks for patience, the next watch waits for that long.
-func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
+func TestNextWatchHonoursRetryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		watch answer
 		after func(*Reflector)
@@ -207,7 +207,7 @@ func TestTheNextWatchWaitsAsTheAnswerAsks(t *testing.T) {
 }
 
 // A restored history may reach the same version with other content.
-func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
+func TestKnownObjectsAreNotReusedAfterTheHistoryWentBack(t *testing.T) {
 	expired := answer{broken: apierrors.NewResourceExpired("too old resource version")}
 	for name, c := range map[string]struct {
 		watch answer

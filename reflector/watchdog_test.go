@@ -64,7 +64,7 @@ func (f *frozen) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 }
 
 // A server that does not answer is reported as such, and the streaming list is tried again later.
-func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
+func TestFrozenServerIsNotTakenForOneWithoutStreamingLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &frozen{script{lists: []answer{{rv: "8"}}}}
 		r := New(f, deltafifo.New(deltafifo.Options{}), Options{})
@@ -124,7 +124,7 @@ func TestAnEndAtTheLastMoment(t *testing.T) {
 }
 
 // While an answer is missing, the status says what the request is waiting for.
-func TestStatusSaysWhatARequestWaitsFor(t *testing.T) {
+func TestStatusNamesWhatARequestWaitsFor(t *testing.T) {
 	for name, initial := range map[string]Initial{"list": List, "streaming list": Auto} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func (p plugged) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 }
 
 // A watch is not announced before the server has accepted it.
-func TestWatchingIsSaidOnceTheServerHasAccepted(t *testing.T) {
+func TestStatusIsWatchingOnceTheServerHasAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &frozen{script{watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(8)}}}}}
 		var states []string
@@ -203,7 +203,7 @@ func (s resting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 
 // A streaming list is not abandoned while its source waits because the server asked it to. After
 // that, and after StallTimeout, it is.
-func TestARestIsNoSilence(t *testing.T) {
+func TestBackoffDoesNotCountAsSilence(t *testing.T) {
 	for _, c := range []struct{ pause, given time.Duration }{
 		{35 * time.Second, 40 * time.Second},
 		{time.Hour, time.Minute},
@@ -230,7 +230,7 @@ func TestARestIsNoSilence(t *testing.T) {
 
 // The watch of a quiet kind delivers nothing for a minute. That an earlier one broke must not make
 // it count as failing all that time.
-func TestAWatchThatServesEndsASeriesOfFailures(t *testing.T) {
+func TestWorkingWatchEndsASeriesOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		s := &script{

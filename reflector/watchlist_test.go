@@ -43,7 +43,7 @@ func (f *fleeting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.
 
 // A streaming list continues as a watch in the same request, for minutes. By then its objects
 // belong to the queue alone.
-func TestAStreamingListIsLetGo(t *testing.T) {
+func TestStreamingListIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := new(fleeting)
 		queue := deltafifo.New(deltafifo.Options{})

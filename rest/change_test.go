@@ -70,7 +70,7 @@ func meanwhile(t *testing.T, srv *apiservertest.Server, name, value string) {
 	require.NoError(t, err)
 }
 
-func TestChangeSendsWhatIsDifferent(t *testing.T) {
+func TestChangeSendsOnlyDifferences(t *testing.T) {
 	changing(t, func(t *testing.T, client *rest.Client, srv *apiservertest.Server, patches *int) {
 		maps := rest.ResourceFor[*corev1.ConfigMap](client)
 		m, err := maps.Change(t.Context(), changed, func(m *corev1.ConfigMap) error {

@@ -15,7 +15,7 @@ import (
 
 // A password may be a word that discovery needs. Texts that cannot be names are
 // concealed nevertheless.
-func TestAPasswordThatIsAWordSpoilsNoDiscovery(t *testing.T) {
+func TestPasswordThatIsAWordDoesNotBreakDiscovery(t *testing.T) {
 	const token = "sha256~Zq8vXw2kTr5yLmB"
 	for _, password := range []string{"list", "gizmos", "gizm", "example", "kind", "v1beta1", "gizmos.example.com"} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

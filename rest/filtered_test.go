@@ -51,7 +51,7 @@ func leavesOut(t *testing.T, from source.ListerWatcher, req source.Request) {
 }
 
 // A page whose objects are all unwanted is not an empty page.
-func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
+func TestPageWithoutSelectedObjectsIsNotEmpty(t *testing.T) {
 	list := &pageReader{
 		reading: podSource(t).reading(source.Request{Wanted: func(object.Head) bool { return false }}),
 		empty:   maxEmptyPages - 1,
@@ -67,7 +67,7 @@ func allBut(name string) func(object.Head) bool {
 }
 
 // Filters of a source and of a request are combined.
-func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
+func TestFilteredTwiceAppliesBothFilters(t *testing.T) {
 	pods := source.Filtered(source.Filtered(podSource(t), allBut("a")), allBut("y"))
 	for name, packer := range map[string]*wire.Packer{"whole": nil, "packed": wire.NewPacker(nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestFilteredTwiceLeavesOutWhatEitherRefuses(t *testing.T) {
 // source that filters by a function cannot express that in its origin, so it has none.
 // Otherwise an informer of all objects would use a snapshot of some, or the other way
 // round.
-func TestAChosenSourceHasNotTheOriginOfTheWhole(t *testing.T) {
+func TestFilteredSourceHasAnotherOrigin(t *testing.T) {
 	pods := podSource(t)
 	whole, _ := pods.Describe().Origin()
 	require.NotEmpty(t, whole.Server)

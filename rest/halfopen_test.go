@@ -22,7 +22,7 @@ import (
 
 // When a load balancer forgets all connections, one request times out, but not one for
 // each idle connection.
-func TestOneHalfOpenConnectionConvictsTheIdleOnes(t *testing.T) {
+func TestOneHalfOpenConnectionClosesTheIdleOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()

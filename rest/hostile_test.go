@@ -23,7 +23,7 @@ import (
 
 // The year 9999 is beyond the range of a time.Duration, and the random addition must
 // not overflow.
-func TestARetryAfterInTheFarFutureIsNoInvitationToComeBackAtOnce(t *testing.T) {
+func TestRetryAfterInTheFarFutureDoesNotRetryAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func TestARetryAfterInTheFarFutureIsNoInvitationToComeBackAtOnce(t *testing.T) {
 }
 
 // If a proxy sends its login page, nothing was deleted.
-func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
+func TestDeleteDoesNotAcceptAnHTMLPage(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write([]byte("<html><head><title>Sign in</title></head></html>"))
@@ -53,7 +53,7 @@ func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 }
 
 // A JSON response is from the API if it has a kind and is not a Status of failure.
-func TestADeletionDoesNotTakeAnyJSONForASuccess(t *testing.T) {
+func TestDeleteDoesNotAcceptArbitraryJSON(t *testing.T) {
 	var body []byte
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", wire.MediaJSON)
@@ -124,7 +124,7 @@ func TestARedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
 }
 
 // A bare deadline error does not say which host was waited for.
-func TestALookupThatGetsNoAnswerSaysOfWhom(t *testing.T) {
+func TestLookupWithoutAnAnswerNamesTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -137,7 +137,7 @@ func TestALookupThatGetsNoAnswerSaysOfWhom(t *testing.T) {
 
 // Discovery requests two documents concurrently. The error about one must not describe
 // the other.
-func TestALookupSaysWhatItWaitedFor(t *testing.T) {
+func TestLookupErrorNamesWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/api" {
@@ -159,7 +159,7 @@ func TestALookupSaysWhatItWaitedFor(t *testing.T) {
 }
 
 // Some servers send an empty response to a deletion.
-func TestADeletionTakesAnEmptyAnswer(t *testing.T) {
+func TestDeleteAcceptsAnEmptyAnswer(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	require.NoError(t, ResourceFor[*corev1.Pod](c).Delete(t.Context(), key, metav1.DeleteOptions{}))
 }

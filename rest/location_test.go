@@ -31,7 +31,7 @@ func listOnce(r *Resource[*corev1.Pod]) error {
 
 // A definition that is deleted while it is watched leads to 404s until it is created
 // again.
-func TestAPlaceThatWasGivenSurvivesA404(t *testing.T) {
+func TestGivenPathSurvivesA404(t *testing.T) {
 	gone := true
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if gone {
@@ -81,7 +81,7 @@ func TestABuiltinKindThatIsNotServedIsLookedUp(t *testing.T) {
 }
 
 // A Resource that never lists still finds a kind that has moved.
-func TestWritesForgetAStalePlace(t *testing.T) {
+func TestWritesForgetAStalePath(t *testing.T) {
 	for name, write := range map[string]func(*Resource[*unstructured.Unstructured], *unstructured.Unstructured) error{
 		"create": func(r *Resource[*unstructured.Unstructured], o *unstructured.Unstructured) error {
 			return second(r.Create(context.Background(), o, metav1.CreateOptions{}))
@@ -111,7 +111,7 @@ func TestWritesForgetAStalePlace(t *testing.T) {
 }
 
 // A missing object says nothing about its resource.
-func TestAMissingObjectIsNoMissingPlace(t *testing.T) {
+func TestMissingObjectIsNotAMissingPath(t *testing.T) {
 	missing := apierrors.NewNotFound(corev1.Resource("pods"), "a")
 	require.False(t, placeMissing(missing, false))
 	require.True(t, placeMissing(missing, true))

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-func TestNothingIsRefusedByName(t *testing.T) {
+func TestNilArgumentsAreNamed(t *testing.T) {
 	const nilClient = "rest: the client is nil: make one with rest.NewClient"
 	require.PanicsWithValue(t, nilClient, func() { ResourceFor[*corev1.Pod](nil) })
 	require.PanicsWithValue(t, nilClient, func() { ResourceForKind[*corev1.Pod](nil, kindPod) })

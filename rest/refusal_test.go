@@ -176,7 +176,7 @@ func TestRetryAfterDateByTheClientsClock(t *testing.T) {
 }
 
 // All calls are retried after 429, and only idempotent ones after 503.
-func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
+func TestCallsAreRepeatedIfThatIsSafe(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
@@ -294,7 +294,7 @@ func TestCancelEndsTheWaitForARetry(t *testing.T) {
 }
 
 // A wait that the server asked for is not blamed on the server's silence.
-func TestAWaitThatTheServerAskedForIsNoSilence(t *testing.T) {
+func TestRetryAfterDoesNotCountAsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := true
 		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -370,7 +370,7 @@ func TestLongWarningsAreCut(t *testing.T) {
 	}
 }
 
-func TestWarningsAreForgottenAtSomePoint(t *testing.T) {
+func TestWarningsAreForgottenEventually(t *testing.T) {
 	var w warningLog
 	for i := range 10 * maxWarnings {
 		require.True(t, w.isNew(fmt.Sprint(i)))

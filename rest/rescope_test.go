@@ -143,7 +143,7 @@ func TestARefusalWaitsForTheLookUpThatRuns(t *testing.T) {
 }
 
 // A lookup whose caller gave up does not count. The next one may start immediately.
-func TestALookUpThatIsGivenUpCountsForNothing(t *testing.T) {
+func TestAbandonedLookUpDoesNotCount(t *testing.T) {
 	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiservertest.Server) {
 		srv.Faults().Add(apiservertest.Fault{Count: 1, Do: []apiservertest.Action{apiservertest.Delay{For: time.Second}}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

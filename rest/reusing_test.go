@@ -61,7 +61,7 @@ func read(t *testing.T, from source.ListerWatcher, known wire.Cached) (listed, w
 	return listed, watched
 }
 
-func TestReusingGivesBackWhatIsKnown(t *testing.T) {
+func TestReusingReturnsKnownObjects(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	have := shareable("b")
 	listed, watched := read(t, pods.Source(), func(key object.Key) (object.Head, bool) { return have, key.Name == "b" })

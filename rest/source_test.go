@@ -17,7 +17,7 @@ import (
 
 // A source yields the same as its resource: objects of the same Go type, requested in
 // the same way, and packed directly from the bytes.
-func TestASourceYieldsWhatItsResourceDoes(t *testing.T) {
+func TestSourceYieldsTheSameAsItsResource(t *testing.T) {
 	var accept string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		accept = r.Header.Get("Accept")

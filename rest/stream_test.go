@@ -79,7 +79,7 @@ func TestListFollowsPages(t *testing.T) {
 	require.Len(t, queries, 3)
 }
 
-func TestListEndsWhereATokenExpired(t *testing.T) {
+func TestListEndsAtAnExpiredToken(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", wire.MediaJSON)
 		if r.URL.Query().Get("continue") != "" {
@@ -117,7 +117,7 @@ func TestListStopsAtATokenThatLeadsNowhere(t *testing.T) {
 	require.ErrorContains(t, failure, "leads to itself")
 }
 
-func TestListStopsWherePagesGoInACircle(t *testing.T) {
+func TestListStopsIfPagesRepeat(t *testing.T) {
 	for _, circle := range []int{2, 3, 100} {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			at, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -139,7 +139,7 @@ func TestListStopsWherePagesGoInACircle(t *testing.T) {
 	}
 }
 
-func TestListStopsWhereOnlyEmptyPagesCome(t *testing.T) {
+func TestListStopsAfterOnlyEmptyPages(t *testing.T) {
 	pages := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		list := podList()
@@ -313,7 +313,7 @@ func TestCompressedAnswerThatNobodyAskedFor(t *testing.T) {
 }
 
 // After a server has refused protobuf, the client uses JSON.
-func TestFallsBackToJSONForGood(t *testing.T) {
+func TestFallbackToJSONIsPermanent(t *testing.T) {
 	for _, code := range []int{http.StatusNotAcceptable, http.StatusUnsupportedMediaType} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			var requests []string
@@ -441,7 +441,7 @@ func TestW04_FieldsAreCheckedFirst(t *testing.T) {
 }
 
 // A partial object must not replace the whole one.
-func TestW04_PartsAreNotWrittenBack(t *testing.T) {
+func TestW04_PartialObjectsAreNotWrittenBack(t *testing.T) {
 	updates := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		updates++

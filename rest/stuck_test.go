@@ -104,7 +104,7 @@ func TestARequestThatIsNeverRead(t *testing.T) {
 
 // A partial response, or an interim one such as 100 Continue, does not show that the
 // request was read.
-func TestARequestThatIsNeverReadByWhoBeginsToAnswer(t *testing.T) {
+func TestRequestIsNeverReadButTheAnswerBegins(t *testing.T) {
 	for _, first := range []string{"H", "HTTP/1.1 100 Continue\r\n\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := clientOf(t, &config.Config{Host: "http://pipe", Timeout: 10 * time.Second, Dial: func(context.Context, string, string) (net.Conn, error) {

@@ -62,7 +62,7 @@ func (s *shadowing) DeepCopyObject() runtime.Object { c := *s; return &c }
 
 func (g *gadget) DeepCopyObject() runtime.Object { c := *g; return &c }
 
-func TestWhatNobodySetIsNotApplied(t *testing.T) {
+func TestUnsetFieldsAreNotApplied(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "a"}
 	labels := map[string]string{"a": "b"}
 	for _, c := range []struct {

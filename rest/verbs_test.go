@@ -328,7 +328,7 @@ func TestResourceString(t *testing.T) {
 }
 
 // The Config's write options apply to writes that do not set them, and not to reads.
-func TestWritesInANameOfTheConfig(t *testing.T) {
+func TestWriteOptionsOfTheConfig(t *testing.T) {
 	recorded, got := record(t, kindPod, pod("a"))
 	client := clientOf(t, &config.Config{Host: recorded.base.String(), FieldManager: "me", FieldValidation: metav1.FieldValidationStrict})
 	r := ResourceFor[*corev1.Pod](client)

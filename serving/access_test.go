@@ -103,7 +103,7 @@ func askAs(ctx context.Context, h http.Handler, token, method, path string) *htt
 	return w
 }
 
-func TestTheServerDecidesWhoMayAsk(t *testing.T) {
+func TestServerAuthorizesCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &reviewer{T: t}
 		h := accessFor(t, api, nil)
@@ -186,7 +186,7 @@ func TestRefusedCallersTakeNoMemory(t *testing.T) {
 	goruntime.KeepAlive(h)
 }
 
-func TestATokenThatIsNotValidIsAskedForOnce(t *testing.T) {
+func TestInvalidTokenIsReviewedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &reviewer{T: t}
 		h := accessFor(t, api, nil)
@@ -226,7 +226,7 @@ func TestEqualRequestsAreDecidedTogether(t *testing.T) {
 
 // Unknown callers may block each other, but not callers that were allowed recently. A
 // question without a waiting caller is not asked.
-func TestStrangersDoNotStandInTheWay(t *testing.T) {
+func TestUnknownCallersDoNotBlockKnownOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &reviewer{T: t}
 		h := accessFor(t, api, nil)
@@ -284,7 +284,7 @@ func TestStrangersDoNotStandInTheWay(t *testing.T) {
 
 // If the user's transport panics or exits, access is denied, and neither the process
 // nor the request is lost.
-func TestATransportThatPanicsLetsNobodyIn(t *testing.T) {
+func TestPanickingTransportAuthorizesNoCaller(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": goruntime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

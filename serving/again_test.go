@@ -74,7 +74,7 @@ func (l failingListener) Accept() (net.Conn, error) {
 func (failingListener) Close() error { return nil }
 
 // After Run has returned, nothing is served, whatever the Listener did.
-func TestAServerWhoseListenerFailsServesNobody(t *testing.T) {
+func TestServerStopsWhenItsListenerFails(t *testing.T) {
 	for want, fail := range map[string]func() error{
 		"x server: the port is gone":                       func() error { return errors.New("the port is gone") },
 		"x server: its Listener panicked: boom":            func() error { panic("boom") },
@@ -113,7 +113,7 @@ func TestAServerWhoseListenerFailsServesNobody(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatEndsItsGoroutineIsLogged(t *testing.T) {
+func TestHandlerThatCallsGoexitIsLogged(t *testing.T) {
 	serve(t, func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, func(t *testing.T, p pipe, log *bytes.Buffer) {
 		conn := p.dial()
 		defer conn.Close()
@@ -122,7 +122,7 @@ func TestAHandlerThatEndsItsGoroutineIsLogged(t *testing.T) {
 	})
 }
 
-func TestAccessOfNothingIsFoundAtOnce(t *testing.T) {
+func TestAccessWithNilArgumentsPanicsAtTheCall(t *testing.T) {
 	defer func() { require.Contains(t, recover(), "serving/again_test.go:") }()
 	serving.Access(nil, nil, nil)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // If reading a certificate file hangs, the last certificate is served.
-func TestWhatWasReadLastIsServedWhileAFileDoesNotAnswer(t *testing.T) {
+func TestLastCertificateIsServedWhileAFileHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))

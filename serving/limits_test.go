@@ -49,7 +49,7 @@ func broken(t *testing.T, conn net.Conn, sent string) time.Duration {
 	return time.Since(began)
 }
 
-func TestAConnectionThatIsKeptWaitingIsBrokenOff(t *testing.T) {
+func TestSlowConnectionIsClosed(t *testing.T) {
 	reads := func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 	ignores := func(http.ResponseWriter, *http.Request) {}
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestTheContextOfASlowHandlerOutlivesTheDeadlineOfItsBody(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatNobodyReadsIsBrokenOff(t *testing.T) {
+func TestUnreadAnswerIsAborted(t *testing.T) {
 	var began, failed time.Time
 	serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := w.Write(make([]byte, 1<<20)); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // A foreign host name that points at the loopback interface is rejected there.
-func TestANameOfSomebodyElseIsNotLocal(t *testing.T) {
+func TestForeignNameIsNotLocal(t *testing.T) {
 	s, err := serving.New(serving.Options{Name: "debug", Address: "127.0.0.1:0", Handler: serving.Local(hello)})
 	require.NoError(t, err)
 	require.NoError(t, s.Listen())
@@ -62,7 +62,7 @@ func ask(t *testing.T, at, request string) (int, string) {
 }
 
 // At other interfaces and in memory, all names are accepted.
-func TestOtherInterfacesHaveOtherNames(t *testing.T) {
+func TestOtherInterfacesAcceptAllNames(t *testing.T) {
 	for _, at := range []net.Addr{&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}, &net.UnixAddr{Name: "/run/x"}, nil} {
 		ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, at)
 		w := httptest.NewRecorder()

@@ -131,7 +131,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 
 // Check fails if clients cannot get through: before the server runs, when it ends, and
 // when its certificate has expired because the files became unreadable.
-func TestCheckTellsWhetherClientsGetThrough(t *testing.T) {
+func TestCheckReportsWhetherClientsCanConnect(t *testing.T) {
 	for _, kind := range []string{"made", "files", "none"} {
 		synctest.Test(t, func(t *testing.T) {
 			opts := serving.Options{Name: kind, Listener: make(pipe), Handler: hello}
@@ -168,7 +168,7 @@ func TestCheckTellsWhetherClientsGetThrough(t *testing.T) {
 	}
 }
 
-func TestAClientMayTrustTheCertificateThatWasMade(t *testing.T) {
+func TestClientMayTrustTheGeneratedCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := make(pipe)
 		s, err := serving.New(serving.Options{Name: "test", Listener: p, Handler: hello, TLS: &serving.TLS{}})
@@ -197,7 +197,7 @@ func TestAClientMayTrustTheCertificateThatWasMade(t *testing.T) {
 	require.Nil(t, s.SelfSigned())
 }
 
-func TestClientsWithoutACertificateAreRefusedWhereOneIsAskedFor(t *testing.T) {
+func TestClientsWithoutARequiredCertificateAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, other := t.TempDir(), t.TempDir()
 		certificate(t, dir, "ours")

@@ -38,7 +38,7 @@ func TestAKeyThatFails(t *testing.T) {
 }
 
 // Keys without a distinct name, or that put everything into one slot, are refused at once.
-func TestKeysThatMakeNoSense(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	require.Panics(t, func() { ByFunc("", func(object.Head) string { return "" }) })
 	require.Panics(t, func() { ByFunc("team", nil) })
 	require.Panics(t, func() { ByLabel("") })

@@ -166,7 +166,7 @@ func TestTransportKeepsCredentialsFromOtherServers(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 }
 
-func TestTransportSaysWhatToDo(t *testing.T) {
+func TestTransportErrorsSuggestAFix(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	gone := httptest.NewServer(http.NotFoundHandler())

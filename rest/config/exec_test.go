@@ -211,7 +211,7 @@ func TestExecSharesFailureButNotCancellation(t *testing.T) {
 
 // Impatient callers, one after another, get the result of a plugin that is slower than
 // each of them: the plugin is not restarted for each.
-func TestExecGoesOnForTheNextCaller(t *testing.T) {
+func TestExecContinuesForTheNextCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePlugin{output: func(run int) (pluginOutput, error) {
 			time.Sleep(9 * time.Second) // 10 s in total

@@ -23,7 +23,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // net/http dials in its own goroutine: a panic there would end the process, and after a
 // Goexit, the request would wait forever.
-func TestADialerMayPanicExitOrLie(t *testing.T) {
+func TestDialerMayPanicExitOrReturnNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		dial func(context.Context, string, string) (net.Conn, error)
 		want string
@@ -47,7 +47,7 @@ func TestADialerMayPanicExitOrLie(t *testing.T) {
 	}
 }
 
-func TestAWrappedTransportMayPanicOrLie(t *testing.T) {
+func TestWrappedTransportMayPanicOrReturnNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		trip roundTrip
 		want string
@@ -78,7 +78,7 @@ func (e endless) Read([]byte) (int, error) { <-e.closed; return 0, io.ErrClosedP
 func (e endless) Close() error             { close(e.closed); return nil }
 
 // A proxy may send a 401 and then nothing more.
-func TestTheRestOfARefusalIsNotWaitedForForEver(t *testing.T) {
+func TestWaitForTheRestOfARefusalIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trip := roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Header.Get("Authorization") == "Bearer new" {

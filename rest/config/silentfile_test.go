@@ -20,7 +20,7 @@ type silent chan string
 
 func (s silent) read(string) ([]byte, error) { return []byte(<-s), nil }
 
-func TestTheLastTokenIsUsedWhileTheFileDoesNotAnswer(t *testing.T) {
+func TestLastTokenIsUsedWhileTheFileHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := newTokenFile(&Config{BearerTokenFile: "/far/token", BearerToken: "old", Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -47,7 +47,7 @@ func TestTheLastTokenIsUsedWhileTheFileDoesNotAnswer(t *testing.T) {
 }
 
 // A read that began before the server refused the token may return that token.
-func TestARefusedTokenIsNotReadFromAnOlderReading(t *testing.T) {
+func TestRefusedTokenIsNotTakenFromAnOlderRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTokenFile(&Config{BearerTokenFile: "/far/token", BearerToken: "old"})
 		answer := make(silent, 2)
@@ -69,7 +69,7 @@ func TestARefusedTokenIsNotReadFromAnOlderReading(t *testing.T) {
 	})
 }
 
-func TestTheLastCertificatesAreUsedWhileAFileDoesNotAnswer(t *testing.T) {
+func TestLastCertificatesAreUsedWhileAFileHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		before, after := newAuthority(t, "before"), newAuthority(t, "after")
@@ -107,7 +107,7 @@ func TestTheLastCertificatesAreUsedWhileAFileDoesNotAnswer(t *testing.T) {
 }
 
 // A plugin with ProvideClusterInfo waits for the file of the authority.
-func TestThePluginIsNotBlamedForAFileThatDoesNotAnswer(t *testing.T) {
+func TestPluginIsNotBlamedForAHangingFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePlugin{output: tokens}
 		s := f.source(io.Discard)

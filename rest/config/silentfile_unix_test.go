@@ -31,7 +31,7 @@ func silence(t *testing.T, path string) (reading func() *os.File) {
 	}
 }
 
-func TestATokenFileThatDoesNotAnswerHoldsUpNoRequest(t *testing.T) {
+func TestHangingTokenFileDelaysNoRequest(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer two" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -70,7 +70,7 @@ func TestATokenFileThatDoesNotAnswerHoldsUpNoRequest(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-func TestACertificateFileThatDoesNotAnswerHoldsUpNoRequest(t *testing.T) {
+func TestHangingCertificateFileDelaysNoRequest(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	s := ca.serveTLS(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	path := writeFile(t, filepath.Join(t.TempDir(), "ca.crt"), ca.pem)

@@ -276,7 +276,7 @@ func TestTheProxyMayChange(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-func TestAProxyThatIsSilentInTheHandshake(t *testing.T) {
+func TestProxyThatHangsInTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, err := fetch(t, &Config{Host: "https://api.invalid", ProxyURL: "https://proxy.invalid", Dial: func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()

@@ -17,7 +17,7 @@ import (
 
 // The source of k8s.io/api says which types are resources and which are namespaced:
 // after an upgrade of the module, a wrong table fails this test.
-func TestBuiltinKindsAreThoseOfTheAPIModule(t *testing.T) {
+func TestBuiltinKindsMatchTheAPIModule(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "k8s.io/api").Output()
 	require.NoError(t, err, "find the directory of k8s.io/api")
 	release, root, _ := strings.Cut(strings.TrimSpace(string(out)), " ")

@@ -245,7 +245,7 @@ func unavailable(what string) error {
 	return apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "get", schema.GroupResource{}, what, what+" is down", 0, true)
 }
 
-func TestDiscoveryReadsWhatAResourceIs(t *testing.T) {
+func TestDiscoveryReadsTheFieldsOfAResource(t *testing.T) {
 	served, err := discover(t.Context(), newFakeServer().get)
 	require.NoError(t, err)
 	var pods Mapping
@@ -372,7 +372,7 @@ func TestDiscoveryOneRootFails(t *testing.T) {
 }
 
 // A server of custom resources may lack the core group.
-func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
+func TestDiscoveryTreatsAMissingRootAsEmpty(t *testing.T) {
 	server := newFakeServer()
 	server.fail[coreRoot] = apierrors.NewNotFound(schema.GroupResource{}, coreRoot)
 	served, err := discover(t.Context(), server.get)
@@ -381,7 +381,7 @@ func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
 }
 
 // A missing root is not a failure even if the other one fails temporarily.
-func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
+func TestDiscoveryDoesNotTreatABusyRootAsMissing(t *testing.T) {
 	s := newFakeServer()
 	s.fail["/api"] = apierrors.NewNotFound(schema.GroupResource{}, "")
 	s.fail["/apis"] = apierrors.NewServiceUnavailable("busy")
@@ -391,7 +391,7 @@ func TestDiscoveryDoesNotTakeABusyRootForAMissingOne(t *testing.T) {
 
 // Two 404s, for example from a misconfigured proxy, do not mean that kinds are not
 // served.
-func TestDiscoveryDoesNotTakeTwoMissingRootsForAnEmptyServer(t *testing.T) {
+func TestDiscoveryDoesNotTreatTwoMissingRootsAsAnEmptyServer(t *testing.T) {
 	server := newFakeServer()
 	for _, root := range []string{coreRoot, groupsRoot} {
 		server.fail[root] = apierrors.NewNotFound(schema.GroupResource{}, root)
@@ -402,7 +402,7 @@ func TestDiscoveryDoesNotTakeTwoMissingRootsForAnEmptyServer(t *testing.T) {
 	require.False(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestDiscoveryRejectsWhatIsNoDiscoveryDocument(t *testing.T) {
+func TestDiscoveryRejectsOtherDocuments(t *testing.T) {
 	cases := map[string]struct{ path, body, want string }{
 		"a proxy's login page": {groupsRoot, "<html>", "/apis: decode APIGroupList"},
 		"another kind":         {groupsRoot, `{"kind":"Status"}`, `kind "Status"`},

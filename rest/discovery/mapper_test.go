@@ -232,7 +232,7 @@ func TestMapperMakesNoDiscoveryStorm(t *testing.T) {
 	})
 }
 
-func TestMapperForgetsTheBackOffOfAQuestionNobodyAsks(t *testing.T) {
+func TestMapperForgetsTheBackoffOfUnusedQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
 		m := NewMapper(server.get, nil)
@@ -478,7 +478,7 @@ func TestMapperInvalidateDuringARun(t *testing.T) {
 	})
 }
 
-func TestMapperKeepsWhatItKnowsOfAGroupThatIsDown(t *testing.T) {
+func TestMapperKeepsTheResourcesOfAGroupThatIsDown(t *testing.T) {
 	metrics := object.GVK{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}
 	for name, tc := range map[string]struct {
 		path string
@@ -608,7 +608,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-func TestMapperWarnsOnceOfAGroupThatIsDown(t *testing.T) {
+func TestMapperWarnsOnceAboutAGroupThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		server := newFakeServer()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-func TestS02_WhoLeavesHandsOver(t *testing.T) {
+func TestS02_LeavingMemberHandsOverItsSlots(t *testing.T) {
 	inBubble(t, 256, func(r *rig) {
 		a := r.join("a", membership.Options{})
 		settle(time.Second)
@@ -111,7 +111,7 @@ func TestS02_ADeafWatchIsOpenedAgain(t *testing.T) {
 
 // If a transport ignores contexts, a member may leave while the maximum number of writes of its Lease
 // and the deletion of another one are in progress.
-func TestL23_RequestsThatGoOnAreAwaited(t *testing.T) {
+func TestL23_CloseWaitsForRequestsInProgress(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 		settle(4 * time.Second)
@@ -131,7 +131,7 @@ func TestL23_RequestsThatGoOnAreAwaited(t *testing.T) {
 	})
 }
 
-func TestAnIdentityOfTwo(t *testing.T) {
+func TestTwoMembersWithOneIdentity(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		a := r.join("a", membership.Options{})
 		settle(time.Second)
@@ -224,7 +224,7 @@ func TestS02_ARestoreIsNoticed(t *testing.T) {
 
 // A member that sees late, after it was suspended, that another one renewed its Lease and was expelled, does
 // not count from then on how long that one may still work.
-func TestS02_WhoWakesDoesNotWaitForTheDead(t *testing.T) {
+func TestS02_ResumedMemberDoesNotWaitForExpelledOnes(t *testing.T) {
 	inBubble(t, 32, func(r *rig) {
 		a, b, c := r.join("a", membership.Options{}), r.join("b", membership.Options{}), r.join("c", membership.Options{})
 		settle(4 * time.Second)

@@ -73,7 +73,7 @@ func TestALeaseThatCannotBeReadStopsNoWork(t *testing.T) {
 }
 
 // A Lease that was deleted does not keep its slots for longer than a member may be silent, whatever it said.
-func TestALeaseThatWasDeletedLetsGo(t *testing.T) {
+func TestDeletedLeaseReleasesItsSlots(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		r.stranger("strange", func(l *coordinationv1.Lease) {
 			l.Annotations["shard.millrace.dev/slots"] = "0-3"
@@ -88,7 +88,7 @@ func TestALeaseThatWasDeletedLetsGo(t *testing.T) {
 }
 
 // A Lease with the name of ours that is not of the group is reported.
-func TestALeaseInThePlaceOfOurs(t *testing.T) {
+func TestForeignLeaseInPlaceOfOurs(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		name := fmt.Sprintf("carts-%016x", shard.Hash("a"))
 		r.stranger(name, func(l *coordinationv1.Lease) { l.Labels = nil })
@@ -103,7 +103,7 @@ func TestALeaseInThePlaceOfOurs(t *testing.T) {
 }
 
 // A member that is cut off does not say of others that they are silent.
-func TestAMemberThatIsCutOffAccusesNobody(t *testing.T) {
+func TestDisconnectedMemberReportsNoOtherAsSilent(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
 		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 		settle(2 * time.Second)
@@ -148,7 +148,7 @@ func TestNoRightToLeases(t *testing.T) {
 }
 
 // The status shows the owners of slots, and which ones move, where to and since when.
-func TestWhoHasASlot(t *testing.T) {
+func TestStatusOfASlot(t *testing.T) {
 	inBubble(t, 16, func(r *rig) {
 		a := r.join("a", membership.Options{})
 		require.Zero(t, a.Slot(3).Owner)
