@@ -17,7 +17,7 @@ import (
 
 // A handler that panics in its last call for an object, or ends its goroutine, does not keep the
 // object alive.
-func TestABrokenCallKeepsNothing(t *testing.T) {
+func TestPanickingCallKeepsNothing(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("no") }, "goexit": gc.Goexit, "returns": func() {}} {
 		for closing, closes := range map[string]bool{"and goes on": false, "and closes": true} {
 			t.Run(name+" "+closing, func(t *testing.T) {

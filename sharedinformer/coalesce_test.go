@@ -76,7 +76,7 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 	}
 }
 
-func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
+func TestL11_CoalescerResyncsOnlyObjectsWithoutAPendingChange(t *testing.T) {
 	box := newCoalescer()
 	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
 	box.offer(&segment{events: []event{{Type: Update, Old: a1, Object: a2}}})
@@ -217,7 +217,7 @@ func TestL09_ACoalescingHandlerHoldsNoLog(t *testing.T) {
 
 // A handler with the policy Coalesce that blocks in a call must not keep alive intermediate states
 // that it will never receive.
-func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
+func TestL09_CoalesceDropsIntermediateStates(t *testing.T) {
 	i := New[partial](quiet{}, Options{Initial: reflector.List})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

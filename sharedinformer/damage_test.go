@@ -115,7 +115,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, 
 
 // An object whose bytes are damaged is not served. The status reports its key and the cause, a
 // relist restores it, no other object is decoded or delivered, and a handler receives it.
-func TestADamagedObjectIsAskedForAgain(t *testing.T) {
+func TestDamagedObjectIsRequestedAgain(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, heard *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
 		others, _ := i.core.(*core).cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
@@ -154,7 +154,7 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 }
 
 // A failed list is retried, and memory that keeps losing bytes does not cause a storm of lists.
-func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
+func TestDamagedObjectsAreRequestedAtABoundedRate(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, refused *atomic.Bool, _ *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
 		damage(t, i, "1")
@@ -187,7 +187,7 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 }
 
 // Damage found during a list may not be repaired by that list: another one follows.
-func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
+func TestObjectsFoundDamagedDuringTheListAreRequestedAgain(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, _ *[]string, during *func()) {
 		damage(t, i, "1")
 		damage(t, i, "0")

@@ -39,7 +39,7 @@ func TestFirstDifference(t *testing.T) {
 
 // A difference has the address of the changed part, which is equal in all values that share the
 // part, and in no others.
-func TestADifferenceKnowsThePart(t *testing.T) {
+func TestDifferenceNamesThePart(t *testing.T) {
 	labels, owners, controller := map[string]string{"x": "1"}, []metav1.OwnerReference{{Name: "o"}}, false
 	owners[0].Controller = &controller
 	sharing := func() *metav1.PartialObjectMetadata {

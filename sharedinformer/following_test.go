@@ -80,7 +80,7 @@ func bookmarkAt(rv string) wire.Event[object.Head] {
 }
 
 // A quiet kind behind a load balancer that cuts each watch after 50 s.
-func TestAQuietKindWhoseWatchesAreCutIsNotStale(t *testing.T) {
+func TestQuietKindIsNotStaleIfItsWatchesAreCut(t *testing.T) {
 	for _, bookmarkFirst := range []bool{false, true} {
 		t.Run(strconv.FormatBool(bookmarkFirst), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAQuietKindWhoseWatchesAreCutIsNotStale(t *testing.T) {
 }
 
 // A proxy accepts each watch, forwards nothing for 30 s, and cuts it.
-func TestL17_WatchesThatAreAcceptedAndBringNothingAreReplacedByLists(t *testing.T) {
+func TestL17_SilentWatchesAreReplacedByLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rv := atomic.Int64{}
 		rv.Store(10)
@@ -139,7 +139,7 @@ func TestL17_WatchesThatAreAcceptedAndBringNothingAreReplacedByLists(t *testing.
 }
 
 // Late repeats between a superseded list and the newer one.
-func TestL13_ASupersededListMakesNoServerUnordered(t *testing.T) {
+func TestL13_SupersededListDoesNotMarkTheServerUnordered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var phase atomic.Int64
 		from := &scripted{}
@@ -202,7 +202,7 @@ func TestL13_ASupersededListMakesNoServerUnordered(t *testing.T) {
 }
 
 // The time between two runs does not count as failing of watches.
-func TestL19_TheTimeBetweenTwoRunsIsNoFailure(t *testing.T) {
+func TestL19_TimeBetweenTwoRunsIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &scripted{list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}
 		var down atomic.Bool

@@ -90,7 +90,7 @@ func TestTheCostOfOtherNamespacesIsLinear(t *testing.T) {
 
 // A source that does not return delays added namespaces. Those removed again before they start
 // leave nothing behind.
-func TestNamespacesThatComeAndGoBehindAStuckSource(t *testing.T) {
+func TestNamespacesChangeWhileTheSourceIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		from := nothing()

@@ -109,7 +109,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 	}
 }
 
-func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
+func TestHandlerMayBeAddedOnBehalfOfAnotherCaller(t *testing.T) {
 	i := New[partial](quiet{}, Options{})
 	require.Regexp(t, `^handler sharedinformer/join_test.go:\d+$`, i.AddHandler(&joiner{}).String())
 	theirs := i.AddHandlerWith(&joiner{}, HandlerOptions{Place: "their/file.go:7"})
@@ -118,7 +118,7 @@ func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
 	require.Equal(t, "their/file.go:7", theirs.Status().Place)
 }
 
-func TestNilIsRefusedWhereItIsGiven(t *testing.T) {
+func TestNilIsRefusedAtTheCall(t *testing.T) {
 	i := New[partial](quiet{}, Options{})
 	for name, call := range map[string]func(){
 		"handler":          func() { i.AddHandler(nil) },

@@ -29,7 +29,7 @@ func (a curious) Describe() source.Description {
 }
 
 // No lock is held while a source describes itself, on any occasion.
-func TestASourceMayAskItsInformer(t *testing.T) {
+func TestSourceMayCallItsInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var i *Informer[partial]
 		var asked atomic.Int64
@@ -53,7 +53,7 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 
 // An index function that blocks delays neither the end of a wait whose context is done, nor the
 // loop that logs it, even while other callers wait for the cache.
-func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
+func TestL22_BlockedIndexFunctionDoesNotBlockOtherWaits(t *testing.T) {
 	for name, join := range map[string]func(*Informer[partial]){
 		"a handler joins":   func(i *Informer[partial]) { i.AddHandler(HandlerFuncs[partial]{}) },
 		"namespaces change": func(i *Informer[partial]) { _ = i.SetNamespaces([]string{"shop"}) },
@@ -89,7 +89,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
 
 // Status, the waits and Close of a registration do not wait for index functions, whoever called
 // them.
-func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
+func TestL22_BlockedIndexFunctionDoesNotBlockStatusOrClose(t *testing.T) {
 	for name, begin := range map[string]func(*Informer[partial], func(partial) []string){
 		"by the informer": func(i *Informer[partial], values func(partial) []string) {
 			o := thing("new", 9, 9)
@@ -139,7 +139,7 @@ func TestL22_AnIndexFunctionThatBlocksHoldsUpNoStatusNorClose(t *testing.T) {
 }
 
 // No lock is held when the informer begins to run either.
-func TestASourceMayAskItsInformerThatBegins(t *testing.T) {
+func TestSourceMayCallItsInformerDuringTheStart(t *testing.T) {
 	var i *Informer[partial]
 	i = informerOf(curious{newFixed(things(1)...), func() {
 		if i != nil {

@@ -70,7 +70,7 @@ func inNamespace(namespace string, version int) partial {
 
 // The last deltas of a removed feed come before the list of the next one, and removed objects are
 // not delivered again.
-func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
+func TestL01_RunWaitsForASlowFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := stubborn{lists: new(atomic.Int64), let: make(chan struct{})}
 		i := New[partial](source, Options{Initial: reflector.List, Namespaces: []string{metav1.NamespaceAll}})
@@ -112,7 +112,7 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 
 // A transform that does not return delays the removal of its namespace, and with it the namespaces
 // that stay and those that are added. The messages name it.
-func TestATransformOfANamespaceThatHasGone(t *testing.T) {
+func TestTransformOfARemovedNamespace(t *testing.T) {
 	for name, then := range map[string]struct {
 		namespaces []string
 		message    string
@@ -155,7 +155,7 @@ func TestATransformOfANamespaceThatHasGone(t *testing.T) {
 }
 
 // A list that arrived before its namespace was removed does not complete another one.
-func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
+func TestL18_InitialSetOfARemovedNamespace(t *testing.T) {
 	of := func(namespace string, rv int, items ...object.Head) deltafifo.Delta {
 		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
 	}
@@ -381,7 +381,7 @@ func in(namespace, name string, rv int) partial {
 }
 
 // The RV of the cache is the smallest of the feeds', even if the history of one went back.
-func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
+func TestL13_HistoryGoesBackInOneNamespace(t *testing.T) {
 	i := informerOf(part{newWorld()}, Options{Namespaces: []string{"a", "b"}})
 	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
 		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []object.Head{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), NewHistory: anew}
@@ -398,7 +398,7 @@ func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
 
 // A list that reuses no known objects is also compared with a list that is not in the cache yet:
 // here a list of all namespaces is queued before that of the first namespace.
-func TestL17_AListOfEverythingAndThenOneOfANamespaceTellTheSameOnce(t *testing.T) {
+func TestL17_ObjectsInTwoListsAreReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(part{newWorld()}, Options{})
 		var heard []string
@@ -463,7 +463,7 @@ func TestAnInformerOfANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 }
 
 // A name contains one namespace, even if the options have a name.
-func TestANameSaysOneNamespace(t *testing.T) {
+func TestNameIncludesTheOnlyNamespace(t *testing.T) {
 	same := func(p partial) (partial, error) { return p, nil }
 	from := reflector.Transformed[partial](ofBank{new(atomic.Int64)}, same)
 	require.NotContains(t, New[partial](from, Options{Namespaces: []string{"shop"}}).Name(), "in namespace bank in namespace")

@@ -29,7 +29,7 @@ func isWeb(h object.Head) bool { return h.GetLabels()["app"] == "web" }
 
 // source.Filtered returns a ListerWatcher that delivers objects leaving the selection as Passed.
 // The informer must drop them (L17).
-func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
+func TestL17_PassedObjectsAreRemovedFromTheCache(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		for _, kind := range []watch.EventType{watch.Modified, watch.Deleted} {
 			t.Run(string(kind), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestL17_WhatAChosenSourcePassesLeavesTheCache(t *testing.T) {
 }
 
 // A late Passed event, such as a repeated one, must not break the informer.
-func TestALatePassedDoesNotTearTheInformer(t *testing.T) {
+func TestLatePassedEventDoesNotBreakTheInformer(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			web, other := map[string]string{"app": "web"}, map[string]string{"app": "db"}
@@ -93,7 +93,7 @@ func (r reusing) List(ctx context.Context, o source.Request) source.List[object.
 // A relist without changes delivers nothing, even if the cache is packed and its source reuses
 // known objects: the slot of a placeholder must be computed from the head of its packed object,
 // which has the owner.
-func TestC01_AKnownObjectIsChosenByItsWholeHead(t *testing.T) {
+func TestC01_KnownObjectIsFilteredByItsWholeHead(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			yes := true
@@ -142,7 +142,7 @@ func (m moody) Describe() source.Description {
 }
 
 // A source that cannot describe itself is read anyway, or the error says why not.
-func TestL22_ASourceThatBreaksWhereItIsDescribed(t *testing.T) {
+func TestL22_SourceThatPanicsInItsDescription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.put("a", "x", func(partial) {})
@@ -402,7 +402,7 @@ func TestL16_AWrapperThatAltersObjectsAltersNoneOfTheCache(t *testing.T) {
 
 // Wanted sees the head of the object as the server has it, even if a transform has removed the
 // label that it selects by.
-func TestC01_AKnownObjectIsChosenAsTheServerHasIt(t *testing.T) {
+func TestC01_KnownObjectIsFilteredAsTheServerHasIt(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			lists := 0

@@ -195,7 +195,7 @@ func teams() (ours, others string) {
 }
 
 // If a server repeats an old event, it does not restore an object that moved away with its label.
-func TestS05_AnOldEventBringsBackNothingThatHasMoved(t *testing.T) {
+func TestS05_OldEventDoesNotRestoreAMovedObject(t *testing.T) {
 	ours, others := teams()
 	for name, leave := range map[string]deltafifo.Delta{
 		"by a change": {Type: deltafifo.Updated, Object: teamed(others, "30")},
@@ -234,7 +234,7 @@ func TestS05_AnOldEventBringsBackNothingThatHasMoved(t *testing.T) {
 
 // Nor does it restore one that was dropped with its slot, and deleted while another process owned
 // the slot.
-func TestS04_AnOldEventBringsBackNothingThatWasDropped(t *testing.T) {
+func TestS04_OldEventDoesNotRestoreADroppedObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		var old partial
@@ -325,7 +325,7 @@ func TestS03_AnObjectThatCameBackInAStreamingListIsDeleted(t *testing.T) {
 
 // A list shows that an object belongs to another process now. It is delivered as moved, so mayHave
 // must report it, even while the cache is locked, and while a batch was taken but not applied.
-func TestS03_WhatTheCacheMayHave(t *testing.T) {
+func TestS03_MovedObjectsAreReportedAsPossiblyCached(t *testing.T) {
 	ours, others := teams()
 	share := &given{owned: shard.NewSlots(2, 0), changed: make(chan struct{})}
 	i := informerOf(part{newWorld()}, Options{Shard: shard.Scope{Key: shard.ByLabel("team"), Share: share}})

@@ -129,7 +129,7 @@ func TestL16_ChangedKeptObjectIsReported(t *testing.T) {
 }
 
 // The detector does not keep removed objects.
-func TestDetectorForgetsWhatIsGone(t *testing.T) {
+func TestDetectorForgetsDeletedObjects(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTwin(t, of)
@@ -209,7 +209,7 @@ func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
 }
 
 // Packed objects must be recoverable: others are rejected, with their key (L21, L22).
-func TestC01_WhatCannotBeReadAgainIsRefused(t *testing.T) {
+func TestC01_ObjectsThatCannotBeDecodedAreRefused(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			i := New[*drawing](listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List})
@@ -233,7 +233,7 @@ func TestC01_WhatCannotBeReadAgainIsRefused(t *testing.T) {
 }
 
 // A standalone informer shares nothing between objects if its source shares nothing.
-func TestPackedSharesNothingUnasked(t *testing.T) {
+func TestPackedSharesNothingByDefault(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			var all listing[*corev1.Pod]
@@ -304,7 +304,7 @@ func (d *touchy) DeepCopyObject() runtime.Object {
 }
 
 // A copy that panics leaves no lock behind.
-func TestPanicOfACopyLeavesNoLock(t *testing.T) {
+func TestPanickingCopyLeavesNoLock(t *testing.T) {
 	touched = false
 	o := &touchy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "0", UID: "u", ResourceVersion: "3"}}
 	i := New[*touchy](listing[*touchy]{o}, Options{Store: Packed, Initial: reflector.List, DetectMutations: time.Hour})

@@ -87,7 +87,7 @@ func (w *twin) applyOne(typ deltafifo.Type, p *corev1.Pod) {
 }
 
 // All memory of removed objects is released.
-func TestPackedLetsGoOfWhatIsGone(t *testing.T) {
+func TestPackedReleasesDeletedObjects(t *testing.T) {
 	w := newTwinWithout(Packed)
 	yes := true
 	before := heap()
@@ -132,7 +132,7 @@ func TestPackedHoldsLittleAfterManyUpdates(t *testing.T) {
 }
 
 // A handler that received large objects holds at most the last.
-func TestPackedInformerHoldsNoLargeObjectsThatAreGone(t *testing.T) {
+func TestPackedInformerKeepsNoDeletedLargeObjects(t *testing.T) {
 	used := map[Store]int{}
 	both(t, func(t *testing.T, of Store) {
 		w := newTwinWithout(of)

@@ -359,7 +359,7 @@ func TestC01_PackedIsInvisible(t *testing.T) {
 }
 
 // Handlers and readers of heads open no objects.
-func TestHeadsOpenNothing(t *testing.T) {
+func TestHeadsDecodeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List, Annotations: []string{"wanted"}})
 		opened := 0
@@ -412,7 +412,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 }
 
 // A packed cache opens only those objects of a change that the handler reads.
-func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
+func TestHandlerDecodesOnlyWhatItReads(t *testing.T) {
 	const n = 100 // more than stay in use
 	ignore := func(context.Context, *corev1.Pod, bool) error { return nil }
 	for name, tc := range map[string]struct {

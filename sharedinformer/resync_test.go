@@ -37,7 +37,7 @@ func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 
 // In a synctest bubble, Go's race detector may crash if several goroutines create timers that are
 // already due. Here a resync is due whenever blocked handlers are looked for.
-func TestNoTimerOfAResyncIsDueWhenItIsMade(t *testing.T) {
+func TestNewResyncTimerIsNotDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 16 {
 			i := informerOf(newFixed(thing("a", 1, 5)), Options{})

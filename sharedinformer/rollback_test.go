@@ -52,7 +52,7 @@ func known(by wire.Cached, key object.Key) (object.Head, bool) {
 // A server was restored from a backup: the same UID and version mean other content. The informer
 // gets other namespaces before it has noticed. The cache holds the lost history, and is not used
 // for known objects. Equal objects stay the same, and an object listed twice is delivered once.
-func TestL17_AHistoryWentBackBehindASetOfNamespaces(t *testing.T) {
+func TestL17_HistoryWentBackWithSeveralNamespaces(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex

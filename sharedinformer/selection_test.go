@@ -112,7 +112,7 @@ func TestNoServerSelectsByLabels(t *testing.T) {
 }
 
 // Without a share the status does not say who selects.
-func TestWithoutAShareNobodySelects(t *testing.T) {
+func TestServerDoesNotSelectWithoutAShare(t *testing.T) {
 	selects(t, true, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
 		alone := sharedinformer.New[*corev1.ConfigMap](r.source(r.net.Link("alone")).Source(), sharedinformer.Options{})
 		require.Equal(t, shard.SelectionNone, alone.Status().Selection)

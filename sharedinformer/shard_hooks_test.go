@@ -140,7 +140,7 @@ func TestAShareThatChangesWithoutEnd(t *testing.T) {
 }
 
 // A share that returns nonsense does not cause a failure.
-func TestAShareThatSaysNonsense(t *testing.T) {
+func TestShareThatReturnsNonsense(t *testing.T) {
 	for name, u := range map[string]*userShare{
 		"no slots at all": {owned: func() (shard.Slots, <-chan struct{}) { return shard.Slots{}, nil }},
 		"no terms": {

@@ -166,7 +166,7 @@ func TestL22_TheLastSnapshotFails(t *testing.T) {
 }
 
 // Stale is the cache from the first sync on, even while another namespace is not listed yet.
-func TestStaleIsTheCacheOnceSynced(t *testing.T) {
+func TestOnlyASyncedCacheIsStale(t *testing.T) {
 	for _, store := range []Store{Whole, Packed} {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestARemovedDirectoryIsFilledAgain(t *testing.T) {
 
 // A wrong file that cannot be removed is a failure until it is removed or replaced; the replacement
 // stays.
-func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
+func TestL22_WrongSnapshotIsNotAFailureOnceRemoved(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -294,7 +294,7 @@ func TestL22_AWrongSnapshotIsNoFailureOnceItIsGone(t *testing.T) {
 
 // A change that waits for the cache is not in a file, and neither is its version: a process that
 // starts from there would never receive it.
-func TestC02_AFileIsAsOldAsWhatIsInIt(t *testing.T) {
+func TestC02_AgeOfAFileIsThatOfItsContents(t *testing.T) {
 	from := &fed{events: make(chan wire.Event[object.Head]), list: func() ([]podPtr, string) { return []podPtr{podAt("x", "1", nil)}, "1" }}
 	i := New[podPtr](from, Options{Initial: reflector.List})
 	ctx, stop := context.WithCancel(t.Context())

@@ -42,7 +42,7 @@ func (s fickle) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 
 // A feed that finds its kind served ends the back-off of one that has not. If both lose it faster
 // than the other finds it, this must not continue without a back-off.
-func TestL19_FeedsThatFindTheirKindInTurns(t *testing.T) {
+func TestL19_FeedsDiscoverTheirKindInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := fickle{asked: new(atomic.Int64)}
 		i := New[partial](from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}})

@@ -34,7 +34,7 @@ var odd = map[string]struct {
 
 // Anything but a regular file is rejected immediately, with a one-line error, and is not read
 // (C02).
-func TestC02_WhatIsNoFileIsRefused(t *testing.T) {
+func TestC02_OnlyRegularFilesAreRead(t *testing.T) {
 	l := pods("")
 	for name, c := range odd {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func noise(n int) []byte {
 	return b
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestSnapshotRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := In(path, Options{})
 	_, err := d.Read(pods(""))
@@ -102,7 +102,7 @@ func TestAnotherLabelIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnOldSnapshotIsRefusedAndGoes(t *testing.T) {
+func TestOldSnapshotIsRefusedAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	old := pods("")
 	old.Written = time.Now().Add(-2 * time.Hour)
@@ -242,7 +242,7 @@ func TestAFillThatDoesNotReturnLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatCannotBe(t *testing.T) {
+func TestInvalidDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	_, err := write(In(filepath.Join(path, "d"), Options{}), pods(""), nil)
@@ -261,7 +261,7 @@ func TestADirectoryThatIsReadOnly(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-func TestOneWritesAtATime(t *testing.T) {
+func TestOnlyOneProcessWritesAtATime(t *testing.T) {
 	d := In(t.TempDir(), Options{})
 	_, err := d.Write(t.Context(), pods(""), func(*Writer) error {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -337,7 +337,7 @@ func TestC02_TheWriterIsKilled(t *testing.T) {
 }
 
 // The lock is released by the last user of the directory.
-func TestTheLockIsGivenBack(t *testing.T) {
+func TestLockIsReleased(t *testing.T) {
 	dir := t.TempDir()
 	d, other := In(dir, Options{}), In(dir, Options{})
 	one, two := d.Use(), d.Use()
@@ -355,7 +355,7 @@ func TestTheLockIsGivenBack(t *testing.T) {
 
 // A directory that was removed is created again. If another process has claimed it since, it is not
 // ours any more.
-func TestADirectoryThatWasRemovedIsMadeAgain(t *testing.T) {
+func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d")
 	d, other := In(path, Options{}), In(path, Options{})
 	done := d.Use()
@@ -396,7 +396,7 @@ func FuzzFile(f *testing.F) {
 
 // A file that is no longer written, such as that of an old version of a transform, is removed even
 // while the process that found it keeps running.
-func TestWhatBecomesOldGoesWhileADirectoryIsInUse(t *testing.T) {
+func TestOldFilesAreRemovedWhileADirectoryIsInUse(t *testing.T) {
 	dir := t.TempDir()
 	former := pods("")
 	former.Transform = "1"

@@ -84,7 +84,7 @@ func TestCompleteDoesTheRest(t *testing.T) {
 
 // A source that filters sees the heads of the packed objects that the caller knows, and gets
 // placeholders for them.
-func TestCompleteLendsWhatIsPacked(t *testing.T) {
+func TestCompleteLendsPackedObjects(t *testing.T) {
 	packer := wire.NewPacker(nil)
 	have, err := packer.Pack(pod("a"))
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestCompleteLendsWhatIsPacked(t *testing.T) {
 	require.Equal(t, []object.Head{have}, heads)
 }
 
-func TestCompleteSaysWhichNamespaceCannotBeAskedFor(t *testing.T) {
+func TestCompleteNamesTheUnsupportedNamespace(t *testing.T) {
 	for want, from := range map[string]source.Description{
 		"pods cannot be limited to a namespace: its Description does not set Narrows": {Name: "pods"},
 		"pods in bank does not reach namespace shop: use a source for all namespaces": {Name: "pods in bank", Namespace: "bank", Narrows: true},
