@@ -288,7 +288,7 @@ func TestTheProcessGoesAwayAndComesBack(t *testing.T) {
 }
 
 // Two handlers that were added in one place stay two when the page is drawn again.
-func TestTwoOfOneName(t *testing.T) {
+func TestTwoProcessesOfOneName(t *testing.T) {
 	program := start(t, hostile)
 	for range 2 {
 		program.pods.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return nil }),

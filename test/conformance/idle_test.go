@@ -34,7 +34,7 @@ func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 
 // A server that was taken down because of a flood is the cause of what breaks then, so the
 // breaks name it.
-func TestAFloodIsNamed(t *testing.T) {
+func TestFloodOfEventsIsNamed(t *testing.T) {
 	floods := Case{play: func(p *play) {
 		for range flood {
 			_, _ = counted{nowhere{}, p}.Write(nil)

@@ -333,7 +333,7 @@ var lies = []lie{
 }
 
 // Each lie is found by the cases that are about it.
-func TestLiarsAreFound(t *testing.T) {
+func TestFaultyStacksAreFound(t *testing.T) {
 	for _, l := range lies {
 		t.Run(l.name, func(t *testing.T) {
 			played := 0
@@ -351,7 +351,7 @@ func TestLiarsAreFound(t *testing.T) {
 }
 
 // What breaks by chance is played until it breaks, and not for ever.
-func TestWhatBreaksSometimesIsPlayedAgain(t *testing.T) {
+func TestFlakyScenariosAreRepeated(t *testing.T) {
 	i := slices.IndexFunc(conformance.Cases(), func(c conformance.Case) bool { return c.String() == "L15/an index finds what a scan finds" })
 	require.GreaterOrEqual(t, i, 0)
 	empty := func(i *informer) conformance.Informer { return noIndex{i} }
@@ -380,7 +380,7 @@ func TestWhatBreaksSometimesIsPlayedAgain(t *testing.T) {
 }
 
 // What is known to end the process is not played, and counts as broken.
-func TestWhatIsKnownToEndTheProcessIsNotPlayed(t *testing.T) {
+func TestScenariosKnownToCrashAreSkipped(t *testing.T) {
 	r := conformance.Once(t, conformance.Cases()[0], func(conformance.Server) conformance.Stack {
 		t.Error("a stack was built")
 		return nil
@@ -403,7 +403,7 @@ func TestADeletionWithoutTheObjectIsNamed(t *testing.T) {
 }
 
 // A stack that does not come back from a call is named, and the call with it.
-func TestWhatDoesNotReturnIsNamed(t *testing.T) {
+func TestCallsThatDoNotReturnAreNamed(t *testing.T) {
 	cases := map[string]conformance.Case{}
 	for _, c := range conformance.Cases() {
 		cases[c.String()] = c
@@ -434,7 +434,7 @@ func TestWhatDoesNotReturnIsNamed(t *testing.T) {
 
 // A call that hangs and a goroutine that is left end the process, for that is what
 // testing/synctest does. Before that, its output names what hangs, and what else was wrong.
-func TestWhatEndsTheProcessIsNamed(t *testing.T) {
+func TestScenarioThatCrashesIsNamed(t *testing.T) {
 	ends := map[string]func(*informer) conformance.Informer{
 		"the case has not ended after 48h0m0s: a call of the stack does not return": func(i *informer) conformance.Informer { return runHangs{i} },
 		"panic in Run: on purpose": func(i *informer) conformance.Informer { return runLeaks{i} },
@@ -444,11 +444,11 @@ func TestWhatEndsTheProcessIsNamed(t *testing.T) {
 		return
 	}
 	for want := range ends {
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestWhatEndsTheProcessIsNamed$/L23/a_stop_ends_a_watch")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestScenarioThatCrashesIsNamed$/L23/a_stop_ends_a_watch")
 		cmd.Env = append(os.Environ(), "CONFORMANCE_ENDS="+want)
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err)
-		assert.Contains(t, string(out), "FAIL: TestWhatEndsTheProcessIsNamed/L23/a_stop_ends_a_watch")
+		assert.Contains(t, string(out), "FAIL: TestScenarioThatCrashesIsNamed/L23/a_stop_ends_a_watch")
 		assert.Contains(t, string(out), want)
 	}
 }

@@ -233,7 +233,7 @@ func TestSomeImportsStayWhereTheyBelong(t *testing.T) {
 
 // A program with a source of its own builds without the client of the API server,
 // its kubeconfig and its exec plugins.
-func TestTheInformerDoesWithoutTheClient(t *testing.T) {
+func TestInformerDoesNotImportTheClient(t *testing.T) {
 	for _, s := range sources(t) {
 		switch s.pkg {
 		case "failure", "source", "wire", "deltafifo", "indexer", "workqueue", "reflector", "sharedinformer":
@@ -249,7 +249,7 @@ func TestTheInformerDoesWithoutTheClient(t *testing.T) {
 	}
 }
 
-func TestTheRootModuleDoesWithout(t *testing.T) {
+func TestRootModuleAvoidsDependencies(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	require.NoError(t, err)
 	for _, module := range append(slices.Clip(never), "k8s.io/client-go") {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatGoTestPrintsIsCounted(t *testing.T) {
+func TestOutputOfGoTestIsParsed(t *testing.T) {
 	execs, said := follow(strings.NewReader(`fuzz: elapsed: 0s, gathering baseline coverage: 0/40 completed
 fuzz: elapsed: 3s, execs: 12345 (4114/sec), new interesting: 4 (total: 30)
 fuzz: elapsed: 5s, execs: 20000 (3800/sec), new interesting: 4 (total: 30)
@@ -21,7 +21,7 @@ fuzz: elapsed: 5s, execs: 20000 (3800/sec), new interesting: 4 (total: 30)
 }
 
 // Go 1.26 now and then takes the end of the time for a failure.
-func TestTheEndOfTheTimeIsNoFailure(t *testing.T) {
+func TestEndOfTheFuzzTimeIsNotAFailure(t *testing.T) {
 	require.Regexp(t, raced, `fuzz: elapsed: 8s, execs: 228650 (0/sec), new interesting: 30 (total: 36)
 --- FAIL: FuzzX (8.09s)
     context deadline exceeded

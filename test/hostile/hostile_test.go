@@ -48,7 +48,7 @@ func TestABudgetIsOfMemoryAndTime(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptIsFound(t *testing.T) {
+func TestRetainedMemoryIsFound(t *testing.T) {
 	var k Kept
 	var held [][]byte
 	for range looks {

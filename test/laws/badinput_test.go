@@ -152,7 +152,7 @@ func badInput[T object.Object](t *testing.T, do apiservertest.Action, cause erro
 }
 
 // A single object that is too large for memory is rejected before it is read.
-func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
+func TestL21_OversizedInputIsRefusedAndRequestedAgain(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb+" protobuf", func(t *testing.T) {
 			oversized[*corev1.Pod](t, verb, func(r *rig) source.ListerWatcher { return rest.ResourceFor[*corev1.Pod](r.client).Source() })

@@ -119,7 +119,7 @@ func TestL02_DifferentObjectsInTheOrderOfTheServer(t *testing.T) {
 	})
 }
 
-func TestL02_ARelistTellsDeletionsFirst(t *testing.T) {
+func TestL02_RelistReportsDeletionsFirst(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("b"))
 		r.put(pod("c"))
@@ -143,7 +143,7 @@ func TestL02_ARelistTellsDeletionsFirst(t *testing.T) {
 	})
 }
 
-func TestL03_AMissedDeletionIsToldWithTheLastKnownObject(t *testing.T) {
+func TestL03_MissedDeletionIsReportedWithTheLastKnownObject(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a", "v=1"))
 		i, _ := r.synced(sharedinformer.Options{})
@@ -183,7 +183,7 @@ func TestL04_AnotherUIDIsAnotherObject(t *testing.T) {
 	})
 }
 
-func TestL05_TheCacheIsThereFirst(t *testing.T) {
+func TestL05_CacheIsUpdatedBeforeHandlers(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i := r.informer(sharedinformer.Options{})
@@ -216,7 +216,7 @@ func TestL05_TheCacheIsThereFirst(t *testing.T) {
 	})
 }
 
-func TestL06_ALateHandlerHearsEverythingOnce(t *testing.T) {
+func TestL06_LateHandlerReceivesEverythingOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for n := range 20 {
 			r.put(pod(fmt.Sprint("p", n)))
@@ -355,7 +355,7 @@ func TestL07_CloseAfterTheInformerStoppedOrBeforeItRan(t *testing.T) {
 	})
 }
 
-func TestL08_ABlockedHandlerDelaysNobody(t *testing.T) {
+func TestL08_BlockedHandlerDoesNotDelayOthers(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
 			i, stop := r.synced(sharedinformer.Options{})
@@ -384,7 +384,7 @@ func TestL08_ABlockedHandlerDelaysNobody(t *testing.T) {
 	})
 }
 
-func TestL09_WhatIsHeldIsCountedAndNamed(t *testing.T) {
+func TestL09_HeldObjectsAreCountedAndNamed(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		all, newest := newGate(), newGate()
@@ -438,7 +438,7 @@ func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 	})
 }
 
-func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
+func TestL10_PanicIsReportedAndTheHandlerContinues(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		var failures []*failure.Failure
 		var log strings.Builder
@@ -475,7 +475,7 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 	})
 }
 
-func TestL10_AHandlerThatEndsItsGoroutineGoesOnInAnother(t *testing.T) {
+func TestL10_HandlerThatCallsGoexitContinuesInAnotherGoroutine(t *testing.T) {
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
 		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			r.put(pod("a"))
@@ -521,7 +521,7 @@ func TestL10_AnErrorIsReportedAndMayStopTheInformer(t *testing.T) {
 	})
 }
 
-func TestL11_ResyncGoesToThoseWhoAskedAndIsMarked(t *testing.T) {
+func TestL11_ResyncIsMarkedAndOnlyForHandlersThatRequestedIt(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i, _ := r.synced(sharedinformer.Options{})
@@ -627,7 +627,7 @@ func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 
 // If changes are merged, a deletion may carry a state that the handler has not seen, on the other side of
 // the filter.
-func TestL03_AFilteredHandlerHearsOfTheDeletionOfWhatItKnows(t *testing.T) {
+func TestL03_FilteredHandlerReceivesTheDeletionOfAnObjectItKnows(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i) // checks pairing

@@ -81,7 +81,7 @@ func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 	})
 }
 
-func TestL25_AskingFromManySidesAtOnce(t *testing.T) {
+func TestL25_ConcurrentRequestsForAnInformer(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		f, stop := r.started(factory.Options{})
@@ -176,7 +176,7 @@ func TestL25_TypedUntypedAndMetadataSideBySide(t *testing.T) {
 	})
 }
 
-func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
+func TestL25_OptionsScopeIsTheDefault(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		elsewhere := pod("b")
@@ -344,7 +344,7 @@ func TestL25_MisuseIsReported(t *testing.T) {
 }
 
 // A factory is not broken for good: it forgets a misuse with the informer that was requested wrongly.
-func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
+func TestL25_MisuseIsForgottenWithTheInformer(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
@@ -360,7 +360,7 @@ func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
 }
 
 // A wait for an unknown kind is pointless, so it is reported at once.
-func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
+func TestL25_UnknownKindIsReportedAtOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		type unknown struct{ corev1.Pod }
 		for name, ask := range map[string]func(*factory.Factory){
@@ -380,7 +380,7 @@ func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
 }
 
 // An informer that has failed for long enough ends the wait for all. The slow ones are named too.
-func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
+func TestL25_WaitForSyncReturnsOnceOneInformerHasFailed(t *testing.T) {
 	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		r.srv.Faults().Add(apiservertest.Fault{Resource: "configmaps", Do: []apiservertest.Action{apiservertest.Silence{}}})
 		opts := factory.Options{SyncPatience: 20 * time.Second}
@@ -419,7 +419,7 @@ func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 
 // WaitForSync skips an optional kind that is not served, unless another user requires it. It waits for an
 // informer that is not synced for any other reason.
-func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
+func TestL25_WaitForSyncSkipsAnOptionalKindThatIsNotServed(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
@@ -458,7 +458,7 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 
 // The kind is installed in the first run and missing in the second. Its informer still has the cache of the
 // first.
-func TestL25_AnOptionalKindThatIsGoneInALaterRunIsNotWaitedFor(t *testing.T) {
+func TestL25_WaitForSyncSkipsAnOptionalKindThatIsGoneInALaterRun(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		require.NoError(r, r.srv.AddResource(widgets))
@@ -484,7 +484,7 @@ func TestL25_AnOptionalKindThatIsGoneInALaterRunIsNotWaitedFor(t *testing.T) {
 
 // Releasing an informer before it has synced does not end the waits for other informers, nor does it if the
 // factory has not been started.
-func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
+func TestL25_ReleasingAnInformerDoesNotEndOtherWaits(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for resource, delay := range map[string]time.Duration{"pods": 5 * time.Second, "nodes": 3 * time.Second} {
 			r.srv.Faults().Add(apiservertest.Fault{Resource: resource, Count: 2, Do: []apiservertest.Action{apiservertest.Delay{For: delay}}})

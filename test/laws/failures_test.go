@@ -93,7 +93,7 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 	}
 }
 
-func TestL22_SyncPatienceIsCountedFromTheFirstFailure(t *testing.T) {
+func TestL22_SyncPatienceStartsAtTheFirstFailure(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fault("list", apiservertest.Delay{For: 40 * time.Second}, apiservertest.Fail{Code: 500})
 		opts := listing()
@@ -222,7 +222,7 @@ func TestL22_AKindThatIsNotServedShowsAtOnce(t *testing.T) {
 	})
 }
 
-func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
+func TestL22_BadOptionsAreReportedAsAFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opts sharedinformer.Options
 		want string
@@ -275,7 +275,7 @@ func TestL22_AStopEndsRunWithTheFailure(t *testing.T) {
 }
 
 // The error handler may use the informer, and may panic.
-func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
+func TestL22_ErrorHandlerMayCallTheInformer(t *testing.T) {
 	for name, do := range map[string]func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration){
 		"panics": func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration) { panic("oh no") },
 		"uses the informer": func(i *sharedinformer.Informer[*corev1.Pod], r *sharedinformer.Registration) {

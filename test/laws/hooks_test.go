@@ -25,7 +25,7 @@ import (
 var unruly = map[string]func(){"panic": func() { panic("oh") }, "exit": runtime.Goexit}
 
 // A hook that panics or ends its goroutine does not affect handlers, informer or process, and is reported.
-func TestL08_AnUnrulyHookHarmsNobody(t *testing.T) {
+func TestL08_MisbehavingHookDoesNoHarm(t *testing.T) {
 	for name, misbehave := range unruly {
 		for _, hook := range []string{"OnSync", "OnError", "OnState"} {
 			t.Run(hook+" "+name, func(t *testing.T) {

@@ -105,7 +105,7 @@ func TestL23_ABlockedHandlerIsReleasedByItsContext(t *testing.T) {
 	}
 }
 
-func TestL23_EveryWaiterHearsOfTheStop(t *testing.T) {
+func TestL23_StopEndsEveryWait(t *testing.T) {
 	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		i := r.informer(sharedinformer.Options{SyncPatience: -1})
 		registration := i.AddHandler(record(r, i))
@@ -229,7 +229,7 @@ func TestL24_ARestartResumes(t *testing.T) {
 }
 
 // If the history is gone, a list finds the changes, and handlers still see only those.
-func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
+func TestL24_RestartAfterTheHistoryExpiredReportsTheDifference(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(4)
 		i := r.spied(opts)
@@ -252,7 +252,7 @@ func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
 
 // Handlers that were behind when the informer stopped get the remaining events. Handlers that joined while
 // it was stopped get every object once.
-func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
+func TestL24_HandlersContinueAfterARestart(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -359,7 +359,7 @@ func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 }
 
 // Everything read from the server is in the cache when Run returns, because the next run resumes after it.
-func TestL24_WhatWasQueuedIsAppliedBeforeTheStop(t *testing.T) {
+func TestL24_QueuedChangesAreAppliedBeforeTheStop(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)
 		i, stop := r.synced(streaming())

@@ -88,7 +88,7 @@ func workload(r *rig, look func(*debug.Process), later func()) []string {
 }
 
 // Viewers, however many and slow, do not change the events of handlers or their times.
-func TestD01_LookingDelaysNothing(t *testing.T) {
+func TestD01_ObservingDelaysNothing(t *testing.T) {
 	var alone, watched []string
 	inBubble(t, apiservertest.Options{}, func(r *rig) { alone = workload(r, func(*debug.Process) {}, func() {}) })
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -144,7 +144,7 @@ func TestD01_LookingDelaysNothing(t *testing.T) {
 }
 
 // Events that a slow viewer misses are counted.
-func TestD01_WhatIsMissedIsCounted(t *testing.T) {
+func TestD01_MissedEventsAreCounted(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		recorder := flight.New(64 << 10)
 		i := r.informer(sharedinformer.Options{Flight: recorder})

@@ -179,7 +179,7 @@ func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
 }
 
 // The version promised for all namespaces is the lowest of theirs. Each has its own as well.
-func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
+func TestL13_VersionIsTheLowestOfTheNamespaces(t *testing.T) {
 	inBubble(t, apiservertest.Options{BookmarkPeriod: time.Minute}, func(r *rig) {
 		r.put(podIn("bank", "b"))
 		first := r.put(podIn("shop", "s"))
@@ -212,7 +212,7 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 }
 
 // Each namespace resumes and lists independently.
-func TestL19_ANamespaceListsAgainAlone(t *testing.T) {
+func TestL19_OnlyTheExpiredNamespaceListsAgain(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
 			r.put(podIn(namespace, "p"))
@@ -324,7 +324,7 @@ func TestL18_HandlersSyncAgain(t *testing.T) {
 }
 
 // A cluster-scoped kind is cached whole, without an error.
-func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
+func TestL22_NamespacesOfAClusterScopedKind(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -351,7 +351,7 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 }
 
 // A kind that is installed later is found in all namespaces once it is found in one.
-func TestL17_NamespacesFindAKindTogether(t *testing.T) {
+func TestL17_NamespacesDiscoverAKindTogether(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		synced := map[string]time.Time{}
@@ -386,7 +386,7 @@ type wide struct{ source.ListerWatcher }
 
 func (wide) Describe() source.Description { return source.Description{Name: "pods"} }
 
-func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
+func TestL22_SourceThatCannotBeLimitedToANamespace(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i := sharedinformer.New[*corev1.Pod](wide{r.source().Source()}, in("shop"))
 		defer r.run(i)()
@@ -520,7 +520,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 }
 
 // A namespace that was listed and whose watch fails does not hold up the wait.
-func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
+func TestL22_WaitForSyncNamesOnlyUnsyncedNamespaces(t *testing.T) {
 	for name, set := range map[string][]string{"one comes": {"bank", "mail", "shop"}, "one goes": {"bank"}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -541,7 +541,7 @@ func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
 }
 
 // No version is promised for a namespace that is not watched.
-func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
+func TestL14_WaitInANamespaceThatIsNotWatched(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		i, _ := r.synced(in("shop"))
 		rv := r.put(podIn("bank", "mine"))

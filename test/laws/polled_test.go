@@ -66,7 +66,7 @@ func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 
 // A list may fail too while a kind is polled. It is retried at the same interval, and the status says how
 // old the cache is.
-func TestL17_ARefusedWatchAndARefusedListAreNoEnd(t *testing.T) {
+func TestL17_RefusedWatchAndListAreRetried(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
 		i := r.spied(listing())
@@ -143,7 +143,7 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 }
 
 // An outage behind a gateway, which answers 502 or 503 by itself, is an outage: watches, and no lists.
-func TestL19_NoListFollowsAnOutageBehindAGateway(t *testing.T) {
+func TestL19_NoListFollowsAGatewayOutage(t *testing.T) {
 	for _, code := range []int{502, 503, 504} {
 		inBubble(t, apiservertest.Options{}, func(r *rig) {
 			r.fill(3)

@@ -216,7 +216,7 @@ func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial 
 
 // Replayed in virtual time, a recording leads an informer through the same states, events and failures in
 // the same order and at the same times.
-func TestD02_ARecordingIsTheRun(t *testing.T) {
+func TestD02_RecordingReproducesTheRun(t *testing.T) {
 	for seed := range uint64(10) {
 		sameAgain(t, seed, "shop")
 	}
@@ -273,7 +273,7 @@ func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
 
 // A watch that other watches had shown to be deaf, or that was mute, ends in a replay as in the recording.
 // Then the server is asked for its version, whether its history went back or not.
-func TestD02_AWatchThatWasDeaf(t *testing.T) {
+func TestD02_RecordingOfAWatchThatDeliversNothing(t *testing.T) {
 	for name, c := range map[string]struct{ deaf, back bool }{
 		"deaf":                {true, false},
 		"deaf, and went back": {true, true},

@@ -100,7 +100,7 @@ func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
 
 // No failure except an expired version leads to a list before watches have failed for a minute, if the
 // server refuses them, or for ten minutes otherwise.
-func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
+func TestL19_OtherFailuresDoNotCauseAList(t *testing.T) {
 	for name, action := range map[string]apiservertest.Action{
 		"cut":          apiservertest.Cut{AfterBytes: 1},
 		"cut at once":  apiservertest.Cut{},
@@ -156,7 +156,7 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 
 // A change that cannot be decoded stays in the history after the object was repaired. A list skips it,
 // after three watches and then at growing intervals.
-func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
+func TestL19_UnreadableChangeIsReplacedByAListAtIntervals(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		i := r.spied(opts)

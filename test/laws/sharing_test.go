@@ -46,7 +46,7 @@ func held(i *sharedinformer.Informer[*corev1.Pod]) map[string]*corev1.Pod {
 
 // Unchanged objects keep their pointers after the history was lost, while the informer ran or while it was
 // stopped. Changes are delivered (L24).
-func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
+func TestL12_RelistKeepsUnchangedObjects(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
 		for _, transformed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, transformed %v", name, transformed), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 
 // The informers of a factory share by default. A transform may change its argument, but must not change the
 // objects of others.
-func TestW03_WhatAFactoryShares(t *testing.T) {
+func TestW03_InformersOfAFactoryShareParts(t *testing.T) {
 	wholeAlone(t)
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(5)
@@ -150,7 +150,7 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 }
 
 // Objects decoded by packed caches share parts to the same extent as whole objects of the factory.
-func TestW03_WhatOpenedObjectsShare(t *testing.T) {
+func TestW03_OpenedObjectsShareParts(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(6)
 		across := func(opts factory.Options) (within, between bool) {
@@ -246,7 +246,7 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 
 // A changed part is not used after its report: an object that arrives later and equals the others in their
 // former state is as on the server, and shares parts with the objects after it.
-func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
+func TestL16_StateAfterAReportIsCorrect(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"element":      func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mine" },
 		"inner part":   func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Value = "mine" },
@@ -289,7 +289,7 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 }
 
 // A change that occurred during no call is attributed to no handler: handlers called later are not blamed.
-func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {
+func TestL16_HandlerIsNotBlamedForAnEarlierMutation(t *testing.T) {
 	wholeAlone(t)
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(4)

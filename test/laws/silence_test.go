@@ -98,7 +98,7 @@ func TestL20_ARefusedStreamIsListedAtOnce(t *testing.T) {
 	})
 }
 
-func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
+func TestL20_SilentListIsAbortedAndRetried(t *testing.T) {
 	for name, after := range map[string]int{"from the first byte": 0, "half-way": 2} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -123,7 +123,7 @@ func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
 }
 
 // Discovering a kind is part of the first request.
-func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
+func TestL20_SilentDiscoveryIsAborted(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
 		r.once("", apiservertest.Fail{Code: 404}) // the built-in location is no longer trusted

@@ -67,7 +67,7 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 }
 
 // If the server does not answer the question which cluster it is, everything is listed.
-func TestL20_AServerThatDoesNotSayWhichOneItIs(t *testing.T) {
+func TestL20_ServerWithoutAnIdentity(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)

@@ -107,7 +107,7 @@ func files(t testing.TB, dir string) []string {
 
 // An informer starts with the snapshot of its predecessor. Whatever happened meanwhile, it is correct once
 // it is synced, and no handler sees objects that were deleted.
-func TestC02_AnInformerBeginsWithItsSnapshot(t *testing.T) {
+func TestC02_InformerStartsFromItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(r *rig)
 		heard     []string
@@ -175,7 +175,7 @@ func (r *rig) unreachable(d time.Duration) {
 
 // Until the server has confirmed the snapshot, the informer is not synced, its cache is empty and no
 // handler sees its objects. They are available on request.
-func TestC02_ASnapshotIsNotBelieved(t *testing.T) {
+func TestC02_SnapshotIsNotTrustedUntilConfirmed(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.put(pod("a"))
@@ -443,7 +443,7 @@ func sorted(s []string) []string {
 }
 
 // While an informer runs, its file is written at the interval, not more and not less often.
-func TestC02_SnapshotsAreWrittenNowAndThen(t *testing.T) {
+func TestC02_SnapshotsAreWrittenAtIntervals(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{BookmarkPeriod: 24 * time.Hour}, func(r *rig) {
 		r.put(pod("a"))

@@ -22,7 +22,7 @@ import (
 
 // A file that the server has contradicted is removed at once: a later process that starts with it might
 // meet a server that can no longer contradict it (C02).
-func TestC02_AContradictedSnapshotGoes(t *testing.T) {
+func TestC02_ContradictedSnapshotIsRemoved(t *testing.T) {
 	type world struct {
 		*rig
 		rv string // of the file

@@ -55,7 +55,7 @@ var unsyncable = map[string]struct {
 		apiservertest.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, failure.PhaseWatch},
 }
 
-func TestL18_NothingButAWholeInitialListSyncs(t *testing.T) {
+func TestL18_OnlyACompleteInitialListSyncs(t *testing.T) {
 	for name, tc := range unsyncable {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {

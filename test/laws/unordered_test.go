@@ -186,7 +186,7 @@ func TestL17_AnOldEventAfterARelist(t *testing.T) {
 }
 
 // A server that repeats an event, however old, is not an unordered server.
-func TestL17_ARepeatedDeletionIsNoNews(t *testing.T) {
+func TestL17_RepeatedDeletionIsNotReported(t *testing.T) {
 	const many = 1000 // more deletions than are remembered
 	s := newTeller(100, podAt("a/1@10"))
 	for n := range many {

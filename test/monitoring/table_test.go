@@ -68,7 +68,7 @@ func TestThePageShowsTheMetrics(t *testing.T) {
 }
 
 // A row of two columns is a metric of controller-runtime that is missing here, and why.
-func TestThePageShowsWhatIsMissing(t *testing.T) {
+func TestThePageListsMissingMetrics(t *testing.T) {
 	millrace, controllerRuntime := both(t)
 	table := rows(t, 1)
 	missing := map[string]bool{}

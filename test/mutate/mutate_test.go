@@ -69,7 +69,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestWhatTheTestsSay(t *testing.T) {
+func TestOutputOfTheTestsIsParsed(t *testing.T) {
 	out := []byte("seed 3\nseed 4\n--- FAIL\n seed 4: L03: a handler hears\n L05: and L03: again")
 	require.Equal(t, 5, seedIn(out, 0))
 	require.Equal(t, 2, seedIn(out, 3))
@@ -93,9 +93,9 @@ func TestWhatTheTestsSay(t *testing.T) {
 	require.NoError(t, sum(&written, []result{{patch: p, found: true}}))
 }
 
-// TestWhatFailsAnywayFindsNothing has a test and schedules that fail with nothing broken:
+// TestFailingTestFindsNoBreakage has a test and schedules that fail with nothing broken:
 // no breakage is played then.
-func TestWhatFailsAnywayFindsNothing(t *testing.T) {
+func TestFailingTestFindsNoBreakage(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":                             "module github.com/millrace-dev/millrace\n\ngo 1.26\n",

@@ -29,9 +29,9 @@ func count(t *testing.T, text, pattern string) int {
 	return n
 }
 
-// TestThePageIsOfThePatches finds a page that is older than the patches. If it fails, write
+// TestPageMatchesThePatches finds a page that is older than the patches. If it fails, write
 // the page again; the documentation of this command says how.
-func TestThePageIsOfThePatches(t *testing.T) {
+func TestPageMatchesThePatches(t *testing.T) {
 	all, err := readAll(patches)
 	require.NoError(t, err)
 	page, err := os.ReadFile(filepath.Join("..", "..", "results", "breakages.md"))

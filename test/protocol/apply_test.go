@@ -70,7 +70,7 @@ func leaves(fields *metav1.FieldsV1) string {
 	return strings.Join(list, " ")
 }
 
-func TestApplyTakesAwayWhatIsLeftOut(t *testing.T) {
+func TestApplyRemovesOmittedFields(t *testing.T) {
 	forEach(t, func(s *session) {
 		made := s.applied("configmaps/c", "me", configMap("c", `,"data":{"a":"1","b":"1"}`))
 		require.Equal(s.t, "me Apply: f:data/f:a f:data/f:b", owners(made))

@@ -10,7 +10,7 @@ import (
 // What controllers make for others lives as on the real server: whether an update creates
 // it, what counts its generation, whether an update may leave its version out, and what a
 // deletion answers with.
-func TestTheLifeOfWhatIsOwned(t *testing.T) {
+func TestLifeOfOwnedObjects(t *testing.T) {
 	const (
 		pod      = `{"metadata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"Always","containers":[{"name":"c","image":"i"}]}}`
 		once     = `{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}`

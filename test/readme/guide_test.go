@@ -16,7 +16,7 @@ var named = regexp.MustCompile("(?ms)^```\\w+ (\\S+)\n(.*?)^```$")
 
 // The guide shows each file of its example whole or leads to it, except those that commands make. A block
 // of Go without a name is a part of a file that it leads to.
-func TestTheGuideIsTheExample(t *testing.T) {
+func TestGuideMatchesTheExample(t *testing.T) {
 	const example = root + "/examples/first-operator"
 	guide, err := os.ReadFile(filepath.Join(root, "docs/first-operator.md"))
 	require.NoError(t, err)

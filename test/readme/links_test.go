@@ -21,7 +21,7 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 // A relative link in a Markdown file leads to a file, and its anchor to a heading of
 // that file.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksResolve(t *testing.T) {
 	checked := 0
 	for _, path := range documents(t) {
 		for n, line := range prose(t, path) {
@@ -170,7 +170,7 @@ var standard = []string{"`testing/synctest`", "`log/slog`"}
 var path = regexp.MustCompile("^`[a-z][a-z0-9_-]*(/[a-zA-Z0-9_.-]+)+`$")
 
 // A file or a folder that the map or a page names is there.
-func TestPathsLeadSomewhere(t *testing.T) {
+func TestPathsExist(t *testing.T) {
 	checked := 0
 	for _, document := range documents(t) {
 		if strings.Contains(document, "/adapters/") || strings.Contains(document, "/examples/") || filepath.Base(document) == "CHANGELOG.md" {

@@ -26,7 +26,7 @@ var adapters = map[string]string{"clientgo": "adapters/clientgo", "millrace": "a
 
 // A name of our packages that a document has in code is declared there. The first
 // column of a table is not looked at: there stands what others have.
-func TestDocumentsNameWhatThereIs(t *testing.T) {
+func TestDocumentsNameExistingIdentifiers(t *testing.T) {
 	packages := packages(t)
 	known := map[string]map[string]bool{}
 	checked := 0

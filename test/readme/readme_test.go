@@ -51,7 +51,7 @@ func TestTheRecipesCompile(t *testing.T) {
 }
 
 // The lines that the cookbook adds to the memcached example are there.
-func TestTheExampleSharesAsTheCookbookSays(t *testing.T) {
+func TestExampleShardsAsInTheCookbook(t *testing.T) {
 	cookbook, err := os.ReadFile(filepath.Join(root, "docs/cookbook.md"))
 	require.NoError(t, err)
 	_, after, found := strings.Cut(string(cookbook), "```diff\n")

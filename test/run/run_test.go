@@ -72,7 +72,7 @@ func TestAway(t *testing.T) { t.Log("looks around"); t.Skip("no disk:\nneeds two
 	require.Len(t, tally.failed, 7, "part, TestBad, exits, quits, broken, panics, cycle: %q", tally.failed)
 }
 
-func TestWithoutFailuresAllIsWell(t *testing.T) {
+func TestRunWithoutFailures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs tests")
 	}
@@ -95,7 +95,7 @@ func TestWithoutFailuresAllIsWell(t *testing.T) {
 }
 
 // A race is told of in whatever test is running, which may pass.
-func TestARaceIsShownWhereverItIsTold(t *testing.T) {
+func TestRaceIsShownWhereverItIsReported(t *testing.T) {
 	var out strings.Builder
 	tally := newTally(&out, "")
 	require.NoError(t, tally.read(strings.NewReader(`
@@ -208,7 +208,7 @@ func TestModulesAtATime(t *testing.T) {
 }
 
 // A test that one job skips and another passes did run.
-func TestSkippedOnceIsNotSkipped(t *testing.T) {
+func TestTestSkippedInOneRunIsNotSkipped(t *testing.T) {
 	tally := newTally(io.Discard, "")
 	tally.take(event{Action: "skip", Package: "p", Test: "TestA"})
 	tally.take(event{Action: "skip", Package: "p", Test: "TestB"})

@@ -11,7 +11,7 @@ import (
 )
 
 // Where bytes are altered, the end is held to the laws that hold whatever the bytes are.
-func TestTheEndOfAGarbledWorldIsLookedAt(t *testing.T) {
+func TestFinalStateOfAGarbledRunIsChecked(t *testing.T) {
 	p := &play{Schedule: Schedule{World: World{Garbled: true}}}
 	p.unsettled([]string{"L17: the cache has another object", "L18: a handler has not synced"})
 	assert.Equal(t, []string{"L18: a handler has not synced, after 30m0s of calm"}, p.broken)
@@ -25,7 +25,7 @@ func (code answers) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 // A client has to wait whatever the refusal is that asks for it (L19).
-func TestL19_EveryRetryAfterIsLookedAt(t *testing.T) {
+func TestL19_EveryRetryAfterIsChecked(t *testing.T) {
 	for _, code := range []answers{429, 500, 503, 504} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &play{}

@@ -9,7 +9,7 @@ import (
 
 // What is needed to fail is what is left: of all steps two, in their order, one informer
 // and the number of one of the steps.
-func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
+func TestShrinkKeepsTheNecessarySteps(t *testing.T) {
 	s := Draw(3)
 	for n := range s.Steps {
 		s.Steps[n].Do = "put"

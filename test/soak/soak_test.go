@@ -13,15 +13,15 @@ import (
 )
 
 var (
-	days    = flag.Int("days", 4, "how many days TestTheDaysAreAlike runs")
+	days    = flag.Int("days", 4, "how many days TestDaysAreSimilar runs")
 	length  = flag.Duration("day", 20*time.Minute, "the length of a day")
 	objects = flag.Int("objects", 100, "how many Pods there are")
 	changes = flag.Int("changes", 100, "how many changes there are on a day")
 	heaps   = flag.String("heaps", "", "write the heap of each midnight into this `directory`, for go tool pprof -base")
 )
 
-// TestTheDaysAreAlike runs a program, and compares what it holds at the end of each day.
-func TestTheDaysAreAlike(t *testing.T) {
+// TestDaysAreSimilar runs a program, and compares what it holds at the end of each day.
+func TestDaysAreSimilar(t *testing.T) {
 	if *days < 1 || *length <= 0 || *objects < 1 || *changes < 0 {
 		t.Fatalf("-days is %d, -day %s, -objects %d and -changes %d: want a day, a length and an object at least", *days, *length, *objects, *changes)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // What a suite leaves running is ended.
-func TestOrphansAreEnded(t *testing.T) {
+func TestOrphanedProcessesAreKilled(t *testing.T) {
 	require.NoError(t, adopt())
 	out, err := exec.Command("sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!").Output()
 	require.NoError(t, err)

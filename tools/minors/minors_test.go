@@ -41,7 +41,7 @@ func module(t *testing.T, used string) string {
 	return dir
 }
 
-func TestWhatOneVersionDoesNotHaveIsFound(t *testing.T) {
+func TestDifferencesBetweenVersionsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks for modules")
 	}

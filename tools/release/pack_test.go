@@ -154,7 +154,7 @@ func TestKrewManifest(t *testing.T) {
 }
 
 // Old downloads and new ones do not mix.
-func TestSavingBesideOthers(t *testing.T) {
+func TestSavingIntoANonEmptyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := save(dir, map[string][]byte{"a": nil}); err != nil {
 		t.Fatal(err)

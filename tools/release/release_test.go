@@ -62,7 +62,7 @@ func commit(t *testing.T, r *release, first ...string) {
 
 // Strangers build what is in the proxy with nothing else at hand, and the go.sum files
 // in it fit.
-func TestStrangersUseARelease(t *testing.T) {
+func TestReleaseCanBeUsedFromTheProxy(t *testing.T) {
 	r := repository(t)
 	write(t, filepath.Join(r.repo, "mill.go"), "not committed")
 	dir := t.TempDir()
@@ -158,7 +158,7 @@ func TestTags(t *testing.T) {
 }
 
 // A script that is not served fails the rehearsal, and says with what.
-func TestAStrangerWhoIsNotServed(t *testing.T) {
+func TestFailingScriptFailsTheRehearsal(t *testing.T) {
 	r := repository(t)
 	dir := t.TempDir()
 	tree, err := r.tree(t.Context(), filepath.Join(dir, "tree"))
@@ -183,7 +183,7 @@ func TestAStrangerWhoIsNotServed(t *testing.T) {
 }
 
 // A folder that is replaced and not released would be missed by strangers.
-func TestWhatIsRequiredMustBeReleased(t *testing.T) {
+func TestRequiredModulesMustBeReleased(t *testing.T) {
 	r := repository(t)
 	mod := filepath.Join(r.repo, "adapters", "clientgo", "go.mod")
 	text, err := os.ReadFile(mod)

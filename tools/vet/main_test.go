@@ -12,7 +12,7 @@ import (
 )
 
 // What go vet looks for is looked for here.
-func TestTheSuiteIsThatOfGoVet(t *testing.T) {
+func TestSuiteMatchesGoVet(t *testing.T) {
 	help, err := exec.Command("go", "tool", "vet", "help").Output()
 	if err != nil {
 		t.Fatal(err)

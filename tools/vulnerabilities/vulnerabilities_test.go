@@ -45,7 +45,7 @@ func TestAPanicOfGovulncheckIsAFailure(t *testing.T) {
 }
 
 // Without a database the check says that it did not happen, and is no failure.
-func TestAnUnreachableDatabaseIsSaid(t *testing.T) {
+func TestUnreachableDatabaseIsReported(t *testing.T) {
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
 	broken := httptest.NewServer(http.NotFoundHandler())

@@ -102,7 +102,7 @@ func events(said []byte) (all []string) {
 	return all
 }
 
-func TestWithoutAnEndNothingIsPlayed(t *testing.T) {
+func TestScheduleWithoutAnEndIsRefused(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), options{workers: 1, block: 1}), "-runs N or -time D")
 	require.ErrorContains(t, run(t.Context(), options{runs: 1}), "at least 1")
 }
