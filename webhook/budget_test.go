@@ -15,7 +15,7 @@ import (
 )
 
 // A single review is limited by its size, not by the remaining budget.
-func TestAReviewThatIsTooLargeIsToldSo(t *testing.T) {
+func TestTooLargeReviewIsRefusedWithAMessage(t *testing.T) {
 	require.Greater(t, admissionBudget, maxAdmission)
 	require.Greater(t, conversionBudget, maxConversion)
 	for _, limit := range []int{100, firstRead - 1, firstRead, 4 * firstRead, 5 * firstRead} {
@@ -101,7 +101,7 @@ func TestAnAnswerDoesNotGrow(t *testing.T) {
 }
 
 // A review takes as much of the budget as it weighs, and gives it back.
-func TestAReviewTakesWhatItWeighs(t *testing.T) {
+func TestReviewTakesItsWeightFromTheBudget(t *testing.T) {
 	const objects = 1000
 	held := newBudget(objects*objectWeight + objects)
 	body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[` + strings.Repeat(`"a,\"[",`, objects-1) + `[1,{"b":[2,3]}]]}}`

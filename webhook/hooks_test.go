@@ -82,7 +82,7 @@ type unmeasured struct{}
 
 func (unmeasured) Register(string) webhook.Metrics { return nil }
 
-func TestMetricsMayLeaveAPathOut(t *testing.T) {
+func TestMetricsMayOmitAPath(t *testing.T) {
 	s, err := webhook.New(webhook.Options{TLS: &serving.TLS{}, Metrics: unmeasured{}})
 	require.NoError(t, err)
 	require.NotPanics(t, func() { s.Handle("/", http.NotFoundHandler()) })

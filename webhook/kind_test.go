@@ -136,7 +136,7 @@ func TestAWebhookForASubresource(t *testing.T) {
 
 // The API server converts an object to the version in the rules and names that in kind; requestKind is
 // the client's version.
-func TestAWebhookIsSentAnotherVersionThanTheClientWrote(t *testing.T) {
+func TestWebhookReceivesAnotherVersionThanTheClientWrote(t *testing.T) {
 	calls := 0
 	hook := handlers[*appsv1.Deployment](&calls)["validate"]
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","kind":{"group":"apps","version":%q,"kind":"Deployment"},` +
@@ -179,7 +179,7 @@ func TestAWebhookOfSeveralKinds(t *testing.T) {
 	}
 }
 
-func TestAWebhookWhoseKindIsUnknownIsNotMade(t *testing.T) {
+func TestWebhookOfAnUnknownKindIsRefused(t *testing.T) {
 	calls := 0
 	v2 := schema.GroupVersion{Group: "example.com", Version: "v2"}
 	for want, call := range map[string]func(){

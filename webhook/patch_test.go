@@ -25,7 +25,7 @@ func apply(t *testing.T, raw, before, after string) (patched string, p patch) {
 	return string(result), p
 }
 
-func TestAPatchFitsWhatTheServerHas(t *testing.T) {
+func TestPatchAppliesToTheServersObject(t *testing.T) {
 	for name, c := range map[string]struct{ raw, before, after, want string }{
 		"nothing": {`{"a":1}`, `{"a":1,"status":{}}`, `{"a":1,"status":{}}`, `{"a":1}`},
 		"what the type writes always is not in raw": {

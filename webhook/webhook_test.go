@@ -97,7 +97,7 @@ func TestValidate(t *testing.T) {
 	require.Contains(t, garbled.Result.Message, "not a *v1.Pod")
 }
 
-func TestMutateSaysOnlyWhatChanged(t *testing.T) {
+func TestMutateReturnsOnlyChanges(t *testing.T) {
 	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
 		if r.Object.Name == "refused" {
 			return errors.New("no")
@@ -137,7 +137,7 @@ func TestUnstructuredObjectsAreAdmittedToo(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoReviewIsRefused(t *testing.T) {
+func TestInvalidReviewIsRefused(t *testing.T) {
 	h := webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
 	for want, body := range map[int]io.Reader{
 		400: strings.NewReader(`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}`),
@@ -299,7 +299,7 @@ func TestConversion(t *testing.T) {
 	require.Contains(t, result.Message, "the conversion called runtime.Goexit")
 }
 
-func TestWhatIsMissingOrTwiceIsSaidWhereItIsCalled(t *testing.T) {
+func TestMissingAndDuplicateFunctionsAreReportedAtTheCall(t *testing.T) {
 	s, err := webhook.New(webhook.Options{TLS: &serving.TLS{}})
 	require.NoError(t, err)
 	v := func(v string) schema.GroupVersion { return schema.GroupVersion{Version: v} }
@@ -393,7 +393,7 @@ func (b broken) Register(string) webhook.Metrics { return b }
 func (b broken) Started()                        { b() }
 func (b broken) Ended(int, time.Duration, bool)  { b() }
 
-func TestMetricsThatFailAreOfNoHarm(t *testing.T) {
+func TestFailingMetricsDoNoHarm(t *testing.T) {
 	for name, fail := range map[string]func(){"panic": func() { panic("no registry") }, "exit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,7 +24,7 @@ import (
 )
 
 // To decode an object takes no more memory than a small multiple of its weight, garbage included.
-func TestAnObjectWeighsWhatItTakes(t *testing.T) {
+func TestWeightBoundsTheMemoryOfAnObject(t *testing.T) {
 	many := func(before, each, after string) string {
 		return before + strings.Repeat(each+",", 9_999) + each + after
 	}
@@ -118,7 +118,7 @@ func TestAConversionDoesNotGrow(t *testing.T) {
 }
 
 // Converted objects count until the response is sent: they may be larger than the request.
-func TestWhatAConversionHoldsIsCounted(t *testing.T) {
+func TestMemoryOfAConversionIsCounted(t *testing.T) {
 	const room = 1 << 20
 	convert := NewConversion[*corev1.ConfigMap](corev1.SchemeGroupVersion)
 	none := func(context.Context, *corev1.ConfigMap, *corev1.ConfigMap) error { return nil }
@@ -141,7 +141,7 @@ func TestWhatAConversionHoldsIsCounted(t *testing.T) {
 }
 
 // A real pod is far below the limits.
-func TestWhatARealPodWeighs(t *testing.T) {
+func TestWeightOfARealPod(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-5d8f","namespace":"shop","uid":"63cb1b8e-8ba7-4b3c-9d6c-5b2d0f1ee0f1","labels":{"app":"web","pod-template-hash":"5d8f"},` +
 		`"managedFields":[{"manager":"kubelet","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}}}}}]},` +
 		`"spec":{"containers":[{"name":"web","image":"registry.example.com/web:1","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}},"volumeMounts":[{"name":"token","mountPath":"/var/run/secrets"}]}],` +

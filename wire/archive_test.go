@@ -77,7 +77,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 }
 
 // What is archived comes back in another process as it was (C02).
-func TestC02_ArchivedObjectsComeBack(t *testing.T) {
+func TestC02_ArchivedObjectsAreRestored(t *testing.T) {
 	wire.SkipUnderRace(t)
 	none := objects.Options{}
 	t.Run("typed", func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestC02_ArchivedObjectsComeBack(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptWholeIsNotArchived(t *testing.T) {
+func TestObjectsKeptWholeAreNotArchived(t *testing.T) {
 	p := wire.NewPacker(nil)
 	o, err := p.Pack(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", CreationTimestamp: metav1.Unix(1, 5)}})
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestWhatIsKeptWholeIsNotArchived(t *testing.T) {
 }
 
 // An archive that is cut off, goes on, or is of another type is an error.
-func TestAnArchiveThatIsNone(t *testing.T) {
+func TestInvalidArchive(t *testing.T) {
 	wire.SkipUnderRace(t)
 	_, _, raw := archived(t, 20, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	for cut := range raw {

@@ -16,7 +16,7 @@ import (
 
 // An object is as large as it may be wherever it comes: what a list has, a watch has too,
 // and the envelope around it does not count.
-func TestLimitsAreOfTheObject(t *testing.T) {
+func TestLimitsApplyToTheObject(t *testing.T) {
 	for _, media := range allMedia {
 		p := pod("a")
 		p.Annotations = map[string]string{"a": strings.Repeat("x", 1<<12)}
@@ -48,7 +48,7 @@ func TestLimitsAreOfTheObject(t *testing.T) {
 }
 
 // So is its depth.
-func TestDepthIsOfTheObject(t *testing.T) {
+func TestDepthLimitAppliesToTheObject(t *testing.T) {
 	const depth = 10
 	for _, media := range []string{MediaJSON, MediaCBOR} {
 		deep := any("x")

@@ -38,7 +38,7 @@ func having(objects ...*corev1.Pod) typedKnown[*corev1.Pod] {
 }
 
 // What is known in the same version is given back, and nothing else.
-func TestKnownItemsAreGivenBack(t *testing.T) {
+func TestKnownItemsAreReturned(t *testing.T) {
 	have := []*corev1.Pod{versioned("same", "1", "7"), versioned("newer", "2", "6"), versioned("another", "3", "7"), versioned("unversioned", "4", "")}
 	sent := &corev1.PodList{Items: []corev1.Pod{
 		*versioned("same", "1", "7"), *versioned("newer", "2", "7"), *versioned("another", "4", "7"), *versioned("new", "5", "7"), *versioned("unversioned", "4", "")}}
@@ -61,7 +61,7 @@ func TestKnownItemsAreGivenBack(t *testing.T) {
 }
 
 // The initial events of a streaming list are additions.
-func TestKnownObjectsOfAddedEventsAreGivenBack(t *testing.T) {
+func TestKnownObjectsOfAddedEventsAreReturned(t *testing.T) {
 	have := versioned("a", "1", "7")
 	for _, media := range allMedia {
 		var body []byte
@@ -118,7 +118,7 @@ func listAround(t *testing.T, item []byte) []byte {
 }
 
 // What is unusual is left to the decoder: the last of two names counts there.
-func TestAHeadIsReadOnlyWhereItIsClear(t *testing.T) {
+func TestHeadIsReadOnlyIfUnambiguous(t *testing.T) {
 	name, uid := lengthPrefixed(1, []byte("a")), lengthPrefixed(5, []byte("u"))
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for what, c := range map[string]struct {

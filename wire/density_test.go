@@ -144,7 +144,7 @@ func TestW02_PackedBytesAreCheckedWhenTheyAreOpened(t *testing.T) {
 
 // An object that just passes takes a stated multiple in all: what it becomes, once more if its
 // table gives up, and five times for the lists that the reference grows.
-func TestW02_WhatPassesTakesAStatedMultiple(t *testing.T) {
+func TestW02_AcceptedObjectsTakeAStatedMultiple(t *testing.T) {
 	kind := object.GVK{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 	for _, odd := range []bool{false, true} {
 		// Each claim has a name that makes it as dense as it may be.

@@ -94,7 +94,7 @@ func TestW04_EmbeddedStructsThatAreNotExportedAreProjected(t *testing.T) {
 }
 
 // Hardly any path leads through the values of a map.
-func TestW04_MapsArePassed(t *testing.T) {
+func TestW04_PathsPassThroughMaps(t *testing.T) {
 	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{{
 		Name: "d",
 		Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{

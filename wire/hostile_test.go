@@ -48,7 +48,7 @@ func TestW02_LongUntypedListsTakeNoMoreThanTheReference(t *testing.T) {
 }
 
 // Commas in text are not taken for elements beyond a small multiple of their bytes.
-func TestW02_CommasInTextAreNoElements(t *testing.T) {
+func TestW02_CommasInTextAreNotElements(t *testing.T) {
 	body := []byte(podText(`"a":"` + strings.Repeat(",", 1<<20) + `"`))
 	d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind})
 	hostile.Budget{Memory: 1 << 20, MemoryPerByte: 25}.Within(t, len(body), func() {
@@ -58,7 +58,7 @@ func TestW02_CommasInTextAreNoElements(t *testing.T) {
 }
 
 // A length that lies costs no more memory than the bytes that follow it.
-func TestW02_LengthsAreNotBelieved(t *testing.T) {
+func TestW02_LengthsAreNotTrusted(t *testing.T) {
 	const gigabyte = 1 << 30
 	huge := Options{MaxObjectBytes: gigabyte + 1<<20}
 	length := binary.AppendUvarint(nil, gigabyte)

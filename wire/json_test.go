@@ -380,7 +380,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 }
 
 // However the bytes arrive, the values are the same.
-func TestJSONInPieces(t *testing.T) {
+func TestJSONReadInPieces(t *testing.T) {
 	tricky := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{
 		"quotes": strings.Repeat(`\"`, 30), "slashes": strings.Repeat(`\`, 31), "long": strings.Repeat("é{[", 50), "": "",
 	}}}
@@ -525,7 +525,7 @@ func TestJSONFromManyGoroutines(t *testing.T) {
 
 // What head says is what decoding gives.
 // A body that is whole has not ended early, which would be the fault of the connection.
-func TestL21_ABodyThatIsNoObjectIsNotTruncated(t *testing.T) {
+func TestL21_BodyOtherThanAnObjectIsNotTruncated(t *testing.T) {
 	d := podDecoder(t, MediaJSON, Options{})
 	for _, body := range []string{"null", "OK", "true", "42", " 42\n", `"Pod"`, "[]"} {
 		_, err := d.Object([]byte(body))

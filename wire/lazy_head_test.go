@@ -62,7 +62,7 @@ func chosenPods(n int) *corev1.PodList {
 
 // What is chosen before anything is decoded is what would be chosen afterwards, by the same
 // heads, in every encoding, whole and packed, and whatever is kept of the objects.
-func TestChoosingIsToLeaveOutWhatIsNotWanted(t *testing.T) {
+func TestFilterEqualsFilteringAfterDecoding(t *testing.T) {
 	list := chosenPods(60)
 	for _, media := range allMedia {
 		body := encodeAs(t, media, podListKind, list)
@@ -123,7 +123,7 @@ func choosesAsAfterwards(t *testing.T, media string, body, stream []byte, d Deco
 
 // What is not wanted is not looked at any further than its head, and known objects are asked
 // for too. What cannot be read at all is an error, whoever wants it.
-func TestWhatIsNotWantedIsNotDecoded(t *testing.T) {
+func TestUnwantedObjectsAreNotDecoded(t *testing.T) {
 	have := versioned("a", "1", "7")
 	meta, err := have.ObjectMeta.Marshal()
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func foreign(b *testing.B, name string, n int, read func()) {
 }
 
 // A bookmark costs a decoder that chooses no more than any other.
-func TestABookmarkCostsTheSameWhereObjectsAreChosen(t *testing.T) {
+func TestBookmarkCostsTheSameWithAFilter(t *testing.T) {
 	for _, media := range bothMedia {
 		body := bytes.Repeat(frameOf(t, media, "BOOKMARK", podKind, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}}), 300)
 		d, err := NewDecoder(media, typedAs[*corev1.Pod](Options{Kind: podKind}))

@@ -87,7 +87,7 @@ func (e *embeds) DeepCopyObject() apiruntime.Object { return e }
 
 // Generated code lets the value of a map's entry reach beyond the entry, so that
 // each of many entries could copy all that follows it.
-func TestW02_EntriesEndWhereTheyEnd(t *testing.T) {
+func TestW02_EntriesDoNotReachBeyondTheirEnd(t *testing.T) {
 	const entries = 20_000
 	var meta []byte
 	for i := entries; i > 0; i-- {
@@ -194,7 +194,7 @@ type branch struct {
 func (t *tree) DeepCopyObject() apiruntime.Object { return t }
 
 // What protobuf allows and nobody uses is passed over, as the reference does.
-func TestW01_UnknownGroupsArePassedOver(t *testing.T) {
+func TestW01_UnknownGroupsAreSkipped(t *testing.T) {
 	raw := append(nest(0x0a, []byte("\x0a\x01a"), nil), "\x93\x03\x08\x01\x94\x03"...) // 50: {1: 1}
 	require.NoError(t, new(corev1.Pod).Unmarshal(raw))
 	for _, opts := range []Options{{Reference: true}, {}, {Pool: NewPool()}} {

@@ -10,7 +10,7 @@ import (
 )
 
 // What a list says of its selector is told at its end, in every encoding.
-func TestSelectedTellsOfTheSelector(t *testing.T) {
+func TestOnSelectorReportsTheSelector(t *testing.T) {
 	const selector = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
 	json := `{"metadata":{"resourceVersion":"1","shardInfo":{"selector":"` + selector + `"}},"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`
 	info := lengthPrefixed(5, lengthPrefixed(1, []byte(selector)))

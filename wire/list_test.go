@@ -186,7 +186,7 @@ func TestL21_ListRefusesBadBodies(t *testing.T) {
 	}
 }
 
-func TestErrorSaysWhereAndWhich(t *testing.T) {
+func TestErrorNamesThePlaceAndTheObject(t *testing.T) {
 	body := `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},{"spec":{"nodeName":1},"metadata":{"name":"b","namespace":"x"}}]}`
 	items, _, err := readList(podDecoder(t, MediaJSON, Options{}), strings.NewReader(body))
 	require.Len(t, items, 1)

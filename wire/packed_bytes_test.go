@@ -145,7 +145,7 @@ func benchPacking(b *testing.B, body []byte, n int, list func(*Packer, func(*Pac
 
 // What an API server writes is packed as it comes, of every kind, and what is opened is to
 // the last pointer what a decoder makes of it (C01).
-func TestC01_EveryKindIsPackedAsItComes(t *testing.T) {
+func TestC01_EveryKindIsPackedWithoutDecoding(t *testing.T) {
 	t.Parallel()
 	all := scheme.New()
 	f := newFiller(all)

@@ -92,7 +92,7 @@ func TestC01_PackedKeepsInvalidUTF8(t *testing.T) {
 	require.Equal(t, o.Text, reopened(t, o).Text)
 }
 
-func TestC01_PackedKeepsOrRefusesWhatJSONLeavesOut(t *testing.T) {
+func TestC01_PackedKeepsOrRefusesFieldsThatJSONOmits(t *testing.T) {
 	o := &custom{Counter: 3}
 	p, err := wire.NewPacker(nil).Pack(o)
 	if err != nil {
@@ -192,7 +192,7 @@ func heap() int {
 }
 
 // Who opened large objects and has let go of them holds next to nothing.
-func TestLargeObjectsThatWereOpenedAreLetGo(t *testing.T) {
+func TestOpenedLargeObjectsAreReleased(t *testing.T) {
 	wire.SkipUnderRace(t)
 	p := wire.NewPacker(wire.NewPool())
 	before := heap()
@@ -213,7 +213,7 @@ func TestLargeObjectsThatWereOpenedAreLetGo(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-func TestAllSizesComeBack(t *testing.T) {
+func TestAllSizesAreRestored(t *testing.T) {
 	wire.SkipUnderRace(t)
 	p := wire.NewPacker(nil)
 	random := rand.New(rand.NewPCG(1, 0))

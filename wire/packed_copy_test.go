@@ -28,7 +28,7 @@ func change(o object.Object) {
 
 // A copy is the caller's: nobody else ever sees what becomes of it, though equal parts of
 // what is opened are shared.
-func TestACopyIsTheCallersOwn(t *testing.T) {
+func TestCopyBelongsToTheCaller(t *testing.T) {
 	pod := objects.Pod(1, 0, objects.Options{})
 	pod.Labels, pod.Spec.EnableServiceLinks = map[string]string{"app": "web"}, new(true)
 	pod.Spec.Tolerations = []corev1.Toleration{{Key: "some", TolerationSeconds: new(int64(300))}}
@@ -72,7 +72,7 @@ func TestACopyIsTheCallersOwn(t *testing.T) {
 }
 
 // An object that is kept as it is is copied, too.
-func TestACopyOfWhatIsKept(t *testing.T) {
+func TestCopyOfAnObjectKeptWhole(t *testing.T) {
 	o := objects.Pod(1, 0, objects.Options{})
 	o.Labels = map[string]string{"app": "web"}
 	o.CreationTimestamp.Time = o.CreationTimestamp.Add(1) // bytes have no nanoseconds

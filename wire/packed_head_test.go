@@ -66,7 +66,7 @@ func (a *aged) GetAnnotations() map[string]string {
 
 func (a *aged) DeepCopyObject() runtime.Object { d := *a; return &d }
 
-func TestC01_HeadsSayWhatTheMethodsOfTheTypeDo(t *testing.T) {
+func TestC01_HeadsEqualTheMethodsOfTheType(t *testing.T) {
 	p := NewPacker(nil)
 	p.KeepAnnotations([]string{"age"})
 	d, err := p.Decoder(MediaJSON, new(typedAs[*aged](Options{Kind: widgetKind})))

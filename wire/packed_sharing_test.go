@@ -52,7 +52,7 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 
 // A packer that nobody has any more is gone with all that it reaches, such as an informer
 // with its cache by way of OnOpen.
-func TestW03_APackerGoes(t *testing.T) {
+func TestW03_PackerIsFreed(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	type cache struct{ objects []*Packed }
 	held := func() weak.Pointer[cache] {

@@ -18,7 +18,7 @@ import (
 )
 
 // Objects of every form come back equal, with their heads (C01).
-func TestC01_PackedObjectsComeBack(t *testing.T) {
+func TestC01_PackedObjectsAreRestored(t *testing.T) {
 	p := wire.NewPacker(wire.NewPool())
 	named := objects.Pod(1, 3, objects.Options{})
 	named.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
@@ -126,7 +126,7 @@ func TestC01_ObjectsOfOtherTypesAreKept(t *testing.T) {
 }
 
 // What bytes cannot give back is kept.
-func TestC01_WhatBytesCannotGiveBackIsKept(t *testing.T) {
+func TestC01_UnencodableObjectsAreKept(t *testing.T) {
 	p := wire.NewPacker(nil)
 	o := objects.Widget(1, 0, objects.Options{})
 	o.Object["spec"] = map[string]any{"size": 3} // an int

@@ -152,7 +152,7 @@ func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
 
 // To read a quantity may write to it. So no object has one that another object has too, whatever
 // they have in common.
-func TestW03_QuantitiesAreOfOneObject(t *testing.T) {
+func TestW03_QuantitiesAreNotShared(t *testing.T) {
 	all := scheme.New()
 	f := newFiller(all)
 	pool := NewPool()
@@ -289,7 +289,7 @@ func TestW03_TypesDoNotMix(t *testing.T) {
 
 // What one does to the fields of an object itself shows in no other, and
 // appending to its lists overwrites nothing.
-func TestW03_ObjectsHaveFieldsOfTheirOwn(t *testing.T) {
+func TestW03_ObjectsDoNotShareTheirFields(t *testing.T) {
 	pods := decodeReplicas(t, NewPool(), "a", "a", "a", "a")
 	for i, p := range pods {
 		_ = append(p.Finalizers, "third")
@@ -330,7 +330,7 @@ func TestW03_ForgottenPartsAreNotShared(t *testing.T) {
 
 // Many may decode with one pool at once, while the garbage collector takes
 // parts away.
-func TestW03_ManyDecodeAtOnce(t *testing.T) {
+func TestW03_ConcurrentDecoding(t *testing.T) {
 	all := scheme.New()
 	f := newFiller(all)
 	pool := NewPool()

@@ -52,7 +52,7 @@ func TestW01_EmptyListsThatReadThemselves(t *testing.T) {
 }
 
 // Not even an empty string holds on to the body.
-func TestW03_EmptyStringsAreOfNoBody(t *testing.T) {
+func TestW03_EmptyStringsKeepNoBody(t *testing.T) {
 	body := protobufBody(t, podKind, nest(0x0a, []byte("\x0a\x01a\x12\x00\x1a\x01b"), nil))
 	got, err := podDecoder(t, MediaProtobuf, Options{}).Object(body)
 	require.NoError(t, err)

@@ -146,7 +146,7 @@ func TestW03_DeepPartsHoldLittle(t *testing.T) {
 }
 
 // What is dropped of the values of a map is not held by their texts.
-func TestW04_MapsHoldNothingThatIsDropped(t *testing.T) {
+func TestW04_MapsKeepNoDroppedFields(t *testing.T) {
 	body := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"k":{"kept":"short","dropped":"` + strings.Repeat("x", 1<<20) + `"}}}`)
 	for _, pool := range []*Pool{nil, NewPool()} {
 		d := decoderOfType[*atlas](t, MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.kept"), Pool: pool})

@@ -225,7 +225,7 @@ func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
 }
 
 // Whoever appends to bytes of one state has changed nothing that others have.
-func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
+func TestW03_SharedBytesHaveNoSpareCapacity(t *testing.T) {
 	p := NewPacker(NewPool())
 	pack := func(rv string) *Packed {
 		raw := []byte(`{"spec":{"template":{"some":"thing"}}}`)
@@ -282,7 +282,7 @@ func (s *anyJSON) UnmarshalJSON(data []byte) error { s.Raw = append(s.Raw[0:0], 
 
 func (s *settings) DeepCopyObject() kruntime.Object { c := *s; return &c }
 
-func TestW03_SharedListsHaveNoRoom(t *testing.T) {
+func TestW03_SharedListsHaveNoSpareCapacity(t *testing.T) {
 	item := func(name string) string {
 		return widgetText(name, `{"values":{"abc":"defghijklmnopqrstuvwxyz1"},"message":{"abc":"defghijklmnopqrstuvwxyz"},"byPort":{"80":["a","b","c"]}}`)
 	}
@@ -302,7 +302,7 @@ func TestW03_SharedListsHaveNoRoom(t *testing.T) {
 }
 
 // Packed objects share their owners.
-func TestW03_SharedOwnersHaveNoRoom(t *testing.T) {
+func TestW03_SharedOwnersHaveNoSpareCapacity(t *testing.T) {
 	p := pod("a")
 	for n := range 13 {
 		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(n), UID: types.UID(fmt.Sprint(n))})

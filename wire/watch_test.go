@@ -98,7 +98,7 @@ func TestWatchYieldsEvents(t *testing.T) {
 }
 
 // The stream may end between two frames and nowhere else.
-func TestWatchEndsBetweenFramesOnly(t *testing.T) {
+func TestWatchEndsOnlyBetweenFrames(t *testing.T) {
 	for _, media := range allMedia {
 		first := frameOf(t, media, "ADDED", podKind, pod("a"))
 		body := append(first, frameOf(t, media, "ADDED", podKind, pod("b"))...)

@@ -36,7 +36,7 @@ func TestNoTimerIsSetWithoutADelayedAdd(t *testing.T) {
 	}
 }
 
-func TestL28_shut_down_returns_after_a_ring_that_is_under_way(t *testing.T) {
+func TestL28_shut_down_returns_after_a_ring_in_progress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options[string]{})
 		begun, release := make(chan struct{}), make(chan struct{})

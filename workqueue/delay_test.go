@@ -75,7 +75,7 @@ func TestL29_a_delayed_add_of_a_running_key_waits_for_time_and_done(t *testing.T
 	})
 }
 
-func TestL29_forget_drops_the_backoff_and_if_asked_the_delayed_add(t *testing.T) {
+func TestL29_forget_drops_the_backoff_and_optionally_the_delayed_add(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		q.AddRateLimited("a")

@@ -28,7 +28,7 @@ func get[K comparable](t *testing.T, q *workqueue.Queue[K]) K {
 	return key
 }
 
-func TestL26_a_key_is_never_in_the_hands_of_two_workers(t *testing.T) {
+func TestL26_a_key_is_never_processed_by_two_workers(t *testing.T) {
 	const keys, workers, rounds = 5, 8, 4000
 	q := workqueue.New(workqueue.Options[int]{})
 	var holders [keys]sync.Mutex
@@ -85,7 +85,7 @@ func TestL26_done_of_a_key_that_is_not_running_panics(t *testing.T) {
 	require.Equal(t, "a", get(t, q), "the queue must live on")
 }
 
-func TestL26_done_within_the_loop_panics_and_takes_no_other_key_along(t *testing.T) {
+func TestL26_done_within_the_loop_panics_and_affects_no_other_key(t *testing.T) {
 	q := workqueue.New(workqueue.Options[int]{})
 	q.AddWith(workqueue.AddOptions{}, 1, 2)
 	require.Panics(t, func() {
@@ -185,7 +185,7 @@ func TestL27_a_wake_up_is_not_lost_when_its_receiver_gives_up(t *testing.T) {
 	})
 }
 
-func TestL27_workers_that_give_up_leave_the_others_to_be_woken(t *testing.T) {
+func TestL27_workers_that_give_up_do_not_lose_a_wake_up(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for rounds := range uint64(50) {
 			rng := rand.New(rand.NewPCG(3, rounds))

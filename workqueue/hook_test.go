@@ -42,7 +42,7 @@ func (leaving) When(int) time.Duration { runtime.Goexit(); return 0 }
 func (leaving) Forget(int)             { runtime.Goexit() }
 func (leaving) NumRequeues(int) int    { runtime.Goexit(); return 0 }
 
-func TestHooksThatEndTheirGoroutineLoseNoKey(t *testing.T) {
+func TestHooksThatCallGoexitLoseNoKey(t *testing.T) {
 	for name, opts := range map[string]workqueue.Options[int]{
 		"the order":        {Order: leaving{}},
 		"the metrics":      {Metrics: leaving{}},
@@ -114,7 +114,7 @@ func TestHooksThatPanicLoseNoKey(t *testing.T) {
 
 // A key that is not hashable, such as a slice in an interface, panics in its caller and does not leave
 // the queue locked.
-func TestWhatCanBeNoKeyLeavesTheQueueUnlocked(t *testing.T) {
+func TestUnhashableKeyLeavesTheQueueUnlocked(t *testing.T) {
 	q := workqueue.New(workqueue.Options[any]{Order: keyless{}})
 	require.Panics(t, func() { q.Done([]int{1}) })
 	q.Add("a")

@@ -93,7 +93,7 @@ func TestBucketHoldsItsRateAndItsLongestWait(t *testing.T) {
 
 // A key has one place in the line, however often it is added before its turn, and takes
 // the next one afterwards.
-func TestAKeyHasOnePlaceInABucket(t *testing.T) {
+func TestKeyHasOnePlaceInABucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := workqueue.NewBucket[string](workqueue.BucketOptions{Limit: 10, Burst: 1})
 		const ms = time.Millisecond
@@ -107,7 +107,7 @@ func TestAKeyHasOnePlaceInABucket(t *testing.T) {
 }
 
 // A key that is added faster than the bucket allows is handed out as often as it does.
-func TestAKeyThatIsAlwaysWantedKeepsTheRateOfItsBucket(t *testing.T) {
+func TestBusyKeyKeepsTheRateOfItsBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{RateLimiter: workqueue.NewBucket[string](workqueue.BucketOptions{Limit: 5, Burst: 1})})
 		defer q.ShutDown()
@@ -133,7 +133,7 @@ func TestAKeyThatIsAlwaysWantedKeepsTheRateOfItsBucket(t *testing.T) {
 
 // When many workers fail at once, keys without a place in the line leave no debt: the line is never
 // longer than MaxDelay.
-func TestWorkersThatFailAtOnceLeaveABucketNoDebt(t *testing.T) {
+func TestConcurrentFailuresKeepABucketWithinMaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := workqueue.NewBucket[int](workqueue.BucketOptions{Limit: 10, Burst: 1, MaxDelay: time.Second})
 		var workers sync.WaitGroup

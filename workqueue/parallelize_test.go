@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-func TestParallelizeDoesEachPieceOnce(t *testing.T) {
+func TestParallelizeRunsEachPieceOnce(t *testing.T) {
 	for _, pieces := range []int{0, 1, 2, 7, 100, 1001} {
 		for _, workers := range []int{-1, 1, 3, 200} {
 			for _, chunk := range []int{-1, 1, 2, 64, 5000} {
@@ -93,7 +93,7 @@ func TestParallelizePanicsInTheCallerAfterAllWorkersEnded(t *testing.T) {
 	})
 }
 
-func TestParallelizeTellsOfPiecesThatLeft(t *testing.T) {
+func TestParallelizeReportsPiecesThatCalledGoexit(t *testing.T) {
 	err := workqueue.Parallelize(t.Context(), 1, 3, func(int) { runtime.Goexit() })
 	require.ErrorContains(t, err, "0 of 3 pieces done")
 	require.EqualError(t, err, "parallelize: 0 of 3 pieces done: a piece called runtime.Goexit, as FailNow of a test does")

@@ -88,7 +88,7 @@ func TestAfterAndRateLimitedWaitForTheLonger(t *testing.T) {
 	})
 }
 
-func TestAnEndlessDelayIsNoOverflow(t *testing.T) {
+func TestEndlessDelayDoesNotOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		q.AddAfter("a", 1<<63-1)

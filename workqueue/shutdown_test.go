@@ -134,7 +134,7 @@ func TestL28_shut_down_returns_at_once_and_ends_every_wait(t *testing.T) {
 	})
 }
 
-func TestL28_shut_down_drops_what_waits_and_drain_then_waits_for_running_work(t *testing.T) {
+func TestL28_shut_down_drops_queued_keys_and_drain_then_waits_for_running_work(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[int]{})
 		q.AddWith(workqueue.AddOptions{}, 1, 2, 3)

@@ -9,7 +9,7 @@ import (
 
 // A table and a map go through the same random steps. The hashes are few, so
 // that chains are long and items leave from their beginning, middle and end.
-func TestATableFindsWhatAMapFinds(t *testing.T) {
+func TestTableBehavesLikeAMap(t *testing.T) {
 	for _, hashes := range []int{1, 7, 1 << 30} {
 		rng := rand.New(rand.NewPCG(4, uint64(hashes)))
 		table, model := newTable[int](), map[int]*item[int]{}

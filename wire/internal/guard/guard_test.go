@@ -15,7 +15,7 @@ import (
 
 // What leads to nothing that is checked is passed over, and what comes to it by a detour
 // is not.
-func TestGuardHasOnlyWhatMatters(t *testing.T) {
+func TestGuardOmitsUncheckedFields(t *testing.T) {
 	type chain struct {
 		Name  string
 		Next  *chain
@@ -37,7 +37,7 @@ func TestGuardHasOnlyWhatMatters(t *testing.T) {
 }
 
 // A type that reads itself may become what its fields are.
-func TestWhatReadsItselfIsGuarded(t *testing.T) {
+func TestSelfDecodingTypesAreGuarded(t *testing.T) {
 	g := Of(reflect.TypeFor[schemaOrBool]())
 	require.Equal(t, Unmarshaler, g.Form)
 	require.Equal(t, Pointer, g.Alternative(true, false).Form)

@@ -83,7 +83,7 @@ func TestSiblingsAreSmall(t *testing.T) {
 }
 
 // A base is found by its group as long as a text refers to it, and no longer (W03).
-func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
+func TestW03_BaseIsFreedWithItsLastUser(t *testing.T) {
 	s := NewCompressor()
 	group, raw := pod(t, 0, false)
 	first := s.Pack(group, nil, raw)

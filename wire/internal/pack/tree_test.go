@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/test/hostile"
 )
 
-func TestTreesComeBack(t *testing.T) {
+func TestTreesAreRestored(t *testing.T) {
 	for _, value := range []any{
 		nil, true, false, int64(0), int64(-1), int64(math.MinInt64), int64(math.MaxInt64), 1.0, 1.5, math.Inf(1), "", "ä\x00",
 		[]any{}, []any(nil), []any{nil, int64(1), 1.0}, map[string]any{}, map[string]any(nil),
@@ -29,13 +29,13 @@ func TestTreesComeBack(t *testing.T) {
 	}
 }
 
-func TestNoTree(t *testing.T) {
+func TestInvalidTrees(t *testing.T) {
 	_, err := AppendTree(nil, map[string]any{"spec": map[string]any{"replicas": 3}})
 	require.ErrorContains(t, err, "spec: replicas: a int is no value")
 }
 
 // Lists within lists do not all make room for the bytes that follow.
-func TestW02_NestedListsOfADamagedTreeAnnounceEachByteOnce(t *testing.T) {
+func TestW02_NestedListsOfADamagedTreeShareItsBytes(t *testing.T) {
 	raw := make([]byte, 0, 1<<16)
 	for len(raw) < 1<<15 {
 		raw = binary.AppendUvarint(append(raw, treeList), 1<<14)

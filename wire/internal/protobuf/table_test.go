@@ -12,7 +12,7 @@ import (
 )
 
 // A part without memory of its own would never be forgotten.
-func TestW03_NothingOfNoSizeIsShared(t *testing.T) {
+func TestW03_ZeroSizeValuesAreNotShared(t *testing.T) {
 	tables := 0
 	for _, typ := range scheme.New().AllKnownTypes() {
 		if HasTable(typ) && !ContainsItself(typ) {

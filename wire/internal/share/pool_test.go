@@ -68,7 +68,7 @@ func TestW03_TheTableOfPartsShrinks(t *testing.T) {
 }
 
 // A part that was being decoded while the pool forgot is not found.
-func TestW03_WhatWasBegunIsForgottenToo(t *testing.T) {
+func TestW03_PartsBeingDecodedAreForgottenToo(t *testing.T) {
 	pool := NewPool()
 	raw := []byte("a part that is being decoded")
 	unit := newPartKind()
