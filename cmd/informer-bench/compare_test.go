@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// squeezed are the lines with one blank between words.
+// squeezed returns the lines with single blanks between words.
 func squeezed(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if fields := strings.Join(strings.Fields(line), " "); fields != "" {
@@ -65,7 +65,7 @@ func TestRevisionsAreCompared(t *testing.T) {
 		"2 differ by more than 2 %, but fewer than 5 rounds cannot tell that from noise",
 	}, squeezed(out.String()))
 
-	delete(all, "millrace@old") // it did not know the scenario
+	delete(all, "millrace@old") // the old revision lacks the scenario
 	require.Empty(t, compare(j, entrants, all))
 	out.Reset()
 	require.NoError(t, writeConclusion(&out, nil))

@@ -76,7 +76,7 @@ func TestInvalidFigures(t *testing.T) {
 	require.ErrorContains(t, err, "not a valid time")
 }
 
-// A server that does not answer is given up with the contestant.
+// A contestant is abandoned if its server does not answer.
 func TestAServerThatHangs(t *testing.T) {
 	p, err := launch(t.Context(), "the load server", scripted(t, "sleep 600").program)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestAServerThatHangs(t *testing.T) {
 	require.ErrorContains(t, err, "took too long: read from the load server")
 }
 
-// One contestant alone has nobody to agree with.
+// A single contestant has no results to agree with.
 func TestIncompleteCache(t *testing.T) {
 	p, err := launch(t.Context(), "the load server", scripted(t, `while read order; do echo '{"lists":1}'; done`).program)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestIncompleteCache(t *testing.T) {
 	}
 }
 
-// What would not fit into memory is not tried.
+// A contestant that would not fit into memory is not started.
 func TestContestantThatUsesTooMuchMemoryIsLeftOut(t *testing.T) {
 	const gigabyte = 1_000_000_000
 	large, small := entrant{contestant: results.ClientGo}, entrant{contestant: results.MillracePacked}

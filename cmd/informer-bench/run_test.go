@@ -15,9 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// TestMain lets the test binary be the load server, as informer-bench is. With the race detector
-// the contestants are built with it too: tests of other modules need the same packages so, and
-// nothing else needs them otherwise.
+// TestMain lets the test binary act as the load server, as informer-bench does. With the race
+// detector the contestants are built with it too: tests of other modules need the same packages.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		cmd := newRootCommand()
@@ -37,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRunMeasures builds Millrace's contestants and the floor, and lets them
-// run once in one scenario of each script.
+// TestRunMeasures builds Millrace's contestants and the floor, and runs them once in one scenario
+// of each script.
 func TestRunMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs programs")

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// entrantsOf are the contestants of a job.
+// entrantsOf returns the contestants of a job.
 func entrantsOf(j scenario.Job) (all []entrant) {
 	for _, name := range j.Contestants {
 		all = append(all, entrant{name: name, contestant: name})

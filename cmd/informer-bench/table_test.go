@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// Every target must be one that a scenario can be held against.
+// Every target must be measurable by a scenario.
 func TestTargetsHaveTheirScenario(t *testing.T) {
 	jobs := map[string][]scenario.Job{}
 	for _, s := range scenario.All() {

@@ -33,8 +33,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// program is a controller of pods that is looked into, until the test ends. It fails on
-// pods called bad.
+// program runs a controller of pods that can be inspected until the test ends. It fails for pods
+// named bad.
 func program(t *testing.T, contents bool) *debug.Process {
 	t.Helper()
 	srv := apiservertest.New(apiservertest.Options{})
@@ -173,7 +173,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
 	secured := httptest.NewUnstartedServer(process)
-	secured.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0) // clients reject its certificate
 	secured.StartTLS()
 	defer secured.Close()
 	closed := httptest.NewServer(process)
@@ -249,7 +249,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	require.Equal(t, "a b c [2Jd", terminal.OneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
-// Controllers, the keys of a queue and the stacks of calls can be had, too.
+// Controllers, the keys of a queue and the stacks of calls are available, too.
 func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	p := newSick(t)
 	p.put("web-1")
@@ -271,7 +271,7 @@ func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	}
 }
 
-// What happens in a process is followed, filtered by informer and name.
+// The events of a process are followed, filtered by informer and name.
 func TestWatchOfAProcess(t *testing.T) {
 	recorder := flight.New(flight.DefaultSize)
 	pods := recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})
@@ -318,7 +318,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	}
 }
 
-// A process that stops is no end that was asked for.
+// The end of a process is not reported as a requested end.
 func TestWatchOfAProcessThatStops(t *testing.T) {
 	recorder := flight.New(0)
 	recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})

@@ -30,11 +30,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// deaf is a source of pods that does not tell of some changes.
+// deaf is a source of pods that omits some changes.
 type deaf struct {
 	resource *rest.Resource[*corev1.Pod]
 	mu       sync.Mutex
-	key      object.Key // of the object that no changes are told of
+	key      object.Key // of the object whose changes are omitted
 }
 
 // Describe implements source.ListerWatcher.
@@ -69,7 +69,7 @@ func (d *deaf) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.E
 	}, nil
 }
 
-// shown are informers that a process shows.
+// shown are the informers that a process exposes.
 type shown []sharedinformer.View
 
 func (s shown) Views() []sharedinformer.View { return s }
@@ -81,8 +81,8 @@ func (s shown) Status() (all []sharedinformer.Status) {
 	return all
 }
 
-// listener is a process with one informer of pods in namespace shop, and where to attach to
-// it.
+// listener returns a process with one informer of pods in namespace shop, and the address to attach
+// to.
 func listener(t *testing.T, srv *apiservertest.Server, opts sharedinformer.Options) (*sharedinformer.Informer[*corev1.Pod], *deaf, *debug.Process) {
 	t.Helper()
 	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
@@ -95,7 +95,7 @@ func listener(t *testing.T, srv *apiservertest.Server, opts sharedinformer.Optio
 	wait, err := i.Start(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = wait() // it ends with the test
+		_ = wait() // until the test ends
 		client.CloseIdleConnections()
 	})
 	require.NoError(t, i.WaitForSync(t.Context()))
@@ -158,7 +158,7 @@ func TestCheckFindsDifferences(t *testing.T) {
 	}
 }
 
-// The informer of the own cluster is told from its like of another one.
+// An informer of the own cluster is distinguished from one of the same name for another cluster.
 func TestCheckOfTwoClusters(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, _ := listener(t, srv, sharedinformer.Options{})
@@ -186,8 +186,8 @@ func (m *meddler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.Handler.ServeHTTP(w, r)
 }
 
-// An object that is deleted and made again all the time is missing in one moment after the
-// other, and yet the cache is right.
+// An object that is repeatedly deleted and recreated is missing at most instants, and yet the cache
+// is right.
 func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
@@ -218,7 +218,7 @@ func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 	require.Greater(t, asked.Load(), int32(4))
 }
 
-// The cache is asked before the list and after it.
+// The cache is read before the list and after it.
 func TestCheckIgnoresChangesAfterTheList(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
@@ -236,7 +236,7 @@ func TestCheckIgnoresChangesAfterTheList(t *testing.T) {
 	require.Equal(t, lists+2, srv.Stats().Requests("list", "pods"), "what is missing was looked up again")
 }
 
-// An informer that cannot be compared is named, and keeps no other one from it.
+// An informer that cannot be compared is named, and the others are compared.
 func TestCheckRepeats(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	named, _, _ := listener(t, srv, sharedinformer.Options{Name: "my pods"})
@@ -260,7 +260,7 @@ func TestCheckRepeats(t *testing.T) {
 	require.Equal(t, exit.CodeUnavailable, r.Code, "of neither anything is known")
 }
 
-// An informer for which check has to wait keeps no other one from being compared.
+// While check waits for one informer, it compares the others.
 func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	behind, from, _ := listener(t, srv, sharedinformer.Options{})
@@ -286,7 +286,7 @@ func TestCheckExplainsUnsupportedRequests(t *testing.T) {
 	defer at.Close()
 	defer other.Close()
 	another, elsewhere := debugtest.Cluster(t, apiservertest.Options{})
-	for _, name := range []string{"web-1", "cart-1"} { // made again, they have other UIDs
+	for _, name := range []string{"web-1", "cart-1"} { // the recreated objects have other UIDs
 		require.NoError(t, another.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
 		debugtest.Put(t, another, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// memory is a listener whose connections are in memory.
+// memory is a listener with in-memory connections.
 type memory struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -41,8 +41,8 @@ func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// The demonstration is a whole program: its page shows a controller that fails now and then,
-// a handler that lags, and objects.
+// The demonstration is a complete program: its page shows a controller that fails now and then, a
+// handler that lags, and objects.
 func TestDemoCanBeInspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := &memory{conns: make(chan net.Conn), closed: make(chan struct{})}

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
-// completed is what the shell is told, without the directive.
+// completed returns the completions without the directive.
 func completed(t *testing.T, args ...string) string {
 	t.Helper()
 	r := invoke(t, append([]string{"__complete"}, args...)...)
@@ -89,14 +89,14 @@ func recordPods(t *testing.T, server string) string {
 	return path
 }
 
-// What cannot be asked completes nothing, says nothing and does not hang.
+// If a process or cluster cannot be asked, there are no completions, no messages and no hang.
 func TestCompletionIsSilent(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	srv.Faults().Add(apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Silence{}}})
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and nobody answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and does not answer
 	require.NoError(t, err)
 	defer silent.Close()
 	garbage := filepath.Join(t.TempDir(), "garbage")

@@ -24,7 +24,7 @@ func demonstrate(t *testing.T, args ...string) (r debugtest.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr debugtest.Transcript
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a demonstration without end fails
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // an endless demonstration fails
 		defer cancel()
 		r.Code = run(ctx, append([]string{"demo"}, args...), around(&stdout, &stderr))
 		require.NoError(t, ctx.Err(), "it did not end by itself")
@@ -40,8 +40,8 @@ func TestDemoIsAliveWithinASecond(t *testing.T) {
 	assert.GreaterOrEqual(t, len(r.Lines()), 1+6+3, r.Out)
 }
 
-// TestDemo lets every fault happen once and more, and then compares what was
-// shown with what there was.
+// TestDemo waits until every fault has happened at least once, and then compares the output with
+// the real events.
 func TestDemo(t *testing.T) {
 	r := demonstrate(t, "--duration", "100.02s", "--rate", "20")
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)

@@ -43,8 +43,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// faults are what results/faults.md has a table of: functions that plant them, and return what
-// the command needs to get there.
+// faults are the functions that plant the faults in the table of results/faults.md. Each returns
+// the flags that the command needs.
 func faults() map[string]func(p *sick) []string {
 	return map[string]func(p *sick) []string{
 		"a right is missing": func(p *sick) []string {
@@ -256,7 +256,7 @@ func faults() map[string]func(p *sick) []string {
 	}
 }
 
-// drift lets an informer miss a deletion.
+// drift makes an informer miss a deletion.
 func (p *sick) drift() []string {
 	i, from, process := listener(p.T, p.server, sharedinformer.Options{})
 	at := httptest.NewServer(process)
@@ -268,7 +268,8 @@ func (p *sick) drift() []string {
 	return []string{"--attach=" + at.URL, p.address}
 }
 
-// planted is a row of the table: a fault, the command that finds it, and what it says first.
+// planted is a row of the table: a fault, the command that finds it, and the beginning of its
+// output.
 type planted struct{ fault, command, says string }
 
 // tableOfFaults reads the table of results/faults.md.
@@ -284,19 +285,19 @@ func tableOfFaults(t *testing.T) (all []planted) {
 	return all
 }
 
-// figures are what differs from run to run.
+// figures matches everything that differs from run to run.
 var figures = regexp.MustCompile(`\b\d[\d.]*(?:(?:ns|µs|ms|s|m|h)(?:\d+(?:s|m))*)?\b`)
 
-// matches reports whether a line is what the table says, whatever the figures. Behind "..."
-// there may be anything.
+// matches reports whether line is the expected output, ignoring numbers. "..." at the end matches
+// anything.
 func (p planted) matches(line string) bool {
 	want, open := strings.CutSuffix(figures.ReplaceAllString(p.says, "#"), "...")
 	line = figures.ReplaceAllString(line, "#")
 	return line == want || open && strings.HasPrefix(line, want)
 }
 
-// Every fault of the table is planted, and the command that stands beside it says what it is in
-// its first line.
+// Every fault in the table is planted, and the command next to it names the fault in its first
+// line.
 func TestFaultsAreFoundWithOneCommand(t *testing.T) {
 	table, faults := tableOfFaults(t), faults()
 	says := make([]string, len(table))
@@ -317,8 +318,8 @@ func TestFaultsAreFoundWithOneCommand(t *testing.T) {
 	require.Empty(t, slices.Collect(maps.Keys(faults)), "the table lacks them")
 }
 
-// look runs the command until it says what it should, or it is late, and returns what it says.
-// Where it has nothing to say, that is why it ended.
+// look runs the command until it prints what it should, or times out, and returns the first line.
+// If it prints nothing, look returns the reason why it ended.
 func (p planted) look(t *testing.T, flags []string) (first string) {
 	args := strings.Fields(strings.ReplaceAll(p.command, " --attach ...", ""))
 	for late := time.Now().Add(45 * time.Second); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
@@ -334,7 +335,7 @@ func (p planted) look(t *testing.T, flags []string) (first string) {
 	return first
 }
 
-// kubeconfigWith writes a kubeconfig, whose user has one thing.
+// kubeconfigWith writes a kubeconfig with one user.
 func kubeconfigWith(t *testing.T, server *apiservertest.Endpoint, user string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "config")
@@ -342,7 +343,7 @@ func kubeconfigWith(t *testing.T, server *apiservertest.Endpoint, user string) s
 	return name
 }
 
-// behind returns the flag of a reverse proxy that alters answers of the server.
+// behind returns the flag for a reverse proxy that alters answers of the server.
 func (p *sick) behind(alter func(*http.Response)) string {
 	p.Helper()
 	target, err := url.Parse(p.address[len("--server="):])
@@ -354,8 +355,8 @@ func (p *sick) behind(alter func(*http.Response)) string {
 	return "--server=" + front.URL
 }
 
-// expiredPair is a certificate that was good until yesterday and its key, as a kubeconfig has
-// them.
+// expiredPair returns a certificate that expired yesterday and its key, in the form of a
+// kubeconfig.
 func expiredPair(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

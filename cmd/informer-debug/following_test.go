@@ -105,7 +105,7 @@ func TestGetFollowsAProcess(t *testing.T) {
 	}
 
 	stdout, stderr = debugtest.Transcript{}, debugtest.Transcript{}
-	stdout.When("web-2", func() { go at.Config.Close() }) // for a stream that has yet to begin, too
+	stdout.When("web-2", func() { go at.Config.Close() }) // including a stream that has not begun
 	r = finish(t, t.Context(), []string{"get", "pods in namespace shop", "-w", "--attach=" + at.URL}, around(&stdout, &stderr))
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain hides the kubeconfig of the machine, since verbs that attach compare with its cluster. The
-// go command keeps its directories.
+// TestMain hides the machine's kubeconfig, because commands that attach compare with its cluster.
+// The go command keeps its directories.
 func TestMain(m *testing.M) {
 	home, err := os.MkdirTemp("", "home")
 	if err != nil {

@@ -34,7 +34,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// shop is a cluster with two pods, of which much is known, and what a terminal would obey.
+// shop is a cluster with two detailed pods, whose texts include terminal escapes.
 func shop(t *testing.T) string {
 	t.Helper()
 	srv := apiservertest.New(apiservertest.Options{Seed: 1})
@@ -61,7 +61,7 @@ func TestGetInEachForm(t *testing.T) {
 	for _, c := range []struct {
 		want string
 		args []string
-		file string // of the template, where the argument ends with =FILE
+		file string // of the template, if the argument ends with =FILE
 	}{
 		{"pods/web-1\npods/web-2\n", []string{"pods", "-o", "name"}, ""},
 		{"web-1 web-2", []string{"pods", "-o", "jsonpath={.items[*].metadata.name}"}, ""},
@@ -88,7 +88,7 @@ func TestGetInEachForm(t *testing.T) {
 	}
 }
 
-// JSON and YAML are valid, mean the object, and have nothing that a terminal would obey.
+// JSON and YAML are valid, decode to the object, and contain no terminal escapes.
 func TestGetWritesObjects(t *testing.T) {
 	server := shop(t)
 	var list, one struct {
@@ -134,7 +134,7 @@ func TestGetWritesObjects(t *testing.T) {
 	require.True(t, json.Valid([]byte(r.Out)))
 }
 
-// A terminal gets no control characters from a template, and a pipe gets what is there.
+// A terminal gets no control characters from a template; a pipe gets the text unchanged.
 func TestTemplatesOnATerminal(t *testing.T) {
 	server := shop(t)
 	for _, form := range []string{`jsonpath={.metadata.annotations.note}{"\n"}`, `go-template={{.metadata.annotations.note}}{{"\n"}}`} {

@@ -33,7 +33,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// recordBubbled records pods, nodes and Secrets for ten minutes in which things break.
+// recordBubbled records pods, nodes and Secrets for ten minutes with faults.
 func recordBubbled(t *testing.T, file string) (said string) {
 	t.Helper()
 	srv, cfg := debugtest.Bubbled(t)
@@ -83,7 +83,7 @@ func TestRecordAndReplay(t *testing.T) {
 	})
 }
 
-// What is recorded for longer than there is room for can still be played: the informer lists again.
+// A recording that has dropped its oldest part can still be played: the informer lists again.
 func TestARecordingThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, cfg := debugtest.Bubbled(t)
@@ -161,7 +161,7 @@ func TestRecordRefusesInvalidArguments(t *testing.T) {
 	}
 }
 
-// A TYPE that the cluster does not serve costs nobody the recording before, and the one before that.
+// Recording a TYPE that the cluster does not serve keeps the two previous recordings.
 func TestRecordOfAnUnknownTypeTouchesNoFile(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	path := filepath.Join(t.TempDir(), "bug.recording")
@@ -175,7 +175,7 @@ func TestRecordOfAnUnknownTypeTouchesNoFile(t *testing.T) {
 	require.NoFileExists(t, path+".previous")
 }
 
-// A recording is looked at as a cluster or a process is: with what there was at its end.
+// A recording shows the objects at its end, as a cluster or a process would.
 func TestGetOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bug.recording")
@@ -209,7 +209,7 @@ func TestGetOfARecording(t *testing.T) {
 	})
 }
 
-// The page shows what plays, and what there was at the end.
+// The page shows the recording being played, with the objects at its end.
 func TestServeOfARecording(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	synctest.Test(t, func(t *testing.T) { recordBubbled(t, path) })
@@ -223,7 +223,7 @@ func TestServeOfARecording(t *testing.T) {
 	require.Equal(t, "recording", status.Process.Program)
 }
 
-// onRecording runs a verb on a recording of recordBubbled.
+// onRecording runs a command on a recording of recordBubbled.
 func onRecording(t *testing.T) func(verb string, args ...string) debugtest.Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bug.recording")
@@ -299,7 +299,7 @@ func TestChurnOfARecording(t *testing.T) {
 		of := map[string]churned{}
 		for _, line := range r.Lines() {
 			var one churned
-			require.NoError(t, json.Unmarshal([]byte(line), &one), line) // but for durations, which have other names
+			require.NoError(t, json.Unmarshal([]byte(line), &one), line) // except durations, which have other names
 			of[one.Type] = one
 		}
 		pods := of["pods in all namespaces"]
@@ -320,7 +320,7 @@ func TestChurnOfARecording(t *testing.T) {
 	})
 }
 
-// recordingProcess is a process that records the pods of the shop.
+// recordingProcess returns a process that records the pods of the shop.
 func recordingProcess(t *testing.T, opts recording.Options) (flag string, recorder *recording.Recorder) {
 	t.Helper()
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
@@ -331,7 +331,7 @@ func recordingProcess(t *testing.T, opts recording.Options) (flag string, record
 	f := factory.New(client, factory.Options{Namespaces: []string{"shop"}})
 	factory.Informer[*corev1.Pod](f)
 	factory.Informer[*corev1.Secret](f)
-	second := factory.New(client, factory.Options{Namespaces: []string{"shop"}}) // one could have done
+	second := factory.New(client, factory.Options{Namespaces: []string{"shop"}}) // one would have been enough
 	factory.Informer[*corev1.Pod](second)
 	ctx, cancel := context.WithCancel(t.Context())
 	f.Start(ctx)
@@ -343,13 +343,14 @@ func recordingProcess(t *testing.T, opts recording.Options) (flag string, record
 		f.Wait()
 		second.Wait()
 		client.CloseIdleConnections()
-		_ = recorder.Close() // again, where the test has
+		_ = recorder.Close() // again, if the test has closed it
 		at.Close()
 	})
 	return "--attach=" + at.URL, recorder
 }
 
-// What a process has received can be taken while it runs, typed objects from protobuf too.
+// The data that a process receives can be recorded while it runs, including typed objects from
+// protobuf.
 func TestRecordOfAProcess(t *testing.T) {
 	at, recorder := recordingProcess(t, recording.Options{})
 	path := filepath.Join(t.TempDir(), "bug.recording")
@@ -397,7 +398,7 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 	}
 }
 
-// What a recording is of no use for says what to do instead.
+// Commands that do not support a recording suggest an alternative.
 func TestCommandsThatDoNotSupportARecording(t *testing.T) {
 	for want, args := range map[string][]string{
 		"informer-debug replay x.recording shows a recording as watch":         {"watch", "pods"},

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// around is the surroundings of a test.
+// around returns the surroundings of a test.
 func around(stdout, stderr *debugtest.Transcript) surroundings {
 	return surroundings{
 		Streams: debugtest.Onto(stdout, stderr),
@@ -31,7 +31,7 @@ func around(stdout, stderr *debugtest.Transcript) surroundings {
 	}
 }
 
-// invoke runs the program. A run that does not end by itself fails the test.
+// invoke runs the program. The test fails if the run does not end.
 func invoke(t *testing.T, args ...string) debugtest.Result {
 	t.Helper()
 	var stdout, stderr debugtest.Transcript
@@ -138,8 +138,7 @@ func TestWatchJSON(t *testing.T) {
 	assert.Equal(t, "add bank pods/api-1\nadd shop pods/cart-1\nadd shop pods/web-1\n", r.Out)
 }
 
-// The first line shows which objects pass: without any scope it would be
-// bank/api-1.
+// The first line shows which objects are selected: without a scope it would be bank/api-1.
 func TestWatchScopes(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for name, c := range map[string]struct {
@@ -316,7 +315,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 	}
 }
 
-// broken is a stdout that takes nothing more.
+// broken is a stdout on a full disk.
 type broken struct{ debugtest.Transcript }
 
 func (*broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
@@ -349,7 +348,7 @@ func TestVersionAndCompletion(t *testing.T) {
 	assert.Equal(t, []string{"wide", "json", "jsonl", "name"}, r.Lines()[:4])
 }
 
-// As a plugin of kubectl the program says what to type.
+// As a plugin of kubectl, the program prints the command to type.
 func TestKubectlPluginShowsItsOwnName(t *testing.T) {
 	for program, want := range map[string]string{
 		"/root/.krew/bin/kubectl-informer": "kubectl informer watch",

@@ -58,10 +58,10 @@ func asked(t *testing.T, address, host string) (int, string) {
 
 func TestServeAProcess(t *testing.T) {
 	far := httptest.NewServer(program(t, false))
-	t.Cleanup(far.Close) // behind that of serve, whose stream it waits for
+	t.Cleanup(far.Close) // after the cleanup of serve, whose stream it waits for
 	address := servePage(t, "--attach", far.URL)
 	for _, host := range []string{"", "localhost:80", "[::1]:80"} {
-		code, page := asked(t, address, host) // the root leads to the page
+		code, page := asked(t, address, host) // the root redirects to the page
 		require.Equal(t, http.StatusOK, code)
 		require.Contains(t, page, "<title>Millrace</title>")
 	}
@@ -78,7 +78,7 @@ func TestServeAProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, o.Contents)
 
-	events, err := http.Get(address + debug.Path + "v1/events") // it does not hold up the end
+	events, err := http.Get(address + debug.Path + "v1/events") // an open stream does not delay the end
 	require.NoError(t, err)
 	t.Cleanup(func() { events.Body.Close() })
 	far.Config.Handler = http.NotFoundHandler()
@@ -95,7 +95,7 @@ func TestServeACluster(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// At other interfaces, too, a Host that somebody else has chosen is refused.
+// A foreign Host header is refused on other interfaces, too.
 func TestAccessToTheWebPage(t *testing.T) {
 	handler := page.OnlyFor("page.example", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, code := range map[string]int{

@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
-// printing stands before a server and prints pods, one a page, and not web-1 of a later state.
+// printing returns the address of a proxy that prints pods as tables, one per page, and has no row
+// for web-1 in a later state.
 func printing(t *testing.T, server string, answer func(name string) metav1.TableRow) string {
 	t.Helper()
 	behind, err := url.Parse(strings.TrimPrefix(server, "--server="))
@@ -74,7 +75,7 @@ func TestGetPrintsTheServersTable(t *testing.T) {
 	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.Out)
 }
 
-// A server without tables, or with nonsense in their place, leaves what the cache has.
+// If a server has no tables, or returns nonsense, the values of the cache are shown.
 func TestServerWithoutTables(t *testing.T) {
 	_, none := debugtest.Cluster(t, apiservertest.Options{})
 	for _, server := range []string{none, printing(t, none, func(string) metav1.TableRow { return metav1.TableRow{} })} {

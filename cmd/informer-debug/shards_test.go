@@ -105,11 +105,11 @@ func TestShardsOfACluster(t *testing.T) {
 	require.Contains(t, r.Out, "\n---\n")
 	require.NotContains(t, r.Out, "!!")
 
-	// Who looks more than once knows how long moves wait.
+	// A repeated look knows how long moves have been waiting.
 	r = invoke(t, "shards", "carts", "-n", "shop", "-w", "-c", "2", "--interval", "100ms", "--no-headers", server)
 	require.Regexp(t, `(?s)\nm1 +m2 +\d+ +- +-\n\ngroup carts: .*\nm1 +m2 +\d+ +\d+ms +-\n$`, r.Out)
 
-	// -A shows the groups of all namespaces, those of one name apart.
+	// -A shows the groups of all namespaces, and keeps groups of one name apart.
 	memberLease(t, srv, "b1", "0-15", func(l *coordinationv1.Lease) { l.Namespace = "bank" })
 	r = invoke(t, "shards", "-A", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
@@ -151,14 +151,14 @@ func TestShardsOfACluster(t *testing.T) {
 	require.Equal(t, exit.CodeUsage, r.Code)
 }
 
-// A member that was killed has its slots until its Lease has run out, and is not well.
+// A killed member keeps its slots until its Lease expires, and is reported as unhealthy.
 func TestShardsOfASilentMember(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	silent := func(d time.Duration) func(*coordinationv1.Lease) {
 		return func(l *coordinationv1.Lease) { l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-d)} }
 	}
 	memberLease(t, srv, "m1", "0-7", silent(15*time.Minute))
-	memberLease(t, srv, "m2", "8-15", silent(30*time.Minute)) // of an hour
+	memberLease(t, srv, "m2", "8-15", silent(30*time.Minute)) // with a duration of one hour
 	r := invoke(t, "shards", "-n", "shop", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "16 slots, 2 members, 0 without an owner, 8 of silent members, ")
@@ -173,7 +173,7 @@ func TestShardsAreCompleted(t *testing.T) {
 	require.Equal(t, []string{"table", "wide", "json", "jsonl", "yaml"}, invoke(t, "__complete", "shards", "-o", "").Lines()[:5])
 }
 
-// replica is a member of a group, of which everything is what the test says.
+// replica is a member of a group with the state that the test sets.
 type replica struct {
 	shard.Share
 	status  membership.Status
@@ -187,15 +187,15 @@ func (r *replica) Slot(n int) membership.Holding {
 	return h
 }
 
-// nothingOwned is a share without any slot, as a replica has whose slots are others'.
+// nothingOwned is a share without slots, as a replica has if other replicas own all of them.
 func nothingOwned() shard.Share { return emptyShare{shard.Ordinal(0, 1)} }
 
 type emptyShare struct{ shard.Share }
 
 func (emptyShare) Owned() (shard.Slots, <-chan struct{}) { return shard.NewSlots(16), nil }
 
-// A process says what it knows of its group, and why names who has an object, also where the
-// process has to be told its UID by the cluster.
+// A process reports the state of its group, and why names the member that has an object, even if
+// the process does not know the UID and the cluster has to be asked.
 func TestShardsOfAProcess(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	client, err := rest.NewClient(&config.Config{Host: strings.TrimPrefix(server, "--server=")}, scheme.New())
@@ -208,7 +208,7 @@ func TestShardsOfAProcess(t *testing.T) {
 		Moves:   []membership.Move{{From: "m1", To: "m2", Slots: shard.NewSlots(16, 3), Since: now.Add(-time.Minute), Hands: 2}},
 	}, holding: membership.Holding{Owner: "m2", To: "m2", Since: now.Add(-time.Hour)}}
 	two := false           // groups of one name
-	var looks atomic.Int32 // counted if it is not zero: the second fails
+	var looks atomic.Int32 // counted if not zero: the second fails
 	f := factory.New(client, factory.Options{})
 	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: us}}})
 	f.Start(t.Context())

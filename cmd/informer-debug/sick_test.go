@@ -25,8 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// sick is a program with something planted in it. It watches the pods of namespace shop on
-// a server of its own, and shows itself.
+// sick is a program with a fault in it. It watches the pods of namespace shop on its own server and
+// exposes its state.
 type sick struct {
 	*testing.T
 	server   *apiservertest.Server
@@ -63,8 +63,8 @@ func (p *sick) keeper(reconcile func(ctx context.Context, name string) error, pr
 	p.keepers = append(p.keepers, c)
 }
 
-// run lets it run until the test ends, and returns the flag that attaches to it. It may have
-// more factories.
+// run runs the program until the test ends, and returns the flag that attaches to it. The program
+// may have more factories.
 func (p *sick) run(more ...*factory.Factory) string {
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.Context())
@@ -92,13 +92,13 @@ func (p *sick) run(more ...*factory.Factory) string {
 		shown.Close()
 		cancel()
 		for range p.keepers {
-			<-ended // some are stopped before they have begun
+			<-ended // some are stopped before they start
 		}
 	})
 	return "--attach=" + shown.URL
 }
 
-// put makes or changes pods of the shop.
+// put creates or updates pods of the shop.
 func (p *sick) put(names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -123,7 +123,7 @@ func (p *sick) often(do func(n int)) {
 	p.Cleanup(func() { close(stop); <-done })
 }
 
-// changes lets web-1 change often.
+// changes changes web-1 often.
 func (p *sick) changes() {
 	p.often(func(n int) {
 		phase := []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}[n%2]
@@ -131,7 +131,7 @@ func (p *sick) changes() {
 	})
 }
 
-// hang is a reconcile, or the call of a handler, that waits for ever.
+// hang is a reconcile, or a call of a handler, that never returns.
 func hang(ctx context.Context, _ string) error {
 	<-ctx.Done()
 	return nil
@@ -142,7 +142,7 @@ func (p *sick) handles(add func(ctx context.Context, pod *corev1.Pod, initial bo
 	p.pods.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: add}, sharedinformer.HandlerOptions{Name: "auditor"})
 }
 
-// rewrites writes what it reconciles.
+// rewrites updates the object that it reconciles.
 func (p *sick) rewrites(ctx context.Context, name string) error {
 	pods := controller.ClientFor[*corev1.Pod](p.factory)
 	pod, ok := pods.Copy(object.Key{Namespace: "shop", Name: name})

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
-// silentProcess takes questions and does not answer. It tells of each question.
+// silentProcess accepts requests and does not answer. It signals each request.
 func silentProcess(t *testing.T) (at string, asked <-chan struct{}) {
 	t.Helper()
 	questions := make(chan struct{}, 100)
@@ -27,7 +27,7 @@ func silentProcess(t *testing.T) (at string, asked <-chan struct{}) {
 	return server.URL, questions
 }
 
-// The message of a process that takes questions and does not answer says so.
+// If a process accepts requests and does not answer, the message says so.
 func TestASilentProcessIsNamed(t *testing.T) {
 	at, _ := silentProcess(t)
 	r := invoke(t, "get", "--request-timeout=3500ms", "--attach="+at)
@@ -67,8 +67,8 @@ func TestASilentProcessIsNamed(t *testing.T) {
 	require.NoFileExists(t, file)
 }
 
-// Whoever is interrupted before there is an answer has none, and the exit code says so. What
-// goes on until it is ended may be ended at any time.
+// A command interrupted before the answer exits with a code that says so. A continuous command may
+// be interrupted at any time.
 func TestInterruptedBeforeTheAnswer(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	for code, verbs := range map[int][][]string{

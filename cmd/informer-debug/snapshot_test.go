@@ -17,7 +17,7 @@ import (
 )
 
 func TestSnapshots(t *testing.T) {
-	srv, server := debugtest.Cluster(t, apiservertest.Options{}) // which has two pods in shop and one in bank
+	srv, server := debugtest.Cluster(t, apiservertest.Options{}) // has two pods in shop and one in bank
 	dir := t.TempDir()
 	args := []string{"watch", "pods", "-A", server, "--snapshot", dir, "-c", "3"}
 	first := invoke(t, args...)
@@ -39,7 +39,7 @@ func TestSnapshots(t *testing.T) {
 	assert.NotContains(t, shown.Out, "web-1")
 	assert.Regexp(t, `(?m)^shop +web-1 +\S+ +\d+$`, invoke(t, "snapshot", "--keys", files[0]).Out)
 
-	// A terminal would obey these names.
+	// These names contain terminal escapes.
 	debugtest.Put(t, srv, object.Key{Namespace: "odd\x1b[2J", Name: "od\u202ed-\x1b[2J"}, corev1.PodRunning)
 	obeyed := t.TempDir()
 	names := invoke(t, "watch", "pods", "-A", server, "--snapshot", obeyed, "-c", "4", "-o", "name")

@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
-// A real terminal shows what the process says. The screens themselves are compared in package
-// top.
+// A real terminal shows the state of the process. Package top compares the screens themselves.
 func TestTopInATerminal(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -37,7 +36,7 @@ func TestTopInATerminal(t *testing.T) {
 		require.NoError(t, err, "tmux %v: %s", args, out)
 		return string(out)
 	}
-	// The shell stays when top has left, and shows how it ended.
+	// The shell stays after top has ended, and shows its exit code.
 	tmux("new-session", "-d", "-x", "80", "-y", "24", program+" top pods,cm -A "+server+"; echo left $?; cat")
 	defer tmux("kill-server")
 	shows := func(text string) {

@@ -60,7 +60,7 @@ func TestWaitForAProcess(t *testing.T) {
 	}
 }
 
-// Where a name means several informers, the message says what they are called.
+// If a name matches several informers, the message lists their names.
 func TestSeveralInformersOfAName(t *testing.T) {
 	p := newSick(t)
 	p.put("web-1")
@@ -88,8 +88,8 @@ func TestSeveralInformersOfAName(t *testing.T) {
 	require.Contains(t, r.Out, "The cache has pods/web-1 as the server has it", "only one of them has it")
 }
 
-// Each name that get prints means that informer for all verbs, also if several informers have one
-// resource.
+// Each name that get prints selects that informer in all commands, even if several informers have
+// the same resource.
 func TestTheNamesOfInformersOfOneResource(t *testing.T) {
 	p := newSick(t)
 	p.put("web-1")
@@ -113,7 +113,7 @@ func TestTheNamesOfInformersOfOneResource(t *testing.T) {
 	require.Contains(t, r.ErrOut, "--cluster-name says of which cluster")
 }
 
-// An object that no informer of the process can have is not one that was deleted.
+// An object outside the scope of every informer is not reported as deleted.
 func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
@@ -128,7 +128,7 @@ func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 	require.Contains(t, r.Out, "pods/web-1: it is in the cache", r.ErrOut)
 }
 
-// A process in which nothing happens is hardly asked, and one in which something does at once.
+// An idle process is rarely polled, and a change is noticed at once.
 func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 	srv, _ := debugtest.Cluster(t, apiservertest.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
@@ -148,7 +148,7 @@ func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 	require.LessOrEqual(t, looks.Load(), int64(2*quiet/time.Second)+1)
 }
 
-// A process that is silent is named when the time is over.
+// At the timeout, a silent process is named.
 func TestWaitForASilentProcess(t *testing.T) {
 	at := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer at.Close()

@@ -61,7 +61,7 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 
 	found, ok := i.Cache().Get(web)
 	require.True(t, ok)
-	found.Labels["app"] = "evil" // a program that writes to what it shares
+	found.Labels["app"] = "evil" // a program that writes to a shared object
 	r = invoke(t, why...)
 	require.Contains(t, r.Lines()[2], "The cache has pods in namespace shop/web-1 with the server's version 101, and 1 fields differ: a transform or Keep changed them, or the program has written to the cached object.")
 	require.Contains(t, r.Out, "From the cache to the server:\n  metadata.labels.app: evil→web\n")
@@ -88,7 +88,7 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 	require.Regexp(t, `\n\n.*informer pods in namespace shop +applied`, r.Out)
 }
 
-// The reasons are printed before anything is asked of a server, which may not answer.
+// The reasons are printed before the server is queried, because it may not answer.
 func TestWhyPrintsReasonsBeforeQueryingTheServer(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
@@ -109,7 +109,7 @@ func TestWhyPrintsReasonsBeforeQueryingTheServer(t *testing.T) {
 	require.Contains(t, r.Out, "controller keeper ", "the flight recorder's entries come all the same")
 }
 
-// Without a namespace it is the object in whichever the caches have it, or that of the kubeconfig.
+// Without a namespace, the object is searched in the caches, or in the namespace of the kubeconfig.
 func TestWhyFindsTheNamespace(t *testing.T) {
 	p := newSick(t)
 	p.put("web-1")
@@ -148,14 +148,14 @@ func event(t *testing.T, srv *apiservertest.Server, name string, minutes int, ch
 	require.NoError(t, err)
 }
 
-// The last Events of an object are shown, the newest last, and those of others are not.
+// The last Events of an object are shown, newest last, without Events of other objects.
 func TestWhyShowsEvents(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	pod, err := srv.Get(debugtest.Pods(), object.Key{Namespace: "shop", Name: "web-1"})
 	require.NoError(t, err)
 	why := []string{"why", "po/web-1", "-n", "shop", server}
 	event(t, srv, "c", 10, func(e *corev1.Event) { e.InvolvedObject.UID = pod.GetUID() })
-	event(t, srv, "a", 0, func(e *corev1.Event) { // as events.k8s.io has them
+	event(t, srv, "a", 0, func(e *corev1.Event) { // in the form of events.k8s.io
 		e.Type, e.Reason, e.Message, e.LastTimestamp = corev1.EventTypeWarning, "BackOff", "one\x1b[2J\ntwo", metav1.Time{}
 		e.EventTime = metav1.NewMicroTime(time.Now().Add(-time.Hour))
 		e.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(time.Now().Add(-5 * time.Minute))}
@@ -200,7 +200,7 @@ func TestWhyShowsEvents(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "\nIts Events could not be read: ")
 
-	// Events of what has no namespace are in one.
+	// Events of cluster-scoped objects have a namespace.
 	_, err = srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	require.NoError(t, err)
 	srv.Faults().Clear()

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// kept are 3000 Pods on their shelves, and how often each was got. A read takes a
-// microsecond: in a bubble it takes no more on a slow machine.
+// kept returns reads of 3000 Pods, and the number of times each was read. A read takes a
+// microsecond; in a bubble it takes no longer on a slow machine.
 func kept() (r Reads, got map[string]int) {
 	got = map[string]int{}
 	shelves := map[string]int{}

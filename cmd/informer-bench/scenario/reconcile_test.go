@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// told is a session of whose harness every answer is there already.
+// told returns a session whose harness has already sent every answer.
 func told(params protocol.Params, said io.Writer) *protocol.Session {
 	answers := strings.NewReader(strings.Repeat(`{"go":true}`, 9))
 	return protocol.NewSession(protocol.Start{Objects: 2, Params: params}, answers, said)

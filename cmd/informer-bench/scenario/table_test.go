@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// TestScenariosAreInOrder checks the table of scenarios against what the
-// contestants know.
+// TestScenariosAreInOrder checks that the contestants know the scenarios of the table.
 func TestScenariosAreInOrder(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range All() {

@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// TestWidgetHasEveryField: the typed contestants must have as much to decode
-// as those that take anything.
+// TestWidgetHasEveryField: typed contestants must decode as much as untyped ones.
 func TestWidgetHasEveryField(t *testing.T) {
 	for _, o := range []objects.Options{{}, {Hostile: true}} {
 		want, err := json.Marshal(objects.Widget(1, 7, o))

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// Handlers of several informers may have one name: that of the line of code that adds them.
+// Handlers of several informers may have the same name: the line of code that adds them.
 func TestAnEntryNamesTheInformerOfAHandler(t *testing.T) {
 	for name, want := range map[string]string{
 		"auditor": "  handler auditor of pods in namespace shop  told",

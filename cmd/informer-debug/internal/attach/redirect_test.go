@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 )
 
-// A pod does not lead the credentials of its viewer to another path of the API server, which
-// passes on a relative address as the pod gives it.
+// A pod cannot redirect its viewer's credentials to another path of the API server, which passes on
+// a relative address unchanged.
 func TestPodCannotRedirectCredentials(t *testing.T) {
 	var elsewhere []string
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// Who answers in the place of a process, and repeats the token, does not have it shown.
+// If a server that is not the process repeats the token, the token is not shown.
 func TestAnAnswerThatRepeatsTheToken(t *testing.T) {
 	const token = "kd93Hq7mZw0Lx2TtUe8vPzR41"
 	for name, answer := range map[string]http.HandlerFunc{

@@ -23,12 +23,12 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// answering is a network in which a process answers as the test says.
+// answering is a network in which a process answers as the test wants.
 type answering func(*http.Request) (*http.Response, error)
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
-// after answers after d, unless the question is taken back.
+// after answers after d, unless the request is cancelled.
 func after(d time.Duration, form string, body func(*http.Request) io.Reader) answering {
 	return func(r *http.Request) (*http.Response, error) {
 		select {
@@ -40,10 +40,10 @@ func after(d time.Duration, form string, body func(*http.Request) io.Reader) ans
 	}
 }
 
-// empty is an answer that says nothing.
+// empty is an empty answer.
 func empty(*http.Request) io.Reader { return strings.NewReader("{}") }
 
-// untilDone is a body that has begun, and does not go on before its question is taken back.
+// untilDone is a body that has begun and blocks until its request is cancelled.
 type untilDone struct {
 	ctx   context.Context
 	begun bool
@@ -58,7 +58,7 @@ func (b *untilDone) Read(p []byte) (int, error) {
 	return 0, b.ctx.Err()
 }
 
-// quietly runs body in a bubble with a process that answers so.
+// quietly runs body in a bubble with a process that answers this way.
 func quietly(t *testing.T, answers answering, body func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,13 +69,13 @@ func quietly(t *testing.T, answers answering, body func(t *testing.T, process *d
 	})
 }
 
-// Whoever waits is told for what, once until there is an answer.
+// A waiting command says once what it waits for, until there is an answer.
 func TestLateAnswersAreReported(t *testing.T) {
 	late := regexp.MustCompile(`(?m)^! \S+  waiting       no answer from pod/janitor for 3s \(waiting for a connection\)$`)
 	quietly(t, after(10*time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript) {
 		var both sync.WaitGroup
 		for range 2 {
-			both.Go(func() { _, _ = process.Status(t.Context()) }) // what it says is of no interest
+			both.Go(func() { _, _ = process.Status(t.Context()) }) // the result does not matter
 		}
 		time.Sleep(terminal.LateAfter - time.Millisecond)
 		require.Empty(t, stderr.String())
@@ -95,7 +95,7 @@ func TestLateAnswersAreReported(t *testing.T) {
 	})
 }
 
-// What was asked in vain is known when the time is over.
+// At the timeout, unanswered requests are reported.
 func TestUnansweredRequestsAreReported(t *testing.T) {
 	quietly(t, after(time.Hour, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, _ *debugtest.Transcript) {
 		require.NoError(t, s.unheard())
@@ -107,7 +107,7 @@ func TestUnansweredRequestsAreReported(t *testing.T) {
 	})
 }
 
-// An answer that stops in the middle is given up, and a stream is not.
+// An answer that stops in the middle times out; a stream does not.
 func TestAnswersThatStopInTheMiddle(t *testing.T) {
 	for form, ends := range map[string]bool{"application/json": true, "text/event-stream": false} {
 		stops := func(r *http.Request) io.Reader { return &untilDone{ctx: r.Context()} }
@@ -133,7 +133,7 @@ func TestAnswersThatStopInTheMiddle(t *testing.T) {
 	}
 }
 
-// Where no API server is between, none is to blame for a process that is not there.
+// Without an API server in between, none is blamed for an unreachable process.
 func TestNoAPIServerIsBlamedForAProcess(t *testing.T) {
 	dead := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connect: connection refused")}
 	const advice = "check that the API server is running"

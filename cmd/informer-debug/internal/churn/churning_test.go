@@ -27,8 +27,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// churned is what churn says of types of a server, while a function changes it. The function
-// is called when churn has what was there before.
+// churnOf returns the output of churn for types of a server while change changes it. change is
+// called when churn has the initial state.
 func churnOf(t *testing.T, srv *apiservertest.Server, types string, flags churnFlags, change func(ctx context.Context, end func(), client *rest.Client)) ([]churned, string, error) {
 	t.Helper()
 	endpoint, err := srv.Pipe()
@@ -57,7 +57,7 @@ func churnOf(t *testing.T, srv *apiservertest.Server, types string, flags churnF
 	var all []churned
 	for line := range strings.Lines(stdout.String()) {
 		var r churned
-		require.NoError(t, json.Unmarshal([]byte(line), &r), line) // but for durations, which have other names
+		require.NoError(t, json.Unmarshal([]byte(line), &r), line) // except durations, which have other names
 		all = append(all, r)
 	}
 	return all, stdout.String() + stderr.String(), err
@@ -80,7 +80,8 @@ func deployment(name string) *appsv1.Deployment {
 	}
 }
 
-// One manager changes one field so many times, another one the status, and each is told.
+// One manager changes one field several times, another one changes the status, and both are
+// reported.
 func TestChurnReportsManagersAndFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
@@ -101,7 +102,7 @@ func TestChurnReportsManagersAndFields(t *testing.T) {
 				_, err := of.Subresource("status").Patch(ctx, object.Key{Namespace: "shop", Name: "web"}, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubelet"})
 				require.NoError(t, err)
 			}
-			// A write of what is there already, by another manager, moves managedFields alone.
+			// If another manager writes the same values, only managedFields change.
 			_, err = of.Patch(ctx, object.Key{Namespace: "shop", Name: "web"}, types.ApplyYAMLPatchType,
 				[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":8}}`), metav1.PatchOptions{FieldManager: "again"})
 			require.NoError(t, err)
@@ -124,11 +125,11 @@ func TestChurnReportsManagersAndFields(t *testing.T) {
 		require.Equal(t, []count{{"kubelet (status)", 3}}, fields["status.readyReplicas"], text)
 		require.Contains(t, r.Managers.Top, count{"again", 1}, text)
 		for _, want := range []string{
-			`{"name":"GenerationChanged","events":4,`, // the status, and what moves nothing
+			`{"name":"GenerationChanged","events":4,`, // the status, and writes without a change
 			`{"name":"LabelsChanged","events":11,`,    // all updates
 			`{"name":"VersionChanged","events":0,`,    // drops resyncs
 			`{"name":"Changed, all but status","events":4,`,
-			`{"name":"only spec.template","events":11,`, // nothing of it changed
+			`{"name":"only spec.template","events":11,`, // no change in it
 			`{"name":"only metadata","events":`,
 		} {
 			require.Contains(t, text, want)
@@ -147,7 +148,7 @@ func TestChurnCountsRepeatedObjects(t *testing.T) {
 	tell("MODIFIED", one)
 	tell("MODIFIED", settings("a", "2", map[string]any{"x": "1", "y": "1"}))
 	tell("MODIFIED", settings("a", "3", map[string]any{"x": "2", "y": "2"}))
-	tell("MODIFIED", settings("b", "4", nil)) // of which there was no state
+	tell("MODIFIED", settings("b", "4", nil)) // with no earlier state
 	tell("DELETED", settings("b", "5", nil))
 	require.Equal(t, churnKinds{Events: 6, Added: 1, Changed: 1, Deleted: 1, Resent: 1, Unmoving: 1, Unheld: 1}, c.kinds)
 	require.Equal(t, 1, len(c.fields.named))
@@ -168,7 +169,7 @@ func settings(name, rv string, data map[string]any) untyped {
 	return &unstructured.Unstructured{Object: o}
 }
 
-// Neither the states nor the counters grow beyond what they may.
+// The number of states and counters is bounded.
 func TestChurnMemoryIsBounded(t *testing.T) {
 	c := &churning{synced: make(chan struct{}), states: map[object.Key]packedUntyped{}}
 	pack := packerOf(t)
@@ -194,7 +195,7 @@ func TestChurnMemoryIsBounded(t *testing.T) {
 	require.Equal(t, 98, names.beyond)
 }
 
-// The server loses its history in the middle, forbids, loses the type, and ends; churn says so.
+// Churn reports that the server loses its history, forbids access, loses the type, and ends.
 func TestChurnOutlivesTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
@@ -242,7 +243,7 @@ func TestChurnThatEndsEarlyReportsItsResults(t *testing.T) {
 	})
 }
 
-// Values of Secrets are not shown, and what names objects and fields cannot move the terminal.
+// Values of Secrets are not shown, and names of objects and fields cannot control the terminal.
 func TestChurnShowsNamesAndNoValues(t *testing.T) {
 	r := &churned{Type: "secrets", churnKinds: churnKinds{Events: 1}, Objects: ranking{Top: []count{{"shop/\x1b[2J\u202e", 1}}}, Fields: []churnedAt{{count{"data.a\tb\nc", 1}, []count{{"\x07bell", 1}}}}}
 	var b strings.Builder
@@ -289,7 +290,7 @@ func TestOwnerOfAField(t *testing.T) {
 	)
 	all := ownersOf(was, is)
 	for path, want := range map[string]string{
-		"spec.replicas":                   "a", // who wrote last, of two
+		"spec.replicas":                   "a", // the last writer of two
 		"spec.selector.matchLabels.app":   "a", // owned as a whole
 		"status.conditions[Ready].status": "k (status)",
 		"status.conditions[Gone].status":  nobody,
@@ -324,7 +325,7 @@ func packerOf(t *testing.T) func(untyped) packedUntyped {
 	}
 }
 
-// teller tells of events.
+// teller returns a function that delivers events.
 func teller(t *testing.T, c *churning) func(what watch.EventType, o untyped) {
 	t.Helper()
 	pack := packerOf(t)

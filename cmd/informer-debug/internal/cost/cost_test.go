@@ -39,7 +39,7 @@ func costOf(t *testing.T, args ...string) (costs, debugtest.Result) {
 	return all, r
 }
 
-// putPods puts so many pods of the size of real ones on a server.
+// putPods creates n pods of realistic size on a server.
 func putPods(t *testing.T, srv *apiservertest.Server, n int) {
 	t.Helper()
 	for i := range n {
@@ -48,7 +48,7 @@ func putPods(t *testing.T, srv *apiservertest.Server, n int) {
 	}
 }
 
-// held is what an informer of all pods holds in memory.
+// held returns the memory of an informer of all pods.
 func held[T object.Object](t *testing.T, server string, store sharedinformer.Store, keep wire.Fields) float64 {
 	t.Helper()
 	client, err := rest.NewClient(&config.Config{Host: strings.TrimPrefix(server, "--server=")}, scheme.New())
@@ -69,7 +69,7 @@ func held[T object.Object](t *testing.T, server string, store sharedinformer.Sto
 	return float64(after) - float64(before)
 }
 
-// A sample of a fifth says what informers of all objects take.
+// A sample of a fifth predicts the memory of informers of all objects.
 func TestCostMatchesTheMemoryOfInformers(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for _, name := range []string{"web-1", "cart-1"} {
@@ -91,7 +91,7 @@ func TestCostMatchesTheMemoryOfInformers(t *testing.T) {
 		assert.Less(t, float64(got.Bytes), 1.5*want, what)
 		assert.Greater(t, float64(got.Bytes), want/1.5, what)
 	}
-	held[*corev1.Pod](t, server, sharedinformer.Whole, wire.Fields{}) // the server keeps what it has encoded
+	held[*corev1.Pod](t, server, sharedinformer.Whole, wire.Fields{}) // to warm the server's cache of encoded objects
 	near(held[*corev1.Pod](t, server, sharedinformer.Whole, wire.Fields{}), c.Whole, "whole")
 	near(held[*corev1.Pod](t, server, sharedinformer.Packed, wire.Fields{}), c.Packed, "packed")
 	near(held[*corev1.Pod](t, server, sharedinformer.Whole, wire.WithoutManagedFields), c.NoManaged, "no managed fields")
@@ -104,7 +104,7 @@ func TestCostMatchesTheMemoryOfInformers(t *testing.T) {
 	require.GreaterOrEqual(t, c.ClientGo.High, c.ClientGo.Bytes)
 }
 
-// referenced is what all pods take that apimachinery has decoded.
+// referenced returns the memory of all pods decoded by apimachinery.
 func referenced(t *testing.T, server string) float64 {
 	t.Helper()
 	client, err := rest.NewClient(&config.Config{Host: strings.TrimPrefix(server, "--server=")}, scheme.New())
@@ -121,7 +121,7 @@ func referenced(t *testing.T, server string) float64 {
 	return float64(after) - float64(before)
 }
 
-// The sample is spread over the whole list, and the server is asked no more than need be.
+// The sample is spread over the whole list, without unnecessary requests.
 func TestCostSpreadsItsSample(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for i := range 1000 {
@@ -142,14 +142,14 @@ func TestCostSpreadsItsSample(t *testing.T) {
 	require.Equal(t, estimate{c.Whole.Bytes, c.Whole.Bytes, c.Whole.Bytes}, c.Whole, "nothing is estimated")
 	require.InEpsilon(t, c.Wire.Bytes, spread, 0.05, "the objects grow along the list")
 
-	// With a selector the server does not say how many there are.
+	// With a selector, the server does not return the number of objects.
 	costs, r = costOf(t, "configmaps", "--sample=50", "--field-selector=metadata.namespace=shop", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, 1000, costs.Types[0].Objects, r.Out)
 	require.Equal(t, 50, costs.Types[0].Sample, r.Out)
 }
 
-// What cannot be read is shown with its cause, and stops nothing else.
+// An unreadable type is shown with the cause, and the others are measured.
 func TestCostRepeats(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
@@ -171,7 +171,7 @@ func TestCostRepeats(t *testing.T) {
 	require.Contains(t, r.ErrOut, `ask for the verbs "list" and "watch"`)
 }
 
-// A list that ends in the middle gives a smaller sample, and the reason.
+// A list that fails in the middle gives a smaller sample and the reason.
 func TestCostOutlivesTrouble(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for i := range 200 {
@@ -218,7 +218,7 @@ func TestCostExplainsErrors(t *testing.T) {
 		assert.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
 		assert.Contains(t, r.ErrOut, c.want, c.args)
 	}
-	// A page in the place of a list, of a server that has told what it serves.
+	// A page instead of a list, from a server whose discovery worked.
 	s := sampler{flags: &costFlags{sample: 10, qps: 1e6}, http: page.Client()}
 	var err error
 	s.base, err = s.base.Parse(page.URL)

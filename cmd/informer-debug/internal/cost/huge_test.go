@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// An object that is larger than all others is read alone; one that no decoder takes is said.
-// With the race detector that takes ten times as long.
+// An object larger than all others is read alone, and one that cannot be decoded is reported. With
+// the race detector that takes ten times as long.
 func TestCostReadsHugeObjects(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	for i := range 30 {

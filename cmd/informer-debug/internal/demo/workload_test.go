@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// TestWorkloadIsNotAlone writes to the server of the demonstration, as anybody
-// may who reads its address.
+// TestWorkloadIsNotAlone writes to the server of the demonstration, as any other client may.
 func TestWorkloadIsNotAlone(t *testing.T) {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Only a cache that should be what the server has, and that the server lists without effort, is compared.
+// A cache is compared only if it should equal the server's state and the list is cheap for the
+// server.
 func TestLargeCachesAreNotCompared(t *testing.T) {
 	x := examination{findings: &findings{}, to: "http://localhost:6060"}
 	small := debug.Informer{Status: sharedinformer.Status{Synced: true, Objects: comparedObjects, Reflector: reflector.Status{Resource: "pods"}}}

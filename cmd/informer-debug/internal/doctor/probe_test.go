@@ -93,7 +93,7 @@ func TestDoctorOfCredentialsAndTheClock(t *testing.T) {
 	}
 }
 
-// What the server says of its answer may repeat the token.
+// A header of the answer may repeat the token.
 func TestAContentTypeThatRepeatsTheToken(t *testing.T) {
 	const token = "kd93Hq7mZw0Lx2TtUe8vPzR41"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,8 +112,8 @@ func TestAContentTypeThatRepeatsTheToken(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%+v", found.all), token)
 }
 
-// The file of a token may be without an end, such as a device: no more of it is read than a
-// configuration may have.
+// A token file may be endless, such as a device. The read stops at the largest size of a
+// configuration.
 func TestEndlessTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "endless")
 	f, err := os.Create(path)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// What happens while nobody hears of it, or in a moment, is found.
+// Changes are found even if there was no event, or if they were brief.
 func TestPollFindsChangesWithoutEvents(t *testing.T) {
 	var got []string
 	p := &poll{known: map[object.Key]item{}, send: func(c rowChange) bool {

@@ -9,7 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// sample is the object of Kubernetes' own documentation, with a little more.
+// sample is the object from Kubernetes' own documentation, with a few additions.
 const sample = `{
   "kind": "List",
   "items": [

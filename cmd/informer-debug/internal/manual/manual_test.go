@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each verb has a page, which is the same on another day.
+// Each command has a page, which does not depend on the date.
 func TestPages(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "86400")
 	root := &cobra.Command{Use: "wheel", Short: "Turn"}

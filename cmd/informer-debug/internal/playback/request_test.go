@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// Of several informers of one scope, the one that is played knows the end and the most before it.
+// If several informers have the same scope, the one with the end and the longest history is played.
 func TestTheInformerThatIsPlayed(t *testing.T) {
 	const minutes = time.Minute
 	request := func(informer uint64, at, ended time.Duration) *recording.Request {

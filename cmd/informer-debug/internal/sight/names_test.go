@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 )
 
-// The name of an informer may have commas of its selector, and spaces.
+// The name of an informer may contain the commas of its selector, and spaces.
 func TestNamesOfInformers(t *testing.T) {
 	attached := Sight{Flags: &Flags{Flags: attach.Flags{To: "http://localhost:6060"}}}
 	require.Equal(t, []string{"pods", "nodes"}, attached.Names("pods,nodes"))

@@ -32,14 +32,14 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// seen is a screen that is looked at in a bubble, where time is virtual.
+// seen is a screen in a bubble with virtual time.
 type seen struct {
 	t      *testing.T
 	screen *shots
 	srv    *apiservertest.Server
 }
 
-// shots is a screen that keeps what it showed last.
+// shots is a screen that keeps its last content.
 type shots struct {
 	tcell.SimulationScreen
 	mu   sync.Mutex
@@ -70,8 +70,8 @@ func (s *shots) Show() {
 	s.text = strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-// look shows a process with informers of pods and config maps, a slow handler, and a
-// controller that fails on pods called bad, while body looks at it.
+// look runs top on a process with informers of pods and config maps, a slow handler, and a
+// controller that fails for pods named bad, and calls body.
 func look(t *testing.T, body func(s *seen)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
@@ -150,7 +150,7 @@ func (s *seen) press(keys ...string) {
 	}
 }
 
-// text is what is on the screen, without what differs from run to run.
+// text returns the text on the screen, without parts that differ from run to run.
 func (s *seen) text() string {
 	s.screen.mu.Lock()
 	defer s.screen.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *seen) text() string {
 
 var update = flag.Bool("update", false, "write the golden screens anew")
 
-// is compares the screen with the golden one of that name.
+// is compares the screen with the golden one of this name.
 func (s *seen) is(name string) {
 	s.t.Helper()
 	file := filepath.Join("testdata", name+".txt")
@@ -179,7 +179,7 @@ func (s *seen) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Screens are compared as a whole. Run the test with -update and read what it writes.
+// Screens are compared as a whole. To update them, run the test with -update and read the diff.
 func TestScreens(t *testing.T) {
 	for name, body := range map[string]func(s *seen){
 		"informers": func(s *seen) {
@@ -237,7 +237,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// Text is shown on a screen of any height, also on one that has become too small.
+// Text is shown on a screen of any height, even if it becomes too small.
 func TestTextOnAnyHeight(t *testing.T) {
 	look(t, func(s *seen) {
 		s.press("Down", "Enter", "Tab", "Enter")
@@ -250,7 +250,7 @@ func TestTextOnAnyHeight(t *testing.T) {
 	})
 }
 
-// A screen that has no room must not fail, and all keys anywhere must not either.
+// Neither a tiny screen nor any key in any view makes top fail.
 func TestAnySizeAndAnyKey(t *testing.T) {
 	look(t, func(s *seen) {
 		keys := []string{"Enter", "Esc", "Tab", "Down", "Up", "PgDn", "Backspace", "s", "r", "g", "G", "?", "/", "1", "5", "9", "p", "j", "k", "x"}
@@ -265,7 +265,7 @@ func TestAnySizeAndAnyKey(t *testing.T) {
 	})
 }
 
-// A process that does not answer holds up no key, and is told of.
+// A process that does not answer is reported, and top still handles keys.
 func TestAProcessThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
@@ -294,7 +294,7 @@ func TestAProcessThatHangs(t *testing.T) {
 		require.Contains(t, s.text(), "CONTROLLER")
 		require.NotContains(t, s.text(), "no answer")
 
-		hangs = make(chan struct{}) // again, and no look between
+		hangs = make(chan struct{}) // again, without a look in between
 		s.press("1")
 		s.pass(4 * time.Second)
 		require.Contains(t, s.text(), "! No answer since ")
@@ -308,7 +308,8 @@ func TestAProcessThatHangs(t *testing.T) {
 	})
 }
 
-// Two names of which only the beginning fits are told apart by the line above the last one.
+// If two names differ only beyond the width of the column, the line above the last one shows the
+// full name.
 func TestRowUnderTheCursorIsShownInFull(t *testing.T) {
 	table := table{
 		columns: []column{{name: "INFORMER", long: true}, {name: "STATE"}, {name: "TYPE", long: true}},
@@ -318,7 +319,7 @@ func TestRowUnderTheCursorIsShownInFull(t *testing.T) {
 	require.Equal(t, "pods in namespace shop with labels app=web", table.whole(0, table.widths(40)))
 }
 
-// What is told apart by its end keeps it.
+// A text that differs from others in its end keeps its end.
 func TestCutInTheMiddle(t *testing.T) {
 	for text, want := range map[string]string{
 		"github.com/millrace-dev/millrace/sharedinformer": "githu…sharedinformer",
@@ -332,7 +333,8 @@ func TestCutInTheMiddle(t *testing.T) {
 	require.Equal(t, "…", cutMiddle("abc", 1))
 }
 
-// A controller without a free worker is in trouble before a minute has passed, and its row says why.
+// A controller without a free worker is marked as in trouble within a minute, and its row shows the
+// reason.
 func TestAStarvedQueueIsInTrouble(t *testing.T) {
 	c := controller.Status{State: controller.Running, Concurrency: 2, Active: 2, Queue: workqueue.Status{Waiting: 19, OldestWaiting: 12 * time.Second, LongestRunning: 13 * time.Second}}
 	require.True(t, controllerTrouble(&c))

@@ -77,7 +77,7 @@ func TestTimeoutNamesWhatItWaitedFor(t *testing.T) {
 	}
 }
 
-// A namespace that does not exist looks like an empty one: the view has to say it.
+// A namespace that does not exist looks like an empty one, so the view has to say so.
 func TestMissingNamespaceGetsAHint(t *testing.T) {
 	for namespace, hinted := range map[string]bool{"shp": true, "empty": false, "shop": false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// awaited runs wait on a bubbled server with one pod, shop/web-1, and changes that as then says.
+// awaited runs wait on a server in a bubble with one pod, shop/web-1, and calls then to change it.
 func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiservertest.Server)) (text string, took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
 			} else {
 				require.GreaterOrEqual(t, took, 3*time.Second)
 			}
-			if name != "after a rest" { // it looks when the cache changes, and not at the next tick
+			if name != "after a rest" { // it is called when the cache changes, not at the next tick
 				require.Less(t, took, 3*time.Second+100*time.Millisecond)
 			}
 		})

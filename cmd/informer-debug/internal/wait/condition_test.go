@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An observed generation that is behind the object's own is about another spec.
+// A condition with an older observed generation is about another spec.
 func TestAConditionOfAnEarlierGenerationDoesNotCount(t *testing.T) {
 	type m = map[string]any
 	c, err := parseCondition("condition=Available")
