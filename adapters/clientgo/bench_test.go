@@ -16,8 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 )
 
-// BenchmarkSync puts 10,000 Pods that are decoded already into an informer with
-// one index and one handler.
+// BenchmarkSync feeds 10,000 decoded Pods to an informer with one index and one handler.
 func BenchmarkSync(b *testing.B) {
 	list := corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10000"}}
 	for n := range 10_000 {
@@ -56,5 +55,5 @@ func BenchmarkSync(b *testing.B) {
 // unstreamed is a cache.ListWatch that cannot stream a list.
 type unstreamed struct{ cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is asked by reflectors.
+// IsWatchListSemanticsUnSupported tells reflectors not to stream the list.
 func (*unstreamed) IsWatchListSemanticsUnSupported() bool { return true }

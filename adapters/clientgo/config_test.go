@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 )
 
-// An address that is not a URL may hold a password all the same.
+// An address that is not a URL may contain a password.
 func TestNoErrorQuotesAnAddress(t *testing.T) {
 	told := &api.ExecConfig{Command: "none", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: api.NeverExecInteractiveMode, ProvideClusterInfo: true}
 	for _, host := range []string{"https://me:s3cr3t@host:bad", "https://me:s3cr3t%zz@host", "https://host/?token=s3cr3t", "https://me:s3cr3t@host"} {
@@ -33,7 +33,7 @@ func TestNoErrorQuotesAnAddress(t *testing.T) {
 	}
 }
 
-// client-go puts its own transports around the one with the connections.
+// client-go wraps the transport that has the connections.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	var opened atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "ok") }))

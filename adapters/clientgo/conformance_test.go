@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/test/conformance"
 )
 
-// client-go itself, by the same contract.
+// TestConformanceOfClientGo checks client-go itself with the same contract.
 func TestConformanceOfClientGo(t *testing.T) {
 	conform(t, func(cfg *clientrest.Config) conformance.Stack {
 		return queueing{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
@@ -56,7 +56,7 @@ func TestConformanceOverAClientset(t *testing.T) {
 	}, knownHere)
 }
 
-// option is one that both factories have.
+// option is an option that both factories have.
 type option struct {
 	namespace string
 	tweak     func(*metav1.ListOptions)
@@ -76,7 +76,7 @@ func adaptedOptions(opts []option) (all []clientgo.Option) {
 	return all
 }
 
-// conform holds a stack to the contract. A handler that panics does not end the process.
+// conform checks a stack against the contract. A panicking handler does not end the process.
 func conform(t *testing.T, stack func(*clientrest.Config) conformance.Stack, known ...conformance.Known) {
 	crash, panics, failures := utilruntime.ReallyCrash, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
 	defer func() {
@@ -89,7 +89,7 @@ func conform(t *testing.T, stack func(*clientrest.Config) conformance.Stack, kno
 	}, known...)
 }
 
-// factoryStack makes informers of a SharedInformerFactory.
+// factoryStack creates informers with a SharedInformerFactory.
 type factoryStack struct {
 	cfg     *clientrest.Config
 	factory func(...option) (informers.SharedInformerFactory, error)
@@ -119,8 +119,8 @@ func (s factoryStack) NewInformer(opts conformance.Options) (conformance.Informe
 	return conforming{i}, err
 }
 
-// detector is the environment variable that turns a mutation detector on: of client-go's
-// informers when the process begins, of those of this package when they are run.
+// detector is the environment variable that enables a mutation detector: client-go's informers read
+// it when the process starts, and those of this package when they run.
 const detector = "KUBE_CACHE_MUTATION_DETECTOR"
 
 // detecting is a stack of this package.
@@ -139,7 +139,7 @@ func (s detecting) NewInformer(opts conformance.Options) (conformance.Informer, 
 	return s.factoryStack.NewInformer(opts)
 }
 
-// NewFactory returns a factory as it is.
+// NewFactory returns a plain factory.
 func (s factoryStack) NewFactory() (conformance.Factory, error) {
 	f, err := s.factory()
 	return shared{f}, err
@@ -238,7 +238,7 @@ func (i conforming) AddHandler(h conformance.Handler) (conformance.Registration,
 	r, err := i.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) { h.Add(o.(*corev1.Pod), initial) },
 		UpdateFunc: func(old, o any) {
-			// Which is how client-go has handlers know a resync.
+			// client-go's handlers recognize a resync this way.
 			if before, after := old.(*corev1.Pod), o.(*corev1.Pod); before.ResourceVersion == after.ResourceVersion {
 				h.Resync(after)
 			} else {
@@ -276,17 +276,17 @@ func (r removable) RemoveAndWait(ctx context.Context) error {
 	return err
 }
 
-// The panics that client-go recovers go to utilruntime.PanicHandlers, here as there.
+// As in client-go, recovered panics go to utilruntime.PanicHandlers.
 var knownHere = conformance.Known{
 	Case:  "L10/a panic is reported with the object",
 	Says:  "../adapters/clientgo/README.md#what-differs",
 	Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. The informer's Status and log name object and handler.",
 }
 
-// says are lines of client-go's documentation of shared informers.
+// says returns lines of client-go's documentation of shared informers.
 func says(first, last int) string { return saysIn("tools/cache/shared_informer.go", first, last) }
 
-// saysIn are lines of a file of client-go.
+// saysIn returns lines of a file of client-go.
 func saysIn(file string, first, last int) string {
 	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/%s#L%d-L%d", file, first, last)
 }

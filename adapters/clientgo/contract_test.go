@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// The tests of this file are what client-go says of a SharedInformer, one
-// sentence each. All sides keep them.
+// Each test in this file checks one sentence of client-go's documentation of SharedInformer. All
+// sides comply.
 
 func TestTheStoreIsEmptyAtFirstAndThenLikeTheServer(t *testing.T) {
 	onBoth(t, func(r *rig) {
@@ -253,7 +253,7 @@ func TestRemovingAHandler(t *testing.T) {
 	})
 }
 
-// foreign is a handle of nobody's.
+// foreign is a registration of no informer.
 type foreign struct {
 	cache.ResourceEventHandlerRegistration
 }
@@ -396,7 +396,7 @@ func TestTransformRunsBeforeTheStoreIsUpdated(t *testing.T) {
 		i := r.pods(0)
 		require.NoError(r, i.SetTransform(func(o any) (any, error) {
 			p := o.(*corev1.Pod)
-			if !strings.HasPrefix(p.Labels["app"], "seen-") { // client-go may show it an object twice
+			if !strings.HasPrefix(p.Labels["app"], "seen-") { // client-go may deliver an object twice
 				p.Labels = map[string]string{"app": "seen-" + p.Labels["app"]}
 			}
 			return p, nil
@@ -521,7 +521,7 @@ func TestResyncs(t *testing.T) {
 		in        time.Duration
 		atLeast   int
 		atMost    int
-		alongside time.Duration // what another handler asks for before
+		alongside time.Duration // resync period of another handler, added before
 	}{
 		"the informer's period":                  {informer: 10 * time.Second, in: 65 * time.Second, atLeast: 6, atMost: 6},
 		"none":                                   {informer: 10 * time.Second, asked: ptrTo(0), in: time.Minute},
@@ -615,7 +615,7 @@ func TestAStoreMayBeReadWhileItChanges(t *testing.T) {
 	})
 }
 
-// Who looks up several values sees an object that moves from one to the other, once.
+// A lookup of several values returns an object that moves from one to the other exactly once.
 func TestLookupOfSeveralValuesIsConsistent(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		for n := range 100 {

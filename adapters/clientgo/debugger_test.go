@@ -22,8 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/test/debugger"
 )
 
-// informer-debug tells the truth of a program that is written with client-go, on a real API
-// server: that all is well, and then which handler is slow and where the cache has drifted.
+// informer-debug reports the state of a program written with client-go, on a real API server: first
+// that all is well, and then which handler is slow and where the cache has drifted.
 func TestInformerDebugOfAProgram(t *testing.T) {
 	srv := envtest.Start(t, envtest.Options{})
 	built := debugger.New(t, "../..")
@@ -78,7 +78,7 @@ func TestInformerDebugOfAProgram(t *testing.T) {
 			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), "nothing is reconciled as far as can be seen")
 			d.Top("configmaps  Watching", "namespaces  Watching")
 
-			// A slow handler is named, by its place.
+			// A slow handler is named by its source line.
 			for _, name := range []string{"slow", "next"} {
 				_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 				require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestInformerDebugOfAProgram(t *testing.T) {
 			let()
 			d.Run(0, "wait", "configmaps", "--for=lag<1s")
 
-			// So is an object of which the cache has not heard.
+			// An object that the cache has missed is named, too.
 			deaf.To("greeting")
 			m, err := maps.Get(ctx, "greeting", metav1.GetOptions{})
 			require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestInformerDebugOfAProgram(t *testing.T) {
 	}
 }
 
-// changing changes an object in a namespace again and again, so that caches come further.
+// changing changes an object in a namespace repeatedly, so that caches advance.
 func changing(t *testing.T, client kubernetes.Interface, namespace string) (stop func()) {
 	t.Helper()
 	maps := client.CoreV1().ConfigMaps(namespace)

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// What differs from stock client-go, each stricter or said in README.md.
+// Differences from stock client-go. Each is stricter or documented in README.md.
 
 func TestRecreatedObjectIsADifferentObject(t *testing.T) {
 	for _, s := range append([]side{stock}, adapted...) {
@@ -155,7 +155,7 @@ func TestAChangeOfACachedObjectIsReported(t *testing.T) {
 	})
 }
 
-// Where a cache is packed, what heads share is named as what it is a part of.
+// In a packed cache, a changed part shared by heads is reported as a part of its object.
 func TestAChangeOfACachedHeadIsReported(t *testing.T) {
 	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "true")
 	on(t, stock, func(r *rig) {
@@ -186,12 +186,12 @@ func TestPanickingHandlerHasReceivedTheObject(t *testing.T) {
 		r.run(i)
 		require.Equal(r, r.side.name != stock.name, h.HasSynced())
 		r.put(pod("b"))
-		settle(time.Second) // which client-go waits for
+		settle(time.Second) // client-go waits that long
 		require.Equal(r, []string{"initial a=web", "add b=web"}, d.read())
 	})
 }
 
-// deaf is a cache.ListerWatcher without contexts, whose list answers when it will.
+// deaf is a cache.ListerWatcher without contexts whose list blocks until answer.
 type deaf struct{ answer chan struct{} }
 
 func (d deaf) List(metav1.ListOptions) (runtime.Object, error) {

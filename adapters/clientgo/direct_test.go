@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A tweak takes nothing from a source, and changes nothing of a request but the options.
+// A tweak keeps the capabilities of a source, and changes only the options of a request.
 func TestTweakedSourcesOfferTheSame(t *testing.T) {
 	client, err := FromConfig(&clientrest.Config{Host: "http://localhost:1"})
 	require.NoError(t, err)

@@ -21,16 +21,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// replicas contest one Lease, some with client-go's election and some with Millrace's, as they do
-// while a program moves from the one to the other, or back.
+// replicas compete for one Lease, some with client-go's election and some with Millrace's, as
+// during a migration in either direction.
 type replicas struct {
 	*rig
 	mu    sync.Mutex
-	works string   // who works now
-	terms []string // who has worked
+	works string   // the current leader
+	terms []string // all leaders so far
 }
 
-// work is the work of a leader. Two at a time are what an election is to prevent.
+// work is the work of a leader. An election must prevent two at a time.
 func (r *replicas) work(ctx context.Context, who string) {
 	r.mu.Lock()
 	assert.Empty(r, r.works, "%s begins to work", who)
@@ -42,7 +42,7 @@ func (r *replicas) work(ctx context.Context, who string) {
 	r.mu.Unlock()
 }
 
-// old runs a replica of client-go's until ctx is done. One that is to crash gives nothing back.
+// old runs a client-go replica until ctx is done. If it crashes, it does not release the Lease.
 func (r *replicas) old(ctx context.Context, who string, crashes bool) {
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: "shop", Name: "janitor"}, Client: clientset(r.T, r.cfg).CoordinationV1(),
@@ -68,14 +68,14 @@ func (r *replicas) old(ctx context.Context, who string, crashes bool) {
 	}
 }
 
-// worked returns who has worked, in order.
+// worked returns the leaders in order.
 func (r *replicas) worked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.terms)
 }
 
-// moved runs a replica of Millrace's until ctx is done.
+// moved runs a Millrace replica until ctx is done.
 func (r *replicas) moved(ctx context.Context, who string, crashes bool) {
 	client, err := clientgo.FromConfig(r.cfg)
 	if !assert.NoError(r, err) {
@@ -89,9 +89,9 @@ func (r *replicas) moved(ctx context.Context, who string, crashes bool) {
 	assert.NoError(r, e.Run(ctx, func(ctx context.Context) error { r.work(ctx, who); return nil }))
 }
 
-// Replicas of a program before and after it moved to Millrace contest one Lease. One works at a
-// time, the next one takes over at once where the Lease was given back, and after LeaseDuration
-// where it was not, in both directions; and the transitions, which are the token, only grow.
+// Replicas of a program before and after its migration to Millrace compete for one Lease. One works
+// at a time. In both directions, the next one takes over at once if the Lease was released, and
+// after LeaseDuration if not. The number of transitions, which is the token, only grows.
 func TestOldAndNewReplicasCompeteForOneLease(t *testing.T) {
 	on(t, stock, func(rig *rig) {
 		r := &replicas{rig: rig}
@@ -117,17 +117,17 @@ func TestOldAndNewReplicasCompeteForOneLease(t *testing.T) {
 			if n == 0 {
 				settle(5 * time.Second)
 			} else {
-				settle(time.Minute) // the other one leads, and this one waits
+				settle(time.Minute) // the other one leads, and this one is a standby
 				require.Len(r, r.worked(), n, "%s takes the lease of another that works", who)
 				left := time.Now()
 				leaves()
 				_, _, crashed := next(n - 1)
-				const between = 4400 * time.Millisecond // attempts of client-go, at most: RetryPeriod * (1 + JitterFactor)
+				const between = 4400 * time.Millisecond // most time between attempts of client-go: RetryPeriod * (1 + JitterFactor)
 				within := 5 * time.Second
 				if crashed {
 					settle(10 * time.Second)
 					require.Len(r, r.worked(), n, "%s does not wait until the lease is over", who)
-					within = between + 15*time.Second + between // it has to see the last renewal first
+					within = between + 15*time.Second + between // it must have seen the last renewal
 				}
 				settle(within - time.Since(left))
 			}

@@ -41,8 +41,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// everyInformer calls each method of a factory that leads to an informer, and
-// yields it by the way that leads there, such as Core.V1.Pods.
+// everyInformer calls each method of a factory that returns an informer, and returns the informers
+// by the path to the method, such as Core.V1.Pods.
 func everyInformer(f informers.SharedInformerFactory) map[string]cache.SharedIndexInformer {
 	all := map[string]cache.SharedIndexInformer{}
 	factory := reflect.TypeFor[informers.SharedInformerFactory]()
@@ -115,8 +115,7 @@ func TestForResourceSupportsTheSameResourcesAsClientGo(t *testing.T) {
 	require.Same(t, statusSource(ours.Core().V1().Pods().Informer()), statusSource(pods.Informer()), "the same informer by either way")
 }
 
-// statusSource is what an informer that is wrapped and one that is not have in
-// common.
+// statusSource returns the part that a wrapped and an unwrapped informer have in common.
 func statusSource(i cache.SharedIndexInformer) any { return i.GetIndexer() }
 
 func TestFakeClientsets(t *testing.T) {
@@ -168,7 +167,7 @@ func TestFakeClientsets(t *testing.T) {
 	}
 }
 
-// What an informer from a config holds is what client-go would have decoded.
+// An informer from a config holds the same objects that client-go would have decoded.
 func TestTheSameObjects(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		r.put(pod("a"))
@@ -265,7 +264,7 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// What is not kept is not there, and what is left is shared, by all factories for a config.
+// Dropped fields are absent, and the remaining parts are shared by all factories for a config.
 func TestFieldsThatAreKept(t *testing.T) {
 	keep := clientgo.WithKeep(wire.WithoutManagedFields)
 	on(t, stock, func(r *rig) {
@@ -332,8 +331,7 @@ func TestCallersInformerIsUsedUnchanged(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What a config has around its connections stays there, and nothing is asked to
-// be compressed.
+// The config's transport wrappers stay in place, and no compression is requested.
 func TestTheTransportOfAConfig(t *testing.T) {
 	on(t, adapted[1], func(r *rig) {
 		var mu sync.Mutex
@@ -396,7 +394,7 @@ func TestWaitingForSyncSaysWhy(t *testing.T) {
 	})
 }
 
-// resourceFactory has informers by resource.
+// resourceFactory returns informers by resource.
 type resourceFactory interface {
 	Start(<-chan struct{})
 	ForResource(schema.GroupVersionResource) informers.GenericInformer
@@ -441,7 +439,7 @@ func TestFactoriesByResource(t *testing.T) {
 				require.Equal(r, map[schema.GroupVersionResource]bool{podResource: true}, f.WaitForCacheSync(r.ctx.Done()), what)
 				got, err := g.Lister().ByNamespace("shop").Get("a")
 				require.NoError(r, err, what)
-				if o, ok := got.(*metav1.PartialObjectMetadata); ok { // of which stock client-go does not know the kind
+				if o, ok := got.(*metav1.PartialObjectMetadata); ok { // stock client-go does not know its kind
 					untyped := *o
 					untyped.TypeMeta = metav1.TypeMeta{}
 					got = &untyped
@@ -494,7 +492,7 @@ func TestADirectInformerOfAResourceThatIsNotServed(t *testing.T) {
 	})
 }
 
-// A program that runs the factory shows its caches: informer-debug attaches to it.
+// informer-debug attaches to a program that runs the factory and shows its caches.
 func TestInformerDebugSeesTheFactory(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 		on(t, side{name: store.String()}, func(r *rig) {

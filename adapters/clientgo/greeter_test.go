@@ -22,9 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/envtest"
 )
 
-// greeter is a controller as it is written with client-go: each namespace with
-// the label greet has a ConfigMap that greets whom the label names. It knows
-// nothing of Millrace.
+// greeter is a controller written with client-go: each namespace with the label greet has a
+// ConfigMap with a greeting for the value of the label. It does not import Millrace.
 type greeter struct {
 	client     kubernetes.Interface
 	namespaces corelisters.NamespaceLister
@@ -119,8 +118,7 @@ func (g *greeter) greet(ctx context.Context, name string) error {
 	return err
 }
 
-// The same controller does the same on a real API server, whatever its
-// informers are.
+// The same controller behaves the same on a real API server with every kind of informer.
 func TestAControllerOnARealServer(t *testing.T) {
 	srv := envtest.Start(t, envtest.Options{})
 	cfg, err := clientcmd.BuildConfigFromFlags("", srv.Kubeconfig)

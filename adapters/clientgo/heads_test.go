@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Who asks for keys and heads of a packed cache has nothing opened.
+// Reading keys and heads of a packed cache decodes no object.
 func TestHeadsAndKeysDecodeNothing(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		for _, name := range []string{"a", "b", "c"} {
@@ -71,7 +71,7 @@ func TestHeadsOfAnotherInformer(t *testing.T) {
 	})
 }
 
-// Where a source numbers its objects, a head's object is as the source gave it.
+// If a source numbers its objects, the object of a head is unchanged from the source.
 func TestHeadsOfNumberedObjects(t *testing.T) {
 	onAdapted(t, func(r *rig) {
 		r.put(pod("a"))

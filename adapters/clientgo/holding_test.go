@@ -23,9 +23,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// estate is a share of two slots that the test gives and takes.
+// estate is a share of two slots that the test grants and revokes.
 type estate struct {
-	shard.Share // does not enter anything
+	shard.Share // for Enter
 
 	mu      sync.Mutex
 	slots   shard.Slots
@@ -39,7 +39,7 @@ func newEstate(slots ...int) *estate {
 	return e
 }
 
-// set makes the share that of some slots.
+// set changes the slots of the share.
 func (e *estate) set(slots ...int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +67,7 @@ func (e *estate) Term(slot int) (shard.Token, bool) {
 	return shard.Token{Slot: slot, Epoch: e.terms[slot]}, e.slots.Has(slot)
 }
 
-// bySlot puts pods until each of two slots has three, and returns their names.
+// bySlot creates pods until each of two slots has three, and returns their names.
 func (r *rig) bySlot() (names [2][]string) {
 	for n := 0; len(names[0]) < 3 || len(names[1]) < 3; n++ {
 		p := r.put(pod(fmt.Sprintf("p%02d", n)))
@@ -77,7 +77,7 @@ func (r *rig) bySlot() (names [2][]string) {
 	return names
 }
 
-// all is a line for each name.
+// all returns a line for each name.
 func all(what string, names []string) (lines []string) {
 	for _, name := range names {
 		lines = append(lines, what+" "+name+"=web")
@@ -85,7 +85,7 @@ func all(what string, names []string) (lines []string) {
 	return lines
 }
 
-// moving is a diary that is told of moves, too.
+// moving is a diary that also receives moves.
 type moving struct{ diary }
 
 func (m *moving) OnMoved(o any) { m.note("moved %s", describe(o)) }
@@ -95,7 +95,7 @@ type brittle struct{ shard.Share }
 
 func (brittle) Owned() (shard.Slots, <-chan struct{}) { panic("no share today") }
 
-// A share that panics is no failure of listing and watching.
+// A panicking share does not count as a failure of listing and watching.
 func TestShareErrorIsNotAWatchError(t *testing.T) {
 	defer func(before []utilruntime.ErrorHandler) { utilruntime.ErrorHandlers = before }(utilruntime.ErrorHandlers)
 	on(t, stock, func(r *rig) {
@@ -121,7 +121,7 @@ func TestShareErrorIsNotAWatchError(t *testing.T) {
 	})
 }
 
-// What moves to another process is not deleted, and only who asks for it is told.
+// An object that moves to another process is not deleted, and only handlers for moves receive it.
 func TestS03_MovedObjectIsNotReportedAsDeleted(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 		on(t, stock, func(r *rig) {
@@ -153,15 +153,15 @@ func TestS03_MovedObjectIsNotReportedAsDeleted(t *testing.T) {
 			share.set(0)
 			heard(all("add", names[0]), all("moved", names[1][1:]))
 
-			// A deletion that was missed is none of the moves.
+			// A missed deletion is not reported as a move.
 			r.missing(func() { r.delete(names[0][0]) })
 			heard([]string{"unknown end of shop/" + names[0][0] + ": " + names[0][0] + "=web"}, nil)
 		})
 	}
 }
 
-// An informer has what is in its slots and no more, in each form of objects. A server that
-// can select sends nothing else.
+// An informer holds exactly the objects in its slots, in each form. A server that can select sends
+// only those.
 func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 	for name, informer := range map[string]func(r *rig, opts clientgo.ResourceOptions) cache.SharedIndexInformer{
 		"any": func(r *rig, opts clientgo.ResourceOptions) cache.SharedIndexInformer {
@@ -198,7 +198,7 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 							require.Equal(r, shard.SelectionByClient, s.Selection)
 						}
 
-						r.label(names[0][0], "db") // which a watch tells, unless the server selects
+						r.label(names[0][0], "db") // the watch delivers this unless the server selects
 						r.label(names[1][0], "db")
 						settle(time.Second)
 						require.Equal(r, inShop(names[1]), keys(i.GetStore()))
@@ -207,7 +207,7 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 						require.Equal(r, inShop(names[0]), keys(i.GetStore()))
 						require.False(r, holding.Holds(ours))
 						require.True(r, holding.Holds(theirs))
-						if s, _ := clientgo.Status(i); selects { // the last list said so
+						if s, _ := clientgo.Status(i); selects { // according to the last list
 							require.Equal(r, shard.SelectionByServer, s.Selection)
 						}
 					})
@@ -224,7 +224,7 @@ func inShop(names []string) (keys []string) {
 	return keys
 }
 
-// To divide objects by what a transform may change is refused.
+// A shard key that reads a field changed by a transform is refused.
 func TestAShareOfTransformedObjects(t *testing.T) {
 	for key, want := range map[*shard.Key]string{
 		new(shard.ByLabel("app")): "objects go through a transform",
@@ -247,7 +247,7 @@ func TestAShareOfTransformedObjects(t *testing.T) {
 	}
 }
 
-// So is to divide them by what is not kept, in each form.
+// A shard key that reads a dropped field is refused, in each form.
 func TestShardKeyNeedsAFieldThatIsNotKept(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		without := wire.Without("metadata.labels")

@@ -15,13 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// kubeconfig is a file with one context.
+// kubeconfig returns a kubeconfig with one context.
 func kubeconfig(cluster, user string) string {
 	return "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster: {" + cluster + "}\nusers:\n- name: u\n  user: {" + user + "}\n" +
 		"contexts:\n- name: x\n  context: {cluster: c, user: u, namespace: shop}\ncurrent-context: x\n"
 }
 
-// byClientGo is how client-go understands a kubeconfig, including what its transport refuses.
+// byClientGo returns how client-go interprets a kubeconfig, including the errors of its transport.
 func byClientGo(path string, o *clientcmd.ConfigOverrides) (string, error) {
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}, o)
 	c, err := loaded.ClientConfig()
@@ -50,12 +50,12 @@ func byClientGo(path string, o *clientcmd.ConfigOverrides) (string, error) {
 	}
 	token := c.BearerToken
 	if c.BearerTokenFile != "" {
-		token = "" // it has read the file
+		token = "" // the file was read
 	}
 	return understood(strings.TrimRight(base.String(), "/"), namespace, token, c.BearerTokenFile, c.Username, c.Password, c.Insecure, c.ServerName, c.CAFile, string(c.CAData), c.CertFile, string(c.CertData), c.Impersonate, proxy, plugin), err
 }
 
-// byMillrace is the same of Millrace.
+// byMillrace returns how Millrace interprets it.
 func byMillrace(o config.LoadOptions) (string, error) {
 	c, err := config.LoadWith(o)
 	if err != nil {
@@ -80,8 +80,8 @@ func understood(fields ...any) string {
 	return b.String()
 }
 
-// A kubeconfig means to Millrace what it means to client-go. The differences are in a table of
-// docs/from-client-go.md, whose first column the cases quote.
+// Millrace interprets a kubeconfig as client-go does. docs/from-client-go.md has a table of the
+// differences; the cases quote its first column.
 func TestKubeconfigsMeanTheSame(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("HTTPS_PROXY", "")
@@ -95,7 +95,7 @@ func TestKubeconfigsMeanTheSame(t *testing.T) {
 		server  string // overrides
 		token   string
 		refused bool   // by both
-		differs string // in which point of the page
+		differs string // the row of the table
 	}{
 		"plain":                      {text: kubeconfig(https, "token: t")},
 		"a plugin in capitals":       {text: kubeconfig(https, "EXEC: {command: evil, "+plugin+"}")},
@@ -104,7 +104,7 @@ func TestKubeconfigsMeanTheSame(t *testing.T) {
 		"insecure in capitals":       {text: kubeconfig(https+", Insecure-Skip-TLS-Verify: true", "token: t")},
 		"a token that is a number":   {text: kubeconfig(https, "token: 0123"), refused: true},
 		"two users":                  {text: strings.Replace(kubeconfig(https, "token: t"), "users:\n", "users:\n- name: u\n  user: {token: other}\n", 1), refused: true},
-		"oidc":                       {text: kubeconfig(https, "auth-provider: {name: oidc}"), refused: true}, // there by an import alone
+		"oidc":                       {text: kubeconfig(https, "auth-provider: {name: oidc}"), refused: true}, // needs an import in client-go
 		"another server":             {text: kubeconfig(https+", tls-server-name: inner", "token: t"), server: "https://other:6443"},
 		"another server, insecure":   {text: kubeconfig(https+", insecure-skip-tls-verify: true", "token: t"), server: "https://other:6443"},
 		"a prefix":                   {text: kubeconfig("server: 'https://h/k8s/clusters/c-1/'", "token: t")},

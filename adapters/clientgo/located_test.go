@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// configMaps is the source of a dynamic informer of twenty of them.
+// configMaps returns the source of a dynamic informer of twenty config maps.
 func configMaps(t *testing.T, keep wire.Fields) *located[*unstructured.Unstructured] {
 	srv := apiservertest.New(apiservertest.Options{})
 	t.Cleanup(srv.Close)
@@ -33,9 +33,9 @@ func configMaps(t *testing.T, keep wire.Fields) *located[*unstructured.Unstructu
 	return &located[*unstructured.Unstructured]{client: client, resource: corev1.SchemeGroupVersion.WithResource("configmaps"), keep: keep, pool: new(wire.Pool)}
 }
 
-// source.List: "from the end of the first page on, they are those of that page". The reflector
-// needs that to ask for one item and the version, when a watch was silent for two minutes:
-// else it reads all objects, in one request each.
+// The documentation of source.List says: "from the end of the first page on, they are those of that
+// page". The reflector needs that to request one item and the version after a watch was silent for
+// two minutes. Otherwise it would read all objects, one per request.
 func TestAListOfADynamicInformerSaysItsVersionAfterTheFirstPage(t *testing.T) {
 	list := configMaps(t, wire.Fields{}).List(t.Context(), source.Request{ListOptions: metav1.ListOptions{Limit: 1}})
 	n := 0
@@ -48,7 +48,8 @@ func TestAListOfADynamicInformerSaysItsVersionAfterTheFirstPage(t *testing.T) {
 	require.Equal(t, 2, n, "items, in a request each")
 }
 
-// A dynamic or metadata informer that keeps some fields says so, and whose parts are shared.
+// A dynamic or metadata informer that keeps only some fields reports them, and the pool of its
+// parts.
 func TestADynamicInformerSaysWhatItKeepsAndShares(t *testing.T) {
 	from := configMaps(t, wire.Only("metadata.name"))
 	require.Equal(t, "only metadata.name", from.Describe().Kept.String())
@@ -57,8 +58,8 @@ func TestADynamicInformerSaysWhatItKeepsAndShares(t *testing.T) {
 	require.NotNil(t, from.Describe().Pool)
 }
 
-// Half of the objects are chosen, twice: none is left that either refused. The choice is
-// the source's own, which asks before it decodes.
+// Two filters are combined: an object remains only if both want it. The source calls them before it
+// decodes.
 func TestADynamicInformerFiltersBeforeItDecodes(t *testing.T) {
 	from := configMaps(t, wire.Fields{})
 	made := 0

@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 )
 
-// opaque is a source that keeps its history, whose versions are no numbers, and which knows no
-// pages and no bookmarks.
+// opaque is a source with a history, whose versions are not numbers, and which supports neither
+// pages nor bookmarks.
 type opaque struct {
 	mu      sync.Mutex
 	history []watch.Event
@@ -41,7 +41,7 @@ func (o *opaque) put(name string) {
 	}
 }
 
-// end ends the watch in progress, as a server does when its time is over.
+// end ends the watch in progress, as a server does at its timeout.
 func (o *opaque) end() {
 	o.mu.Lock()
 	live := o.live
@@ -81,8 +81,8 @@ func (o *opaque) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return o.live, nil
 }
 
-// What happens between the end of a quiet watch and the look whether the server went back is not
-// passed over (L17).
+// Changes between the end of a quiet watch and the check whether the server went back are not
+// missed (L17).
 func TestL17_CheckingTheServerSkipsNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &opaque{}
@@ -102,7 +102,7 @@ func TestL17_CheckingTheServerSkipsNoEvent(t *testing.T) {
 	})
 }
 
-// paged is a source of objects without versions, in a list that has one, in pages.
+// paged is a source of objects without versions, in a paged list that has a version.
 type paged struct{ handmade }
 
 func (p *paged) List(opts metav1.ListOptions) (runtime.Object, error) {
@@ -121,7 +121,7 @@ func (p *paged) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return l, nil
 }
 
-// A number that was made up here is not compared with a version of the server.
+// A locally generated number is not compared with a version of the server.
 func TestL19_NumbersAreNotComparedWithVersions(t *testing.T) {
 	p := &paged{}
 	bubbleOf(t, &p.handmade, p, &corev1.Pod{}, func(i cache.SharedIndexInformer, d *diary) {

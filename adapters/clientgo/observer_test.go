@@ -203,7 +203,7 @@ func TestARemovedHandlerIsNotBehind(t *testing.T) {
 	})
 }
 
-// Millrace's diagnosis of client-go's own informers.
+// The manager shows Millrace's diagnosis of client-go's own informers.
 func TestAManagerShowsObservedInformers(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		forbidden := r.srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
@@ -225,7 +225,7 @@ func TestAManagerShowsObservedInformers(t *testing.T) {
 			return w.Body.String()
 		}
 		require.Contains(r, ask(m.Probes(), "/readyz"), "[-] informers-client-go: not synced: pods: list: forbidden: ")
-		page, err := json.Marshal(m.Report()) // what /debug/status shows
+		page, err := json.Marshal(m.Report()) // as /debug/status shows it
 		require.NoError(r, err)
 		require.Contains(r, string(page), `"State":"BackingOff"`)
 		require.Contains(r, string(page), "pods: list: forbidden: ")

@@ -28,7 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Every line of Go in the README stands in this file, which runs it.
+// Every line of Go in the README is in this file, which runs it.
 func TestReadmeExampleRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestReadmeExampleRuns(t *testing.T) {
 	require.Equal(t, 10, blocks)
 }
 
-// worksAsUsed starts a factory and looks whether it has what the server has.
+// worksAsUsed starts a factory and checks that it has the objects of the server.
 func (r *rig) worksAsUsed(f informers.SharedInformerFactory) {
 	r.Helper()
 	lister := f.Core().V1().Pods().Lister()

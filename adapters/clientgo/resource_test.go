@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// resource is that of pods, of a Millrace client.
+// resource returns the pods of a Millrace client.
 func resource[T object.Object](r *rig) *rest.Resource[T] {
 	r.Helper()
 	client, err := clientgo.FromConfig(r.cfg)
@@ -64,7 +64,7 @@ func TestAnInformerOfAResource(t *testing.T) {
 	})
 }
 
-// labelsOf is how many maps of labels pods have.
+// labelsOf returns how many different label maps the pods have.
 func labelsOf(pods []any) int {
 	maps := map[uintptr]bool{}
 	for _, o := range pods {
@@ -129,7 +129,7 @@ func TestWaitForSync(t *testing.T) {
 		r.srv.Faults().Remove(forbidden)
 		require.NoError(r, clientgo.WaitForSync(r.ctx, ours))
 		require.NoError(r, clientgo.WaitForSync(r.ctx, theirs))
-		for range 100 { // where both are true, synced counts
+		for range 100 { // if both are ready, synced wins
 			require.NoError(r, clientgo.WaitForSync(soon, ours))
 			require.NoError(r, clientgo.WaitForSync(soon, theirs))
 		}
@@ -146,7 +146,7 @@ func TestWaitingForSyncedHandlers(t *testing.T) {
 		require.ErrorIs(r, clientgo.WaitForHandlers(ended, i), context.Canceled)
 		r.run(i)
 		require.NoError(r, clientgo.WaitForHandlers(r.ctx, i))
-		for range 100 { // where both are true, heard counts
+		for range 100 { // if both are ready, heard wins
 			require.NoError(r, clientgo.WaitForHandlers(ended, i))
 		}
 	})

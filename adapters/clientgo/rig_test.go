@@ -27,14 +27,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Behind the first handler is one that remembers the time of the last error,
-	// which in a bubble may be in the future, and sleeps.
+	// The second handler remembers the time of the last error, which may be in the future of a
+	// bubble, and sleeps.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	klog.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
 
-// side is one of those that are compared.
+// side is one of the implementations that are compared.
 type side struct {
 	name    string
 	factory func(*testing.T, *clientrest.Config, time.Duration) informers.SharedInformerFactory
@@ -44,7 +44,7 @@ var stock = side{"client-go", func(t *testing.T, cfg *clientrest.Config, resync 
 	return informers.NewSharedInformerFactory(clientset(t, cfg), resync)
 }}
 
-// adapted are the ways in which Millrace informers come into a program.
+// adapted are the ways to use Millrace informers in a program.
 var adapted = []side{
 	{"over a clientset", func(t *testing.T, cfg *clientrest.Config, resync time.Duration) informers.SharedInformerFactory {
 		return clientgo.NewSharedInformerFactory(clientset(t, cfg), resync)
@@ -90,7 +90,7 @@ func onAdapted(t *testing.T, body func(r *rig)) {
 
 func on(t *testing.T, s side, body func(r *rig)) { onServer(t, s, apiservertest.Options{}, body) }
 
-// onServer is on with a server that has options.
+// onServer is on for a server with options.
 func onServer(t *testing.T, s side, opts apiservertest.Options, body func(r *rig)) {
 	t.Run(s.name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func onServer(t *testing.T, s side, opts apiservertest.Options, body func(r *rig
 	})
 }
 
-// pods returns the informer of pods, which does not run.
+// pods returns an informer of pods, not running.
 func (r *rig) pods(resync time.Duration) cache.SharedIndexInformer {
 	return r.side.factory(r.T, r.cfg, resync).Core().V1().Pods().Informer()
 }
@@ -145,7 +145,7 @@ func (r *rig) delete(name string) {
 
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 
-// missing lets the informer miss what change does, so that it has to list.
+// missing makes the informer miss the changes of change, so that it has to list.
 func (r *rig) missing(change func()) {
 	r.srv.Down()
 	synctest.Wait()
@@ -155,13 +155,13 @@ func (r *rig) missing(change func()) {
 	settle(5 * time.Minute)
 }
 
-// settle lets d pass, and then everything that is under way.
+// settle waits for d, and then until all goroutines block.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// diary is a handler that notes what it hears.
+// diary is a handler that records its calls.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -201,7 +201,7 @@ func describe(o any) string {
 	return p.Name + "=" + p.Labels["app"]
 }
 
-// read returns what was noted since the last time.
+// read returns the calls since the last read.
 func (d *diary) read() []string {
 	synctest.Wait()
 	d.mu.Lock()
@@ -211,7 +211,7 @@ func (d *diary) read() []string {
 	return lines
 }
 
-// keys are those of a store, in order.
+// keys returns the sorted keys of a store.
 func keys(s cache.Store) []string {
 	all := s.ListKeys()
 	slices.Sort(all)

@@ -26,13 +26,13 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 )
 
-// handmade is a cache.ListerWatcher without contexts, as tests have them.
+// handmade is a cache.ListerWatcher without contexts, as in many tests.
 type handmade struct {
 	mu    sync.Mutex
 	list  runtime.Object
-	pages []runtime.Object     // instead of list, one after the other
+	pages []runtime.Object     // instead of list, in order
 	asked []metav1.ListOptions // of lists
-	from  []string             // versions that watches were to begin at
+	from  []string             // start versions of watches
 	feed  *watch.FakeWatcher
 }
 
@@ -74,7 +74,7 @@ func inBubble(t *testing.T, h *handmade, example runtime.Object, body func(i cac
 	bubbleOf(t, h, h, example, body)
 }
 
-// bubbleOf is inBubble with an informer of something around h.
+// bubbleOf is inBubble for a source that wraps h.
 func bubbleOf(t *testing.T, h *handmade, lw cache.ListerWatcher, example runtime.Object, body func(i cache.SharedIndexInformer, d *diary)) {
 	synctest.Test(t, func(t *testing.T) {
 		h.feed = watch.NewFake()
@@ -139,7 +139,7 @@ func TestASourceWhoseObjectsHaveNoVersions(t *testing.T) {
 	})
 }
 
-// The list of a fake has a version, and what comes by its watch has none.
+// The list of a fake has a version, and the objects of its watch have none.
 func TestASourceInPages(t *testing.T) {
 	first, second := podList("7", versioned("a", "5")), podList("8", versioned("b", "6"))
 	first.Continue = "more"
@@ -153,7 +153,7 @@ func TestASourceInPages(t *testing.T) {
 	})
 }
 
-// A list whose pages lead nowhere ends with an error, which says so.
+// A list whose pages lead nowhere fails and says so.
 func TestListEndsIfItsPagesLeadNowhere(t *testing.T) {
 	for name, next := range map[string]struct {
 		page func(asked int) *corev1.PodList
@@ -194,7 +194,7 @@ func TestListEndsIfItsPagesLeadNowhere(t *testing.T) {
 	}
 }
 
-// One whose versions are no numbers is asked for what it said last.
+// A source whose versions are not numbers is called with the last version that it returned.
 func TestVersionsThatAreNotNumbers(t *testing.T) {
 	h := &handmade{list: podList("x7", versioned("a", "x5"))}
 	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
@@ -208,10 +208,10 @@ func TestVersionsThatAreNotNumbers(t *testing.T) {
 	})
 }
 
-// fakeClient is one that says that it is a fake.
+// fakeClient is a source that identifies itself as a fake.
 type fakeClient struct{ *handmade }
 
-// IsWatchListSemanticsUnSupported is how client-go's fakes say so.
+// IsWatchListSemanticsUnSupported identifies client-go's fakes.
 func (fakeClient) IsWatchListSemanticsUnSupported() bool { return true }
 
 func TestVersionsOfFakeObjectsAreIgnored(t *testing.T) {
@@ -226,7 +226,7 @@ func TestVersionsOfFakeObjectsAreIgnored(t *testing.T) {
 	})
 }
 
-// An object that was given a version is told of as the one that users see.
+// For an object that was given a version, the report names the object that users see.
 func TestAChangeOfAFakesObjectIsReported(t *testing.T) {
 	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "true")
 	h := &handmade{list: podList("7", versioned("a", "50"))}
@@ -249,8 +249,7 @@ func TestVersionsThatAreZero(t *testing.T) {
 	})
 }
 
-// watches lists nothing and gives out watches, one after the other, and then
-// none.
+// watches returns a source that lists nothing and returns these watches in order.
 func watches(all ...watch.Interface) cache.ListerWatcher {
 	next := make(chan watch.Interface, len(all))
 	for _, w := range all {
@@ -267,8 +266,8 @@ func watches(all ...watch.Interface) cache.ListerWatcher {
 	}
 }
 
-// A goroutine that is left fails the bubble. Those of watch.Filter wait until
-// somebody takes what they have.
+// A leaked goroutine fails the bubble. The goroutines of watch.Filter block until their results are
+// received.
 func TestAWatchIsReadToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feed := watch.NewRaceFreeFake()
@@ -302,7 +301,7 @@ func TestWatchThatDoesNotEndBlocksNothing(t *testing.T) {
 	})
 }
 
-// A source that knows no numbers is asked for what it said itself.
+// A source without numeric versions is called with its own last version.
 func TestWatchContinuesWithoutVersions(t *testing.T) {
 	h := &handmade{list: podList("7", pod("a"))}
 	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
@@ -411,8 +410,8 @@ func TestPanicOfTheWatchErrorHandlerIsReported(t *testing.T) {
 	}
 }
 
-// Where utilruntime.ReallyCrash says so, which is the default, a panic of a
-// handler ends the process, here another one.
+// If utilruntime.ReallyCrash is set, which is the default, a panic of a handler ends the process.
+// The test uses a child process.
 func TestAPanicOfAHandlerEndsTheProcess(t *testing.T) {
 	if os.Getenv("PANIC_CHILD") != "" {
 		i := clientgo.NewInformer(&handmade{list: podList("7", versioned("a", "5")), feed: watch.NewFake()}, nil, 0, nil)
@@ -428,7 +427,7 @@ func TestAPanicOfAHandlerEndsTheProcess(t *testing.T) {
 	require.Contains(t, string(out), "source_test.go:", "where it panicked")
 }
 
-// client-go's own source for tests. Of an example the type is read, so that it may be nil, too.
+// client-go's own source for tests. Only the type of the example matters, so it may be nil.
 func TestTheFakeControllerSource(t *testing.T) {
 	for name, example := range map[string]runtime.Object{"object": &corev1.Pod{}, "typed nil": (*corev1.Pod)(nil), "nil": nil} {
 		t.Run(name, func(t *testing.T) {

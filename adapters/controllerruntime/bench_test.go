@@ -67,7 +67,7 @@ func BenchmarkReads(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue is an Add, a Get and a Done.
+// BenchmarkQueue measures an Add, a Get and a Done.
 func BenchmarkQueue(b *testing.B) {
 	for name, q := range map[string]workqueue.TypedRateLimitingInterface[int]{
 		"client-go":          workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[int](), workqueue.TypedRateLimitingQueueConfig[int]{Name: "bench-1"}),

@@ -73,11 +73,11 @@ func TestListSelects(t *testing.T) {
 	})
 }
 
-// nodeOf and appOf are fields to look for.
+// nodeOf and appOf are field index functions.
 func nodeOf(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 func appOf(o client.Object) []string  { return []string{o.GetLabels()["app"]} }
 
-// An index without a function would find nothing, without a word.
+// An index without a function would silently find nothing.
 func TestAFieldIndexWithoutAFunctionIsRefused(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		err := r.cache(cache.Options{}).IndexField(r.ctx, &corev1.Pod{}, "spec.nodeName", nil)
@@ -113,7 +113,8 @@ func TestFieldIndexes(t *testing.T) {
 	})
 }
 
-// What has a selector of nothing among others cannot be told from the others by their fields.
+// fields.Nothing combined with another selector still has that selector's fields, so it must be
+// refused.
 func TestNoFieldsAndMoreAreRefused(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"))
@@ -125,8 +126,8 @@ func TestNoFieldsAndMoreAreRefused(t *testing.T) {
 	})
 }
 
-// L15: what an index loses by a panic, a reader that combines it with another
-// does not find either, and does not panic.
+// L15: if an index function panics for an object, a reader that combines the index with another
+// does not find the object either, and does not panic.
 func TestL15_PanickingIndexDoesNotPanicInTheReader(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("shop", "b", "web"))
@@ -194,8 +195,7 @@ func TestUnsafeDisableDeepCopy(t *testing.T) {
 	}
 }
 
-// What is asked of the server says how all options work together: it is the
-// same from each side.
+// The requests to the server show the combined effect of all options. All sides send the same.
 func TestOptionsNarrow(t *testing.T) {
 	web, db := labels.SelectorFromSet(labels.Set{"app": "web"}), labels.SelectorFromSet(labels.Set{"app": "db"})
 	node := fields.OneTermEqualSelector("spec.nodeName", "node-web")
@@ -274,7 +274,7 @@ func TestOptionsNarrow(t *testing.T) {
 	}
 }
 
-// A selector that selects nothing has the text of one that selects everything.
+// A selector that selects nothing has the same text as one that selects everything.
 func TestSelectorOfNothingDoesNotSelectEverything(t *testing.T) {
 	nothing, err := metav1.LabelSelectorAsSelector(nil)
 	require.NoError(t, err)
@@ -320,7 +320,7 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
-// A map of the options that its owner goes on to use changes nothing of the cache.
+// A caller that changes its map of options afterwards does not affect the cache.
 func TestTheNamespacesOfAnObjectAreCopied(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("bank", "b", "web"))
@@ -354,7 +354,7 @@ func TestNamespacesOfAClusterScopedKind(t *testing.T) {
 	})
 }
 
-// shout is a transform that can be seen.
+// shout is a transform with a visible effect.
 func shout(in any) (any, error) {
 	o := in.(client.Object)
 	o.SetAnnotations(map[string]string{"heard": "!"})
@@ -389,8 +389,8 @@ func TestTransforms(t *testing.T) {
 	}
 }
 
-// Of several namespaces one is forbidden. Reads in the others do not wait for it, as with stock
-// controller-runtime, and a namespace that the cache does not have is an error at once.
+// One of several namespaces is forbidden. Reads in the others do not wait for it, as with stock
+// controller-runtime. A namespace that the cache does not watch fails at once.
 func TestReadsWaitForTheirOwnNamespace(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "pods" || a.Namespace != "gone" })

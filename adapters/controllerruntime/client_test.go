@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
 )
 
-// An address that is not a URL may hold a password all the same.
+// An address that is not a URL may contain a password.
 func TestNoErrorOfACacheQuotesAnAddress(t *testing.T) {
 	for _, host := range []string{"https://me:s3cr3t@host:bad", "https://me:s3cr3t%zz@host", "me:s3cr3t@host:6443/prefix", "https://me:s3cr3t@host"} {
 		for name, opts := range map[string]cache.Options{

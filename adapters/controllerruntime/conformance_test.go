@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/test/conformance"
 )
 
-// controller-runtime's cache itself, by the same contract.
+// TestConformanceOfControllerRuntime checks controller-runtime's own cache with the same contract.
 func TestConformanceOfControllerRuntime(t *testing.T) {
 	conform(t, func(cfg *rest.Config) conformance.Stack {
 		return cacheStack{stock, queues["controller-runtime"], cfg}
@@ -43,8 +43,8 @@ func TestConformanceOfPackedCaches(t *testing.T) {
 	}, knownHere...)
 }
 
-// conform holds the informers of a cache to the contract. A handler that panics does not
-// end the process.
+// conform checks the informers of a cache against the contract. A panicking handler does not end
+// the process.
 func conform(t *testing.T, stack func(*rest.Config) conformance.Stack, known ...conformance.Known) {
 	log.SetLogger(logr.Discard())
 	crash, panics, failures := utilruntime.ReallyCrash, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
@@ -101,8 +101,8 @@ func (s cacheStack) NewInformer(opts conformance.Options) (conformance.Informer,
 	return found, errors.Join(err, also)
 }
 
-// detector is the environment variable that turns a mutation detector on: of client-go's
-// informers when the process begins, of those of this package when they are run.
+// detector is the environment variable that enables a mutation detector: client-go's informers read
+// it when the process starts, and those of this package when they run.
 const detector = "KUBE_CACHE_MUTATION_DETECTOR"
 
 // detecting is a stack of this package.
@@ -127,7 +127,7 @@ func (s cacheStack) NewFactory() (conformance.Factory, error) {
 	return &factory{cache: c}, err
 }
 
-// factory is a cache. It runs informers that are asked for later by itself.
+// factory is a cache. It runs informers that are requested later.
 type factory struct {
 	cache cache.Cache
 	once  sync.Once
@@ -211,7 +211,7 @@ func (i cached) AddHandler(h conformance.Handler) (conformance.Registration, err
 	r, err := i.informer.AddEventHandlerWithResyncPeriod(toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) { h.Add(o.(*corev1.Pod), initial) },
 		UpdateFunc: func(old, o any) {
-			// Which is how client-go has handlers know a resync.
+			// client-go's handlers recognize a resync this way.
 			if before, after := old.(*corev1.Pod), o.(*corev1.Pod); before.ResourceVersion == after.ResourceVersion {
 				h.Resync(after)
 			} else {
@@ -239,7 +239,7 @@ func (r removable) Remove() error {
 	return r.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration)
 }
 
-// syncer is a cache that says why it has not synced, as Millrace's does.
+// syncer is a cache that reports why it has not synced, as Millrace's does.
 type syncer interface {
 	WaitForSync(ctx context.Context) error
 }
@@ -250,26 +250,27 @@ type explained struct {
 	syncer
 }
 
-// The panics that client-go recovers go to utilruntime.PanicHandlers, here as there.
+// As in client-go, recovered panics go to utilruntime.PanicHandlers.
 var knownHere = []conformance.Known{
 	{Case: "L10/a panic is reported with the object", Says: "../adapters/clientgo/README.md#what-differs",
 		Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. Status of the cache and its log name object and handler."},
 }
 
-// says are lines of client-go's documentation of shared informers, which the cache has.
+// says returns lines of client-go's documentation of shared informers.
 func says(first, last int) string { return saysIn("tools/cache/shared_informer.go", first, last) }
 
-// saysIn are lines of a file of client-go.
+// saysIn returns lines of a file of client-go.
 func saysIn(file string, first, last int) string {
 	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/%s#L%d-L%d", file, first, last)
 }
 
-// saysItself are lines of a file of controller-runtime.
+// saysItself returns lines of a file of controller-runtime.
 func saysItself(file string, first, last int) string {
 	return fmt.Sprintf("https://github.com/kubernetes-sigs/controller-runtime/blob/v0.25.2/%s#L%d-L%d", file, first, last)
 }
 
-// What client-go's informers break shows here too, but for what the cache does not offer.
+// controller-runtime inherits what client-go's informers break, except for features that the cache
+// does not offer.
 var knownOfControllerRuntime = []conformance.Known{
 	{Case: "L04/an object made anew is another one", Says: says(125, 134),
 		Story: "After a missed deletion, an update leads from the old object to the new one."},

@@ -17,9 +17,8 @@ import (
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of TestSameAnswers")
 
-// TestSameAnswers plays changes and faults at random against a stock cache and a
-// Millrace cache of one server: what they answer is the same once the server has
-// been quiet.
+// TestSameAnswers plays random changes and faults against a stock cache and a Millrace cache of one
+// server. Their answers are equal once the server is quiet.
 func TestSameAnswers(t *testing.T) {
 	web := labels.SelectorFromSet(labels.Set{"app": "web"})
 	for name, opts := range map[string]cache.Options{
@@ -65,7 +64,7 @@ const (
 	perSpace   = 5
 )
 
-// change does something to the server.
+// change makes a random change on the server.
 func (r *rig) change(rng *rand.Rand) {
 	r.Helper()
 	p := pod(fmt.Sprint("ns", rng.IntN(namespaces)), fmt.Sprint("p", rng.IntN(perSpace)), []string{"web", "db"}[rng.IntN(2)])
@@ -78,13 +77,13 @@ func (r *rig) change(rng *rand.Rand) {
 		r.srv.Compact()
 		r.srv.Restart()
 	case 3, 4, 5:
-		_ = r.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key(p.Namespace, p.Name)) // if it is there
+		_ = r.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key(p.Namespace, p.Name)) // if it exists
 	default:
 		r.put(p)
 	}
 }
 
-// answers asks everything there is to ask.
+// answers returns the results of all kinds of reads.
 func (r *rig) answers(c client.Reader) []string {
 	r.Helper()
 	var all []string

@@ -31,7 +31,7 @@ import (
 	millrace "github.com/millrace-dev/millrace/workqueue"
 )
 
-// shownQueue is the work queue of a controller, as its process shows it.
+// shownQueue is the work queue of a controller as the process exposes it.
 type shownQueue struct {
 	*controllerruntime.Queue[ctrl.Request]
 }
@@ -48,9 +48,8 @@ func (q shownQueue) Contents(n int) (all millrace.Contents[string]) {
 	return millrace.Contents[string]{Running: text(c.Running), Waiting: text(c.Waiting), Delayed: text(c.Delayed)}
 }
 
-// informer-debug tells the truth of an operator that is written with controller-runtime, on a
-// real API server: that all is well, and then which handler is slow and where the cache has
-// drifted.
+// informer-debug reports the state of an operator written with controller-runtime, on a real API
+// server: first that all is well, and then which handler is slow and where the cache has drifted.
 func TestInformerDebugOfAnOperator(t *testing.T) {
 	srv := envtest.Start(t, envtest.Options{})
 	ctrl.SetLogger(logr.Discard())
@@ -70,7 +69,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 		return &deaf
 	})
 
-	// The operator, with the line that lets it use this cache, and two that show it.
+	// The operator, with the line that makes it use this cache, and two that expose it.
 	m, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: kinds, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 		NewCache: controllerruntime.NewCache,
@@ -131,7 +130,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "nothing is reconciled as far as can be seen")
 	d.Top("configmaps", "secrets", "Watching")
 
-	// A slow handler is named, by its place.
+	// A slow handler is named by its source line.
 	for _, name := range []string{"slow", "next"} {
 		require.NoError(t, c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: name}}))
 	}
@@ -141,7 +140,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	let()
 	d.Run(0, "wait", "configmaps", "--for=lag<1s")
 
-	// So is an object of which the cache has not heard.
+	// An object that the cache has missed is named, too.
 	deaf.To("g1")
 	words := &corev1.ConfigMap{}
 	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(g), words))
@@ -160,7 +159,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	d.Run(0, "check", "configmaps")
 }
 
-// changing changes an object in a namespace again and again, so that caches come further.
+// changing changes an object in a namespace repeatedly, so that caches advance.
 func changing(t *testing.T, c client.Client, namespace string) (stop func()) {
 	t.Helper()
 	quit, done := make(chan struct{}), make(chan struct{})

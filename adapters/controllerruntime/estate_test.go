@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// estate is a share of two slots that the test gives and takes. As with a group whose slot
-// moves on, work in a slot that is taken goes on.
+// estate is a share of two slots that the test grants and revokes. As in a group, work in a revoked
+// slot continues.
 type estate struct {
-	enter func() // before each Enter; nil for nothing
+	enter func() // called before each Enter; may be nil
 
 	mu      sync.Mutex
 	slots   shard.Slots
 	terms   map[int]uint64
 	changed chan struct{}
-	hands   int // who has entered and not left
+	hands   int // calls of Enter whose leave was not called
 }
 
 func newEstate(slots ...int) *estate {
@@ -26,7 +26,7 @@ func newEstate(slots ...int) *estate {
 	return e
 }
 
-// set makes the share that of some slots.
+// set changes the slots of the share.
 func (e *estate) set(slots ...int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -40,7 +40,7 @@ func (e *estate) set(slots ...int) {
 	e.changed = make(chan struct{})
 }
 
-// busy is how many have entered and not left.
+// busy returns how many callers have entered and not left.
 func (e *estate) busy() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Greeting is a custom resource: a ConfigMap is to say the words of a Secret.
+// Greeting is a custom resource: a ConfigMap repeats the words of a Secret.
 type Greeting struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -27,12 +27,12 @@ type Greeting struct {
 	Status GreetingStatus `json:"status,omitempty"`
 }
 
-// GreetingSpec is what is wanted of a Greeting.
+// GreetingSpec is the desired state of a Greeting.
 type GreetingSpec struct {
 	Secret string `json:"secret"`
 }
 
-// GreetingStatus is what is so.
+// GreetingStatus is the observed state.
 type GreetingStatus struct {
 	Said string `json:"said,omitempty"`
 }
@@ -70,9 +70,8 @@ const (
 	secretOf  = "spec.secret"
 )
 
-// greeter is the operator, as it is written for controller-runtime everywhere:
-// a field index, owned objects, others that concern several, a status and a
-// finalizer.
+// greeter is a typical controller-runtime operator: with a field index, owned objects, a Secret
+// that concerns several Greetings, a status and a finalizer.
 type greeter struct{ client.Client }
 
 // install adds the operator to a manager.
@@ -81,7 +80,7 @@ func install(m ctrl.Manager, opts controller.Options) error {
 	return g.install(m, opts, g)
 }
 
-// install adds the operator to a manager, with what calls it.
+// install adds the operator to a manager, with r as its reconciler.
 func (g *greeter) install(m ctrl.Manager, opts controller.Options, r reconcile.Reconciler) error {
 	err := m.GetFieldIndexer().IndexField(context.Background(), &Greeting{}, secretOf, func(o client.Object) []string {
 		return []string{o.(*Greeting).Spec.Secret}
@@ -97,7 +96,7 @@ func (g *greeter) install(m ctrl.Manager, opts controller.Options, r reconcile.R
 		Complete(r)
 }
 
-// concerned are the Greetings that say the words of a Secret.
+// concerned returns requests for the Greetings that use a Secret.
 func (g *greeter) concerned(ctx context.Context, secret client.Object) (requests []reconcile.Request) {
 	var all GreetingList
 	if err := g.List(ctx, &all, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretOf: secret.GetName()}); err != nil {
@@ -126,7 +125,7 @@ func (g *greeter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	var secret corev1.Secret
 	if err := g.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: greeting.Spec.Secret}, &secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return reconcile.Result{RequeueAfter: time.Hour}, nil // its Secret calls it
+			return reconcile.Result{RequeueAfter: time.Hour}, nil // its Secret triggers it
 		}
 		return reconcile.Result{}, err
 	}
@@ -145,7 +144,7 @@ func (g *greeter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return reconcile.Result{}, g.Status().Update(ctx, &greeting)
 }
 
-// leave does what the finalizer stands for: there must be a note of who left.
+// leave runs the finalizer: it leaves a note of the deleted Greeting.
 func (g *greeter) leave(ctx context.Context, greeting *Greeting) error {
 	note := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: greeting.Namespace, Name: "farewell-" + greeting.Name}}
 	note.Data = map[string]string{"last": greeting.Status.Said}

@@ -31,7 +31,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// diary is a handler that notes what it hears.
+// diary is a handler that records its calls.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -49,7 +49,7 @@ func (d *diary) OnAdd(o any, initial bool) {
 func (d *diary) OnUpdate(_, o any) { d.note("update %s", object.KeyOf(o.(object.Object))) }
 func (d *diary) OnDelete(o any)    { d.note("delete %s", object.KeyOf(o.(object.Object))) }
 
-// read returns what was noted since the last time.
+// read returns the calls since the last read.
 func (d *diary) read() []string {
 	synctest.Wait()
 	d.mu.Lock()
@@ -164,7 +164,7 @@ func TestGetInformerForKind(t *testing.T) {
 	})
 }
 
-// A Go type may stand for several kinds.
+// A Go type may be registered for several kinds.
 func TestGetInformerForAKindThatSharesItsType(t *testing.T) {
 	onAll(t, func(r *rig) {
 		types := runtime.NewScheme()
@@ -220,7 +220,7 @@ func TestSyncPeriod(t *testing.T) {
 		d.read()
 		settle(50 * time.Second)
 		require.Empty(r, d.read())
-		settle(90 * time.Second) // a minute, or a tenth more; stock, which looks that often, takes twice as long
+		settle(90 * time.Second) // a minute plus ten percent; stock polls at that interval and takes twice as long
 		require.Contains(r, d.read(), "update shop/a")
 	})
 }
@@ -302,13 +302,13 @@ func TestWaitWithAnEndedContextReportsTheCurrentState(t *testing.T) {
 		require.NoError(r, err)
 		ctx, cancel := context.WithCancel(r.ctx)
 		cancel()
-		for range 100 { // where both are true, started and synced count
+		for range 100 { // if both are ready, started and synced win
 			require.NoError(r, c.WaitForSync(ctx))
 		}
 	})
 }
 
-// Stock waits for ever.
+// The stock cache waits forever.
 func TestWaitForARemovedInformerFails(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
@@ -321,7 +321,7 @@ func TestWaitForARemovedInformerFails(t *testing.T) {
 	})
 }
 
-// Stock waits until the context is done.
+// The stock cache waits until the context is done.
 func TestARemovedInformerIsNotWaitedFor(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.srv.SetAuthorizer(apiservertest.Deny("", "pods", "list", "watch"))
@@ -338,7 +338,7 @@ func TestARemovedInformerIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Stock waits for ever for the end of a streaming list, which is a bookmark.
+// The stock cache waits forever for the bookmark that ends a streaming list.
 func TestWithoutBookmarks(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		begin := time.Now()
@@ -419,7 +419,7 @@ func TestNewInformerIsRefused(t *testing.T) {
 	})
 }
 
-// A program that runs the cache shows what it holds: informer-debug attaches to it.
+// informer-debug attaches to a program that runs the cache and shows its contents.
 func TestInformerDebugSeesTheCache(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("bank", "b", "web"))

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// manager returns a manager of the rig's side, which does not run.
+// manager returns a manager of the rig's side, not running.
 func (r *rig) manager(opts ctrl.Options) ctrl.Manager {
 	r.Helper()
 	opts.Metrics = metricsserver.Options{BindAddress: "0"}
@@ -34,15 +34,15 @@ func (r *rig) manager(opts ctrl.Options) ctrl.Manager {
 	return m
 }
 
-// reconciles lets a manager run with a controller of Pods.
+// reconciles runs a manager with a controller of Pods.
 func (r *rig) reconciles(m ctrl.Manager, reconciler func(context.Context, ctrl.Request) (ctrl.Result, error)) {
 	r.Helper()
 	require.NoError(r, ctrl.NewControllerManagedBy(m).Named("test").For(&corev1.Pod{}).Complete(reconcile.Func(reconciler)))
 	r.start(m)
 }
 
-// controller-runtime asks only ten times a second whether a handler has synced;
-// WaitForCacheSync sees to it that it has when it is first asked.
+// controller-runtime polls HasSynced only ten times a second. WaitForCacheSync makes sure that the
+// first poll succeeds.
 func TestTheFirstReconcileDoesNotWait(t *testing.T) {
 	for name, opts := range map[string]cache.Options{
 		"of all":            {},
@@ -101,7 +101,7 @@ func TestReadYourWrites(t *testing.T) {
 	})
 }
 
-// A handler may wait for what begins only once the cache is said to be synced.
+// A handler may wait for a runnable that starts only after the cache has synced.
 func TestWaitingHandlerDoesNotDelayOthers(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"))
@@ -120,7 +120,7 @@ func TestWaitingHandlerDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// What somebody reads into is theirs, also where their read made the informer.
+// The object passed to a read belongs to the caller, even if the read created the informer.
 func TestCacheKeepsNoReferenceToTheCallersObject(t *testing.T) {
 	onAll(t, func(r *rig) {
 		r.put(pod("shop", "a", "web"))

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// ways are those to run the operator: the stock one, and each line that the
-// README shows. TestTheOperator runs them all.
+// ways are the ways to run the operator: the stock one, and each line that the README shows.
+// TestTheOperator runs them all.
 var ways = map[string]func(*rest.Config, ctrl.Options) (ctrl.Manager, error){
 	"stock":              asItIs,
 	"NewCache":           withNewCache,
@@ -31,7 +31,7 @@ var ways = map[string]func(*rest.Config, ctrl.Options) (ctrl.Manager, error){
 	"Sharded":            withSharing,
 }
 
-// replicas is how many managers a way needs; one if it is not there.
+// replicas is how many managers a way needs, if not one.
 var replicas = map[string]int{"Sharded": 2}
 
 func asItIs(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
@@ -101,8 +101,7 @@ func withSharing(config *rest.Config, options ctrl.Options) (ctrl.Manager, error
 	return manager, g.install(manager, controller.Options{}, reconciler)
 }
 
-// Every line of the README's Go blocks stands in this file, and so is compiled
-// and run.
+// Every line of the README's Go blocks is in this file, so it compiles and runs.
 func TestReadmeExampleRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -31,9 +31,8 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// TestTheOperator is one life of one operator on the real API server, stock and
-// with each of the lines that the README shows: what is there at the end is the
-// same.
+// TestTheOperator runs the same operator on a real API server, with stock controller-runtime and
+// with each line of the README. The final objects are equal.
 func TestTheOperator(t *testing.T) {
 	server := envtest.Start(t, envtest.Options{})
 	config, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
@@ -86,8 +85,7 @@ func define(t *testing.T, c client.Client) {
 	})
 }
 
-// live runs the operator through its life in a namespace of its own, and tells
-// what is there at the end.
+// live runs the operator in its own namespace and returns a description of the final objects.
 func live(t *testing.T, cfg *rest.Config, c client.Client, kinds *runtime.Scheme, way string) string {
 	t.Helper()
 	ctx := t.Context()
@@ -126,19 +124,19 @@ func live(t *testing.T, cfg *rest.Config, c client.Client, kinds *runtime.Scheme
 		})
 	}
 	for n := range count {
-		if n%3 < 2 { // the secret of the others comes late
+		if n%3 < 2 { // the Secret of the others comes later
 			said(fmt.Sprint("g", n), []string{"good morning", "good evening"}[n%3])
 		}
 	}
 
-	// An owned object is put right, and made again.
+	// A changed or deleted owned object is restored.
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "g0"}}
 	require.NoError(t, c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(`{"data":{"words":"bad"}}`))))
 	said("g0", "good morning")
 	require.NoError(t, c.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "g1"}}))
 	said("g1", "good evening")
 
-	// What concerns several is found by the index.
+	// The index finds the Greetings of a shared Secret.
 	require.NoError(t, c.Create(ctx, secret(ns.Name, "late")))
 	said("g8", "good late")
 	s := secret(ns.Name, "late")
@@ -148,14 +146,14 @@ func live(t *testing.T, cfg *rest.Config, c client.Client, kinds *runtime.Scheme
 		said(name, "good evening")
 	}
 
-	// One of those who share leaves, and the others go on.
+	// One of several replicas leaves, and the others continue.
 	if len(running) > 1 {
 		require.Len(t, writers(t, c, ns.Name), len(running), "all have been at work")
 		running[0]()
 		running = running[1:]
 	}
 
-	// A deletion goes by the finalizer.
+	// A deletion runs the finalizer.
 	g3 := &Greeting{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "g3"}}
 	require.NoError(t, c.Delete(ctx, g3))
 	poll(t, way+": g3 is gone", func() error {
@@ -176,7 +174,7 @@ func secret(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"words": []byte("good " + name)}}
 }
 
-// tell describes what there is, without what differs from run to run.
+// tell describes the objects, without values that differ from run to run.
 func tell(t *testing.T, c client.Client, namespace string) string {
 	t.Helper()
 	var lines []string
@@ -194,8 +192,8 @@ func tell(t *testing.T, c client.Client, namespace string) string {
 	return strings.Join(lines, "\n")
 }
 
-// start runs the operator in one way, in as many managers as that needs, and returns what ends
-// each. Those who share have shared when it returns.
+// start runs the operator in one way, in as many managers as needed, and returns a stop function
+// for each. It returns after all replicas have their shares.
 func start(t *testing.T, cfg *rest.Config, kinds *runtime.Scheme, namespace, way string) (running []func()) {
 	t.Helper()
 	for n := range max(replicas[way], 1) {
@@ -243,7 +241,7 @@ func shared(t *testing.T, cfg *rest.Config, members int) {
 	})
 }
 
-// writers are those who have written the ConfigMaps in a namespace, by their user agents.
+// writers returns the user agents that have written the ConfigMaps in a namespace.
 func writers(t *testing.T, c client.Client, namespace string) map[string]bool {
 	t.Helper()
 	var maps corev1.ConfigMapList
@@ -259,7 +257,7 @@ func writers(t *testing.T, c client.Client, namespace string) map[string]bool {
 	return by
 }
 
-// poll asks again and again until done has no complaint.
+// poll calls done until it returns nil.
 func poll(t *testing.T, what string, done func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -21,15 +21,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// statusOf is that of the cache's one informer.
+// statusOf returns the status of the cache's only informer.
 func (r *rig) statusOf(c cache.Cache) sharedinformer.Status {
 	all := c.(*controllerruntime.Cache).Status()
 	require.Len(r, all, 1)
 	return all[0]
 }
 
-// forget lets nobody have an object in use: others take the place of those that were opened
-// last.
+// forget reads other objects until none of the earlier ones is in use.
 func (r *rig) forget() {
 	r.Helper()
 	settle(time.Second)
@@ -40,7 +39,7 @@ func (r *rig) forget() {
 	runtime.GC()
 }
 
-// What is read as a copy is cached packed, unless the options say otherwise.
+// Objects read as copies are cached packed by default.
 func TestStores(t *testing.T) {
 	inPlace := cache.Options{DefaultUnsafeDisableDeepCopy: new(true)}
 	ofPods := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {UnsafeDisableDeepCopy: new(true)}}}
@@ -65,7 +64,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// A read makes what it returns and nothing else, and what it returns is the caller's.
+// A read decodes only the object that it returns, and the object belongs to the caller.
 func TestReadReturnsANewObject(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		for n := range 10 {
@@ -89,15 +88,14 @@ func TestReadReturnsANewObject(t *testing.T) {
 		made(1, func() { require.NoError(r, c.Get(r.ctx, key("shop", "3"), &p)) })
 		p.Labels["app"] = "changed"
 		var again corev1.Pod
-		require.NoError(r, c.Get(r.ctx, key("shop", "3"), &again, client.UnsafeDisableDeepCopy)) // in use from now on
+		require.NoError(r, c.Get(r.ctx, key("shop", "3"), &again, client.UnsafeDisableDeepCopy)) // in use from here on
 		made(0, func() { require.NoError(r, c.Get(r.ctx, key("shop", "3"), &p)) })
 		p.Labels["app"] = "changed"
 		require.Equal(r, "db", again.Labels["app"])
 	})
 }
 
-// An object that is damaged in memory is neither served nor said to be gone, and it comes
-// back.
+// A damaged object is neither served nor reported as not found, and it is fetched again.
 func TestDamagedObjectsAreErrors(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"), pod("shop", "b", "web"))

@@ -23,7 +23,7 @@ func limiter(first, last time.Duration) workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](first, last)
 }
 
-// queues are the stock ones and ours, by the shortest and the longest wait after a failure.
+// queues are the stock queues and ours, by the shortest and the longest wait after a failure.
 var queues = map[string]func(first, last time.Duration) queue{
 	"client-go": func(first, last time.Duration) queue {
 		return workqueue.NewTypedRateLimitingQueue(limiter(first, last))
@@ -35,7 +35,7 @@ var queues = map[string]func(first, last time.Duration) queue{
 	"millrace": func(first, last time.Duration) queue { return controllerruntime.NewQueue("", limiter(first, last)) },
 }
 
-// the returns those of the queues that are named.
+// the returns the queues with these names.
 func the(names ...string) map[string]func(first, last time.Duration) queue {
 	some := map[string]func(first, last time.Duration) queue{}
 	for _, name := range names {
@@ -44,7 +44,7 @@ func the(names ...string) map[string]func(first, last time.Duration) queue {
 	return some
 }
 
-// each runs a test with each queue in a bubble of its own.
+// each runs a test with each queue, each in its own bubble.
 func each(t *testing.T, of map[string]func(first, last time.Duration) queue, run func(*testing.T, queue)) {
 	t.Helper()
 	for name, newQueue := range of {
@@ -58,8 +58,8 @@ func each(t *testing.T, of map[string]func(first, last time.Duration) queue, run
 	}
 }
 
-// stockPriority is a stock priority queue that may be shut down twice, where
-// that one panics.
+// stockPriority is a stock priority queue that may be shut down twice, which panics in the stock
+// queue.
 type stockPriority struct {
 	priorityqueue.PriorityQueue[string]
 	shutDown func()
@@ -67,7 +67,7 @@ type stockPriority struct {
 
 func (s stockPriority) ShutDown() { s.shutDown() }
 
-// ShutDownWithDrain is ShutDown there.
+// ShutDownWithDrain is the same as ShutDown in this queue.
 func (s stockPriority) ShutDownWithDrain() { s.shutDown() }
 
 func take(t *testing.T, q queue) string {
@@ -156,7 +156,7 @@ func TestQueueBacksOffByKey(t *testing.T) {
 	})
 }
 
-// retries counts when all goroutines of q have done what they were told.
+// retries returns the number of retries after all goroutines of q have blocked.
 func retries(q queue, key string) int {
 	synctest.Wait()
 	return q.NumRequeues(key)
@@ -188,7 +188,7 @@ func TestQueueShutDownEndsEveryWait(t *testing.T) {
 	}
 }
 
-// client-go's queue goes on until it is empty; see ShutDownWithDrain.
+// client-go's queue continues until it is empty; see ShutDownWithDrain.
 func TestQueueShutDownDropsDelayedKeys(t *testing.T) {
 	each(t, the("controller-runtime", "millrace"), func(t *testing.T, q queue) {
 		q.Add("a")
@@ -199,7 +199,7 @@ func TestQueueShutDownDropsDelayedKeys(t *testing.T) {
 	})
 }
 
-// The stock priority queue's ShutDownWithDrain is its ShutDown.
+// The stock priority queue's ShutDownWithDrain is the same as its ShutDown.
 func TestQueueDrains(t *testing.T) {
 	each(t, the("client-go", "millrace"), func(t *testing.T, q queue) {
 		q.Add("a")
@@ -296,7 +296,8 @@ type faulty struct {
 
 func (faulty) When(string) time.Duration { panic("no wait") }
 
-// With After too, a limiter that panics loses no key, and a queue that is shut down counts no failure.
+// With After, too, a panicking limiter loses no key, and a queue that is shut down counts no
+// failure.
 func TestQueueWithTwoDelaysGuardsItsLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := controllerruntime.NewQueue("", faulty{limiter(time.Second, time.Minute)}).(*controllerruntime.Queue[string])
@@ -312,13 +313,13 @@ func TestQueueWithTwoDelaysGuardsItsLimiter(t *testing.T) {
 	require.Zero(t, q.NumRequeues("a"))
 }
 
-// TestQueueHandsOutInTheSameOrderAsControllerRuntimes adds keys at random to a stock priority queue and to
-// ours, one of them always with a delay: both hand out the same keys with the same
-// priorities at the same times, until the turn comes of those that wait longest.
+// TestQueueHandsOutInTheSameOrderAsControllerRuntimes adds random keys to a stock priority queue
+// and to ours, one of them always with a delay. Both hand out the same keys with the same
+// priorities at the same times, until starving keys get their turn.
 func TestQueueHandsOutInTheSameOrderAsControllerRuntimes(t *testing.T) {
 	t.Logf("-seed %d", *seed)
 	rng := rand.New(rand.NewPCG(*seed, 0))
-	// A bubble whose goroutines wait for a mutex never ends. Better to say so than to wait for go test.
+	// A bubble whose goroutines wait for a mutex never ends. Panic before go test times out.
 	stuck := time.AfterFunc(2*time.Minute, func() { debug.SetTraceback("all"); panic("a bubble is stuck") })
 	defer stuck.Stop()
 	for range 100 {
@@ -336,7 +337,7 @@ func TestQueueHandsOutInTheSameOrderAsControllerRuntimes(t *testing.T) {
 				}
 				synctest.Wait()
 			}
-			const before = 7 // the eighth is the one that waits longest
+			const before = 7 // the eighth is the one that has waited longest
 			for handed := 0; handed < before; {
 				for range rng.IntN(4) {
 					add()
@@ -351,7 +352,7 @@ func TestQueueHandsOutInTheSameOrderAsControllerRuntimes(t *testing.T) {
 				want, wantPriority, _ := theirs.GetWithPriority()
 				require.Equal(t, want, key)
 				require.Equal(t, wantPriority, priority, key)
-				add() // while it is being worked on
+				add() // while it is being processed
 				ours.Done(key)
 				theirs.Done(key)
 				handed++
@@ -360,7 +361,7 @@ func TestQueueHandsOutInTheSameOrderAsControllerRuntimes(t *testing.T) {
 	}
 }
 
-// Stock queues starve it.
+// Stock queues starve the key.
 func TestQueueStarvesNoKey(t *testing.T) {
 	each(t, the("millrace"), func(t *testing.T, q queue) {
 		p := prioritized(t, q)
@@ -389,7 +390,7 @@ func TestQueueStrayDoneIsHarmless(t *testing.T) {
 
 func TestQueueHasMetrics(t *testing.T) {
 	before := added(t, "metered")
-	for range 2 { // the second queue finds what the first has registered
+	for range 2 { // the second queue uses the metrics that the first has registered
 		q := controllerruntime.NewQueue("metered", limiter(time.Second, time.Minute))
 		q.Add("a")
 		q.ShutDown()
@@ -397,7 +398,7 @@ func TestQueueHasMetrics(t *testing.T) {
 	require.Equal(t, 2.0, added(t, "metered")-before)
 }
 
-// added is how many keys were added to a queue, by its metrics.
+// added returns how many keys were added to a queue, according to its metrics.
 func added(t *testing.T, queue string) float64 {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.(prometheus.Gatherer).Gather()

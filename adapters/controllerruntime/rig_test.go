@@ -30,15 +30,14 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// TestMain takes away what utilruntime does with errors: it lets who reports one
-// sleep, counted from when the process began, which in a bubble is in the
-// future.
+// TestMain disables the error handler of utilruntime that sleeps between errors, because it counts
+// from the start of the process, which is in the future of a bubble.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = nil
 	os.Exit(m.Run())
 }
 
-// side is one of those that are compared.
+// side is one of the implementations that are compared.
 type side struct {
 	name     string
 	newCache cache.NewCacheFunc
@@ -62,14 +61,14 @@ type rig struct {
 	cfg  *rest.Config
 	side side
 	ctx  context.Context
-	stop func() // ends what runs and waits for it
+	stop func() // stops everything and waits
 
 	mu    sync.Mutex
 	seen  map[request]bool
 	marks bool // the last watch asked for bookmarks
 }
 
-// request is what was asked of the server to list and watch something.
+// request is a list and watch request to the server.
 type request struct{ path, labels, fields string }
 
 // onAll runs body with stock controller-runtime and with both one-liners.
@@ -96,7 +95,7 @@ func on(t *testing.T, s side, body func(r *rig)) {
 			r.ctx = context.WithValue(ctx, runsKey{}, &runs)
 			r.stop = func() {
 				if s.name == stock.name {
-					srv.Down() // a watch of metadata that is cancelled may leave a goroutine
+					srv.Down() // a cancelled watch of metadata may leave a goroutine
 					synctest.Wait()
 				}
 				cancel()
@@ -111,7 +110,7 @@ func on(t *testing.T, s side, body func(r *rig)) {
 
 type runsKey struct{}
 
-// eavesdropper notes what is listed and watched.
+// eavesdropper records lists and watches.
 type eavesdropper struct {
 	rig  *rig
 	next http.RoundTripper
@@ -128,7 +127,7 @@ func (e *eavesdropper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.next.RoundTrip(req)
 }
 
-// requests returns what has been watched, in order.
+// requests returns the watches in order.
 func (r *rig) requests() []request {
 	synctest.Wait()
 	r.mu.Lock()
@@ -197,7 +196,7 @@ func (r *rig) delete(p *corev1.Pod) {
 	require.NoError(r, r.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.KeyOf(p)))
 }
 
-// names lists names of pods in order, each with its namespace.
+// names returns the sorted names of pods, with their namespaces.
 func (r *rig) names(c client.Reader, opts ...client.ListOption) []string {
 	r.Helper()
 	var list corev1.PodList
@@ -210,7 +209,7 @@ func (r *rig) names(c client.Reader, opts ...client.ListOption) []string {
 	return names
 }
 
-// settle lets d pass, and then everything that is under way.
+// settle waits for d, and then until all goroutines block.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -218,8 +217,7 @@ func settle(d time.Duration) {
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// podForms are empty Pods in each form, metadata first: it has an informer of
-// its own then.
+// podForms are empty Pods in each form, metadata first, so that it gets its own informer.
 func podForms() []client.Object {
 	part, raw := &metav1.PartialObjectMetadata{}, &unstructured.Unstructured{}
 	part.SetGroupVersionKind(podKind)

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// ledger notes which requests reach a reconciler.
+// ledger records the requests that reach a reconciler.
 type ledger struct {
 	mu   sync.Mutex
 	keys []string
@@ -38,7 +38,7 @@ func (l *ledger) note(req ctrl.Request) {
 	l.keys = append(l.keys, req.String())
 }
 
-// read returns what came since the last time, each once and in order.
+// read returns the requests since the last call, sorted and without duplicates.
 func (l *ledger) read() []string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -49,7 +49,8 @@ func (l *ledger) read() []string {
 	return slices.Compact(keys)
 }
 
-// shares lets a manager run whose controller reconciles Pods, which own ConfigMaps, of a share.
+// shares runs a manager with a controller that reconciles the Pods of a share, which own
+// ConfigMaps.
 func (r *rig) shares(share shard.Share, do func(ctx context.Context, req ctrl.Request, c client.Client) error) *ledger {
 	r.Helper()
 	r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}, &corev1.ConfigMap{}: {Key: shard.ByOwner(), Share: share}})
@@ -78,8 +79,8 @@ func (r *rig) owned(by string) *corev1.ConfigMap {
 	}}}
 }
 
-// A reconciler hears of its share: what comes, what is changed and what is owned, and nothing
-// of what moves away. By UID a deletion is nobody's.
+// A reconciler receives requests for its share: new, changed and owned objects, but not those that
+// move away. With a key by UID, no member reconciles a deletion.
 func TestS03_ReconcilerReceivesOnlyItsShare(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		names, share := r.bySlot("shop"), newEstate(0)
@@ -111,7 +112,7 @@ func TestS03_ReconcilerReceivesOnlyItsShare(t *testing.T) {
 	})
 }
 
-// By namespace a deletion is reconciled, by who has the namespace.
+// With a key by namespace, the owner of the namespace reconciles a deletion.
 func TestADeletionByNamespace(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		hash := func(namespace string) int { return shard.SlotOf(shard.ByNamespace().Hash(pod(namespace, "a", "")), 2) }
@@ -143,7 +144,7 @@ func TestADeletionByNamespace(t *testing.T) {
 		require.Empty(r, found.read())
 		require.Equal(r, []string{"shop/a"}, gone.read())
 
-		// A request for what another process has does not reach the reconciler.
+		// A request for an object of another process does not reach the reconciler.
 		for namespace, want := range map[string][]string{"shop": {"shop/a"}, "bank": nil} {
 			_, err := shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: key(namespace, "a")})
 			require.NoError(r, err)
@@ -152,8 +153,8 @@ func TestADeletionByNamespace(t *testing.T) {
 	})
 }
 
-// While a reconcile is at work its slot is taken. What it reads then is no deletion, and what
-// it returns is nobody's concern.
+// A slot is lost during a reconcile. A failed read is not reported as a deletion, and the result is
+// ignored.
 func TestS03_ObjectMovedDuringAReconcileIsNotReportedAsNotFound(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		names, share := r.bySlot("shop"), newEstate(0)
@@ -191,7 +192,7 @@ func TestS03_ObjectMovedDuringAReconcileIsNotReportedAsNotFound(t *testing.T) {
 		settle(time.Second)
 		require.Equal(r, names[0], l.read(), "it came back")
 
-		// And if it came back before anybody looked, it is not the same term.
+		// If the slot has returned in the meantime, it is another term.
 		first, moved, answers = true, make(chan struct{}), nil
 		r.put(pod("shop", names[0][0][5:], "db"))
 		settle(time.Second)
@@ -205,7 +206,7 @@ func TestS03_ObjectMovedDuringAReconcileIsNotReportedAsNotFound(t *testing.T) {
 	})
 }
 
-// By a label an object may leave in the middle of a reconcile, though the slot stays.
+// With a key by label, an object may leave during a reconcile although the slot stays.
 func TestS03_ObjectRelabelledDuringAReconcileIsNotReportedAsNotFound(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		slot := func(app string) int { return shard.SlotOf(shard.ByLabel("app").Hash(pod("shop", "a", app)), 2) }
@@ -233,7 +234,7 @@ func TestS03_ObjectRelabelledDuringAReconcileIsNotReportedAsNotFound(t *testing.
 	})
 }
 
-// No reconcile begins before the informers of what is reconciled and owned hold the slot.
+// No reconcile starts before the informers of the reconciled and owned kinds hold the slot.
 func TestS04_ReconcilerWaitsForOwnedObjects(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		names, share := r.bySlot("shop"), newEstate(0)
@@ -258,7 +259,7 @@ func TestS04_ReconcilerWaitsForOwnedObjects(t *testing.T) {
 	})
 }
 
-// What a reconciler reads for the first time has what came with the slot, too.
+// The first read of a kind also returns the objects that came with the slot.
 func TestS04_AKindThatIsReadLater(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		share := newEstate(0, 1)
@@ -282,8 +283,8 @@ func TestS04_AKindThatIsReadLater(t *testing.T) {
 		require.Zero(r, result)
 		require.Equal(r, 1, calls)
 
-		// A kind that nobody has named as owned is not waited for, and is not said to have
-		// nothing before it holds the slot.
+		// A kind that is not registered as owned is not waited for, and a read fails until it holds
+		// the slot.
 		alone, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 			calls++
 			return ctrl.Result{}, c.Get(ctx, req.NamespacedName, &corev1.ConfigMap{})
@@ -306,7 +307,7 @@ func TestS04_AKindThatIsReadLater(t *testing.T) {
 	})
 }
 
-// However a reconciler ends, it leaves the slot.
+// A reconciler releases the slot even if it panics or exits.
 func TestReconcilerThatPanicsLeavesItsSlot(t *testing.T) {
 	for name, end := range map[string]func(){
 		"panics": func() { panic("the reconciler panics") },
@@ -333,7 +334,7 @@ func TestReconcilerThatPanicsLeavesItsSlot(t *testing.T) {
 	}
 }
 
-// sharedPods is a shared reconciler of pods that calls do, and a request for one.
+// sharedPods returns a shared reconciler of pods that calls do, and a request for one pod.
 func (r *rig) sharedPods(share shard.Share, do func()) (ctrl.Request, reconcile.Reconciler) {
 	r.Helper()
 	r.put(pod("shop", "a", "web"))
@@ -349,7 +350,7 @@ func (r *rig) sharedPods(share shard.Share, do func()) (ctrl.Request, reconcile.
 	return ctrl.Request{NamespacedName: key("shop", "a")}, shared
 }
 
-// failing is all slots, by a user's share that fails.
+// failing is a user's share of all slots that fails.
 type failing struct {
 	shard.Share
 	enter func(ctx context.Context, hash uint64) (context.Context, func(), error)
@@ -359,7 +360,7 @@ func (f *failing) Enter(ctx context.Context, hash uint64) (context.Context, func
 	return f.enter(ctx, hash)
 }
 
-// A share that fails is an error, and takes no worker along.
+// A share that panics or exits is an error, and costs no worker.
 func TestAShareThatFails(t *testing.T) {
 	fine := shard.Ordinal(0, 1)
 	leaving := func(leave func()) func(context.Context, uint64) (context.Context, func(), error) {
@@ -369,7 +370,7 @@ func TestAShareThatFails(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		want  string // of the error; empty where the reconciler is called
+		want  string // of the error; empty if the reconciler is called
 		enter func(context.Context, uint64) (context.Context, func(), error)
 	}{
 		{"enter the share: the share panicked: broken", func(context.Context, uint64) (context.Context, func(), error) { panic("broken") }},
@@ -426,7 +427,7 @@ func TestAKeyThatFails(t *testing.T) {
 	})
 }
 
-// What would leave work undone, or do it twice, is refused at the beginning.
+// A configuration that would leave work undone, or do it twice, is refused at the start.
 func TestSharingThatCannotWork(t *testing.T) {
 	share, nothing := newEstate(0), reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 	pods, maps := &corev1.Pod{}, &corev1.ConfigMap{}
@@ -457,7 +458,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 		_, err = controllerruntime.Sharded(r.cache(cache.Options{}), nothing, &Greeting{})
 		require.ErrorContains(r, err, "*controllerruntime_test.Greeting")
 
-		// A share that is nil shares nothing, and every request comes.
+		// A nil share shares nothing, and every request is reconciled.
 		r.sharing(map[client.Object]shard.Scope{pods: {}})
 		whole := &ledger{}
 		same, err := controllerruntime.Sharded(r.cache(cache.Options{}), reconcile.Func(func(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -471,7 +472,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 	})
 }
 
-// Whoever has a slot begins anew, so that nothing is told of work whose slot was lost.
+// The new owner of a slot starts over, so results of work in a lost slot are not reported.
 func TestWorkIsDroppedWhenItsSlotIsLost(t *testing.T) {
 	for _, cause := range []error{shard.ErrLost, shard.ErrMoved, errors.New("the process ends")} {
 		on(t, newCache, func(r *rig) {
@@ -502,7 +503,7 @@ func TestWorkIsDroppedWhenItsSlotIsLost(t *testing.T) {
 	}
 }
 
-// Where the share refuses work in a slot that it goes on to have, the request is not lost.
+// If the share refuses to enter a slot that it keeps, the request is not lost.
 func TestAShareThatHesitates(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		fine, refuse, calls := shard.Ordinal(0, 1), true, 0

@@ -21,13 +21,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// sharing lets the caches of a rig share kinds.
+// sharing makes the caches of a rig share kinds.
 func (r *rig) sharing(shards map[client.Object]shard.Scope) {
 	r.side.newCache = controllerruntime.Options{Shards: shards}.NewCache
 }
 
-// bySlot puts pods into namespaces until each of two slots has three, and returns their
-// names in order.
+// bySlot creates pods in namespaces until each of two slots has three, and returns their sorted
+// names.
 func (r *rig) bySlot(namespaces ...string) (names [2][]string) {
 	for n := 0; len(names[0]) < 3 || len(names[1]) < 3; n++ {
 		o, err := r.srv.Put(pod(namespaces[n%len(namespaces)], fmt.Sprintf("p%02d", n), "web"))
@@ -40,8 +40,7 @@ func (r *rig) bySlot(namespaces ...string) (names [2][]string) {
 	return names
 }
 
-// A cache has what is in its slots and no more, whatever the objects are in Go, and in
-// whichever namespaces they are.
+// A cache holds exactly the objects in its slots, whatever their Go type and namespace.
 func TestS05_CacheHoldsOnlyItsShare(t *testing.T) {
 	for name, opts := range map[string]cache.Options{
 		"all":               {},
@@ -102,13 +101,13 @@ func keyNamed(name string) client.ObjectKey {
 	return k
 }
 
-// incomparable is a share that is no key of a map.
+// incomparable is a share that cannot be a map key.
 type incomparable struct {
 	shard.Share
 	_ []string
 }
 
-// What cannot be shared is refused when the cache is made.
+// Invalid shards are refused when the cache is created.
 func TestInvalidShards(t *testing.T) {
 	raw := &unstructured.Unstructured{}
 	raw.SetGroupVersionKind(podKind)
@@ -144,7 +143,7 @@ func TestInvalidShards(t *testing.T) {
 	}
 }
 
-// A group is one share, whether it is given itself or by its method.
+// A group is the same share, whether passed directly or through its method.
 func TestAGroupIsOneShare(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		group, err := controllerruntime.NewGroup(r.cfg, membership.Options{Namespace: "shop", Name: "carts"})
@@ -156,7 +155,7 @@ func TestAGroupIsOneShare(t *testing.T) {
 	})
 }
 
-// A group that is not there shares nothing.
+// A nil group shares nothing.
 func TestShardWithoutAGroup(t *testing.T) {
 	var none *controllerruntime.Group
 	require.True(t, none.Shard(shard.ByOwner()).Everything())

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// A cache that is made again has what it had, of every form and scope, without a streaming
+// A recreated cache starts with its earlier contents, in every form and scope, without a streaming
 // list.
 func TestC02_ACacheBeginsWithSnapshots(t *testing.T) {
 	for name, store := range map[string]sharedinformer.Store{"whole": sharedinformer.Whole, "packed": sharedinformer.Packed} {

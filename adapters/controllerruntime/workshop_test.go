@@ -42,8 +42,8 @@ var (
 	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 )
 
-// workshop is managers that share Deployments, and keep a ConfigMap for each of them that says
-// what its Deployment wants.
+// workshop is a group of managers that share Deployments. For each Deployment they keep a ConfigMap
+// that records what it wants.
 type workshop struct {
 	*testing.T
 	srv      *apiservertest.Server
@@ -51,16 +51,16 @@ type workshop struct {
 	net      *network.Network
 	ctx      context.Context
 	runs     sync.WaitGroup
-	all      []*hand // that ever joined
+	all      []*hand // all that ever joined
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	at      map[object.Key]string  // who works on it now
-	written map[object.Key]written // what the last was
-	done    map[string]int         // reconciles of each
+	at      map[object.Key]string  // who reconciles it now
+	written map[object.Key]written // the last write
+	done    map[string]int         // number of reconciles of each
 }
 
-// written is what a manager knows to have written.
+// written is a write that a manager knows of.
 type written struct{ by, rv string }
 
 // hand is one of the managers.
@@ -86,7 +86,7 @@ func inWorkshop(t *testing.T, seed uint64, body func(w *workshop)) {
 			T: t, srv: srv, endpoint: endpoint, net: network.New(seed), random: rand.New(rand.NewPCG(seed, 0)), ctx: ctx,
 			at: map[object.Key]string{}, written: map[object.Key]written{}, done: map[string]int{},
 		}
-		defer settle(time.Minute) // until all links have told that the server is gone
+		defer settle(time.Minute) // until all links have noticed that the server is gone
 		defer func() {
 			for _, h := range w.all {
 				h.heal()
@@ -138,9 +138,9 @@ func (h *hand) heal() {
 	h.link.Set(network.Conditions{Latency: time.Duration(len(h.name)) * 3 * time.Millisecond})
 }
 
-// Reconcile sees to it that the ConfigMap says what the Deployment wants. At no time are two
-// at it (S01), nobody is told that what moved is gone (S03), and none begins with less than
-// another has written (S04).
+// Reconcile makes the ConfigMap say what the Deployment wants. No two managers reconcile it at a
+// time (S01), a moved object is never reported as gone (S03), and no reconcile starts with an older
+// state than another manager has written (S04).
 func (h *hand) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	leave := h.begin(req.NamespacedName)
 	defer leave()
@@ -192,7 +192,7 @@ func (h *hand) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, err
 }
 
-// begin notes who is at a key.
+// begin records that h reconciles key.
 func (h *hand) begin(key object.Key) (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +208,7 @@ func (h *hand) begin(key object.Key) (leave func()) {
 	}
 }
 
-// judge fails where less is seen than another has written.
+// judge fails if h sees an older state than another manager has written.
 func (h *hand) judge(req ctrl.Request, found bool, rv string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,8 +231,8 @@ func (h *hand) pause(ctx context.Context) error {
 	}
 }
 
-// stillThere fails the test where something that nobody deletes seems to be gone, since its
-// slot may have moved meanwhile.
+// stillThere fails the test if an object that is never deleted seems to be gone and its slot has
+// not moved.
 func (h *hand) stillThere(ctx context.Context, req ctrl.Request, found bool) error {
 	err := h.GetClient().Get(ctx, req.NamespacedName, &appsv1.Deployment{})
 	if apierrors.IsNotFound(err) {
@@ -251,7 +251,7 @@ func (h *hand) stillThere(ctx context.Context, req ctrl.Request, found bool) err
 	return nil
 }
 
-// user changes what is wanted, and makes more.
+// user changes the specs of Deployments and creates more.
 func (w *workshop) user(n, deployment int) {
 	w.Helper()
 	key := object.Key{Namespace: "shop", Name: fmt.Sprint("d", deployment)}
@@ -264,8 +264,8 @@ func (w *workshop) user(n, deployment int) {
 	require.NoError(w, err)
 }
 
-// settled fails unless every Deployment has what it wants, and each manager caches its share
-// and nothing else (S02, S05).
+// settled fails unless every ConfigMap is up to date, and each manager caches exactly its share
+// (S02, S05).
 func (w *workshop) settled(hands []*hand) {
 	w.Helper()
 	for _, o := range w.srv.Objects(deployments) {
@@ -297,8 +297,8 @@ func (w *workshop) settled(hands []*hand) {
 	}
 }
 
-// Three managers share; one leaves, one is cut off for longer than its Lease lasts, and one
-// more comes.
+// Three managers share; one leaves, one is disconnected for longer than its Lease lasts, and
+// another joins.
 func TestS01_ManagersThatShareWork(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
 		for n := range 30 {
@@ -335,7 +335,7 @@ func TestS01_ManagersThatShareWork(t *testing.T) {
 	})
 }
 
-// Managers that share, while they come, go, are killed and are cut off.
+// Managers share while they join, leave, are killed and are disconnected.
 func TestSchedulesOfManagersThatShareWork(t *testing.T) {
 	done := 0
 	for n := uint64(1); n <= *schedules; n++ {
@@ -370,7 +370,7 @@ func (w *workshop) play(random *rand.Rand) {
 			if len(hands) > 1 {
 				hands = slices.DeleteFunc(hands, func(other *hand) bool { return other == h })
 				if random.IntN(2) == 0 {
-					h.link.Set(network.Conditions{Partition: true}) // it is killed
+					h.link.Set(network.Conditions{Partition: true}) // a crash
 				}
 				h.stop()
 			}
@@ -391,7 +391,7 @@ func (w *workshop) play(random *rand.Rand) {
 	w.settled(hands)
 }
 
-// A group is a Runnable of a manager that does not wait for an election, and says why it takes
+// A group is a Runnable of a manager that does not wait for an election, and reports why it takes
 // no part.
 func TestAGroupWithoutTheRightToLeases(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
