@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The command itself is made of what it allows.
+// The command itself has only allowed dependencies.
 func TestTheDependenciesOfThisModule(t *testing.T) {
 	summary, err := check([]string{".."})
 	if err != nil || !strings.Contains(summary, "Apache-2.0 2") {

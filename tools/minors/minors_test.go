@@ -21,7 +21,7 @@ func TestVersionsFollowEachOther(t *testing.T) {
 	}
 }
 
-// module writes a module that uses a package of k8s.io/api.
+// module writes a module that imports a package of k8s.io/api.
 func module(t *testing.T, used string) string {
 	t.Helper()
 	dir := t.TempDir()

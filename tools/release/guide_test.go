@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A guide is played in its order, its files come out as they stand, and what fails ends it.
+// A guide runs in order, its files are written as shown, and a failure ends it.
 func TestAGuideIsAScript(t *testing.T) {
 	const text = "# Guide\n\n```go a/b.go\npackage a // $HOME 'and' `more`\n```\n\nSee:\n\n```console\n$ cat a/b.go > copy\nwhat it prints\n$ sleep 100 &\n$ test -f copy\n```\n\n```sh\nfalse\n```\n\n```yaml copy\nk: v\n```\n"
 	play := func(guide string) (dir string, err error) {

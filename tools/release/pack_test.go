@@ -18,7 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/tools/internal/dependency"
 )
 
-// What is packed comes out, may be run, and is the same when it is packed again.
+// A packed archive restores its files, which stay executable, and packing again gives the same
+// bytes.
 func TestArchives(t *testing.T) {
 	files := []file{{"mill", []byte("turns"), 0o755}, {"man/mill.1", []byte("how"), 0o644}}
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.FixedZone("", 3600))
@@ -70,7 +71,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// The bill has what is linked into this test, each with its licence.
+// The bill lists everything linked into this test, with licences.
 func TestBillOfMaterials(t *testing.T) {
 	at := &tree{time: time.Unix(0, 0)}
 	program, err := os.Executable()
@@ -108,8 +109,8 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// The notices have the licences of what a package of ours links, and stop at what we
-// do not allow.
+// The notices contain the licences of everything that a package links, and refuse licences that are
+// not allowed.
 func TestNotices(t *testing.T) {
 	linked := dependency.Set{}
 	if err := linked.Add(nil, "..", "linux", "./licenses"); err != nil {
@@ -153,7 +154,7 @@ func TestKrewManifest(t *testing.T) {
 	}
 }
 
-// Old downloads and new ones do not mix.
+// Downloads are not saved into a directory that has files.
 func TestSavingIntoANonEmptyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := save(dir, map[string][]byte{"a": nil}); err != nil {
@@ -167,7 +168,7 @@ func TestSavingIntoANonEmptyDirectory(t *testing.T) {
 	}
 }
 
-// A program is built as go install does, and must be of the version.
+// A program is built as by go install, and must have the right version.
 func TestBuildingFromTheProxy(t *testing.T) {
 	r := repository(t)
 	tmp := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// repository makes a repository with three modules as ours has them, and one that is
-// not released.
+// repository returns a repository with three modules, structured as ours, and one that is not
+// released.
 func repository(t *testing.T) *release {
 	t.Helper()
 	r := &release{repo: t.TempDir(), revision: "HEAD", version: "v0.2.0", out: t.Output()}
@@ -50,7 +50,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// commit runs a command of git and commits everything.
+// commit runs a git command and commits everything.
 func commit(t *testing.T, r *release, first ...string) {
 	t.Helper()
 	for _, args := range [][]string{first, {"add", "-A"}, {"-c", "user.name=m", "-c", "user.email=m@example.com", "commit", "--quiet", "--allow-empty", "-m", "m"}} {
@@ -60,8 +60,7 @@ func commit(t *testing.T, r *release, first ...string) {
 	}
 }
 
-// Strangers build what is in the proxy with nothing else at hand, and the go.sum files
-// in it fit.
+// A user can build the modules with only the proxy, and their go.sum files are complete.
 func TestReleaseCanBeUsedFromTheProxy(t *testing.T) {
 	r := repository(t)
 	write(t, filepath.Join(r.repo, "mill.go"), "not committed")
@@ -104,7 +103,7 @@ func main() { println(controllerruntime.Wheel()) }
 		t.Fatalf("%v\n%s", err, &out)
 	}
 
-	// Whoever checks the tag out has the hashes of what it requires.
+	// A checkout of the tag has the hashes of its requirements.
 	build := exec.CommandContext(t.Context(), "go", "build", "-mod=readonly", "./...")
 	build.Dir = filepath.Join(tree.dir, "adapters", "controllerruntime")
 	build.Env = append(os.Environ(), "GOPROXY=file://"+w.proxy, "GONOSUMDB=example.com", "GOWORK=off", "GOFLAGS=-modcacherw", "GOMODCACHE="+filepath.Join(dir, "cache"))
@@ -120,8 +119,8 @@ func main() { println(controllerruntime.Wheel()) }
 	}
 }
 
-// The go command finds each module by its tag in the repository, with what the tags of
-// the others have.
+// The go command finds each module by its tag in the repository, with the tags of the modules it
+// requires.
 func TestTags(t *testing.T) {
 	r := repository(t)
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
@@ -157,7 +156,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// A script that is not served fails the rehearsal, and says with what.
+// A failing script fails the rehearsal, and its output is shown.
 func TestFailingScriptFailsTheRehearsal(t *testing.T) {
 	r := repository(t)
 	dir := t.TempDir()
@@ -182,7 +181,7 @@ func TestFailingScriptFailsTheRehearsal(t *testing.T) {
 	}
 }
 
-// A folder that is replaced and not released would be missed by strangers.
+// A replaced directory that is not released would be missing for users.
 func TestRequiredModulesMustBeReleased(t *testing.T) {
 	r := repository(t)
 	mod := filepath.Join(r.repo, "adapters", "clientgo", "go.mod")
@@ -214,7 +213,7 @@ func TestChangesOfTheAPI(t *testing.T) {
 		t.Errorf("got %v\n%s", err, said)
 	}
 	commit(t, r, "tag", "v0.1.0")
-	if _, err := r.git(t.Context(), "tag", "v9.0.0"); err != nil { // not before this one
+	if _, err := r.git(t.Context(), "tag", "v9.0.0"); err != nil { // an earlier tag
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(r.repo, "mill.go"), "package mill\n\nfunc Wheel() string { return \"turns\" }\n\nfunc Race() {}\n")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What compiles here and nowhere else is found, in tests too.
+// Code that compiles only on this system is found, in tests too.
 func TestMistakesOfOtherSystemsAreFound(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What go vet looks for is looked for here.
+// The suite contains every analyzer of go vet.
 func TestSuiteMatchesGoVet(t *testing.T) {
 	help, err := exec.Command("go", "tool", "vet", "help").Output()
 	if err != nil {
@@ -33,7 +33,7 @@ func TestSuiteMatchesGoVet(t *testing.T) {
 	}
 }
 
-// Mistakes are found, in tests too, and so is what wraps Printf in another package.
+// Mistakes are found, in tests too, and in calls of Printf wrappers of another package.
 func TestMistakesAreFound(t *testing.T) {
 	dir := module(t, map[string]string{
 		"log/log.go": "package log\n\nimport \"fmt\"\n\nfunc Say(format string, args ...any) { fmt.Printf(format, args...) }\n",

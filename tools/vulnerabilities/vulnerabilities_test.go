@@ -15,9 +15,9 @@ var vulnerableModule = map[string]string{
 	"main.go": "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.ToUpper(\"a\")) }\n",
 }
 
-// A module is vulnerable if it calls what is known to be, and not if it does not.
+// A module is vulnerable only if it calls a vulnerable function.
 func TestAVulnerableCallIsFound(t *testing.T) {
-	t.Chdir("..") // where the version of govulncheck is
+	t.Chdir("..") // the directory with the version of govulncheck
 	module := tree(t, vulnerableModule)
 	for symbol, want := range map[string]string{"ToUpper": module + ": vulnerable: ", "ToLower": ""} {
 		var out bytes.Buffer
@@ -32,8 +32,8 @@ func TestAVulnerableCallIsFound(t *testing.T) {
 	}
 }
 
-// Whatever else ends govulncheck is no verdict. It panics at what it prints of this entry, and
-// its exit code is then 2 or 0.
+// Any other end of govulncheck is not a verdict. It panics while printing this entry, and its exit
+// code is then 2 or 0.
 func TestAPanicOfGovulncheckIsAFailure(t *testing.T) {
 	t.Chdir("..")
 	module := tree(t, vulnerableModule)
@@ -44,7 +44,7 @@ func TestAPanicOfGovulncheckIsAFailure(t *testing.T) {
 	}
 }
 
-// Without a database the check says that it did not happen, and is no failure.
+// Without a database the check reports that it did not run, and does not fail.
 func TestUnreachableDatabaseIsReported(t *testing.T) {
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
@@ -61,13 +61,13 @@ func TestUnreachableDatabaseIsReported(t *testing.T) {
 	}
 }
 
-// entry is one of a database: SYMBOL of package strings is vulnerable.
+// entry is an entry of a database: SYMBOL of package strings is vulnerable.
 const entry = `{"id":"GO-2026-9999","modified":"2026-01-01T00:00:00Z","schema_version":"1.3.1",` +
 	`"database_specific":{"url":"https://example.com"},"affected":[{"package":{"name":"stdlib","ecosystem":"Go"},` +
 	`"ranges":[{"type":"SEMVER","events":[{"introduced":"0"}]}],"ecosystem_specific":{"imports":[{"path":"strings","symbols":["SYMBOL"]}]}}]}`
 
-// database returns a directory in the form of a database with one entry.
-// https://go.dev/security/vuln/database
+// database returns a directory in the form of a database with one entry. See
+// https://go.dev/security/vuln/database.
 func database(t *testing.T, symbol, entry string) string {
 	const head = `{"id":"GO-2026-9999","modified":"2026-01-01T00:00:00Z"}`
 	return tree(t, map[string]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// A dependency is what its licence files say, those between its root and the
-// packages of the build, and no others.
+// The licences of a dependency are those in the licence files between its root and the packages of
+// the build.
 func TestLicensesOfADependency(t *testing.T) {
 	c, err := assets.DefaultClassifier()
 	if err != nil {
@@ -18,7 +18,7 @@ func TestLicensesOfADependency(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		files map[string]string
-		want  string // of the licences
+		want  string // the licences
 		err   string
 	}{
 		"allowed":             {map[string]string{"LICENSE": "MIT/pristine"}, "MIT", ""},
