@@ -1,5 +1,4 @@
-// Package browser looks at the page of package debug as people do: in Chromium, without a
-// window.
+// Package browser tests the page of package debug in headless Chromium.
 package browser
 
 import (
@@ -30,20 +29,20 @@ import (
 
 var pictures = flag.Duration("pictures", 0, "let the program run for that long, and then draw docs/page-light.png and docs/page-dark.png")
 
-// patience is how long a test waits for what the page is to show.
+// patience is how long a test waits for a change of the page.
 const patience = 30 * time.Second
 
-// tab is one of a browser of its own.
+// tab is a tab in its own browser.
 type tab struct {
 	testing.TB
 	ctx context.Context
 
 	mu       sync.Mutex
-	requests []string // their addresses
-	said     []string // warnings, errors and exceptions of the console
+	requests []string // addresses
+	said     []string // warnings, errors and exceptions in the console
 }
 
-// look is how somebody looks at a page.
+// look is how a user views a page.
 type look struct {
 	scheme        string // "light" or "dark"
 	width, height int64
@@ -53,7 +52,7 @@ func (l look) String() string {
 	return l.scheme + " " + map[int64]string{800: "small", 1440: "large"}[l.width]
 }
 
-// open starts a browser that ends with the test.
+// open starts a browser, which is closed when the test ends.
 func open(t testing.TB, l look) *tab {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
@@ -65,7 +64,7 @@ func open(t testing.TB, l look) *tab {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium))
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root in its sandbox
+		options = append(options, chromedp.NoSandbox) // Chromium's sandbox does not work for root
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -85,7 +84,7 @@ func open(t testing.TB, l look) *tab {
 	})
 	p.ctx = ctx
 	messages := chromedp.Console(ctx)
-	go func() { // it ends with the browser
+	go func() { // ends with the browser
 		for m, err := range messages {
 			if err != nil {
 				return
@@ -117,8 +116,8 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// filter presses "/" as a keyboard does: chromedp.KeyEvent would send the character by itself,
-// also where the page has prevented it.
+// filter types "/" with real key events: chromedp.KeyEvent would send the character even if the
+// page has prevented it.
 func (p *tab) filter() {
 	p.Helper()
 	for _, typ := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
@@ -131,7 +130,7 @@ func (p *tab) filter() {
 	}
 }
 
-// text is what a script returns.
+// text returns the result of a script.
 func (p *tab) text(script string) string {
 	p.Helper()
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](script))
@@ -146,14 +145,14 @@ func (p *tab) until(script string) {
 	require.NoError(p, err, "%s: %s shows\n%s\nand the console\n%s", script, p.text("location.hash"), p.text("document.body.innerText"), strings.Join(p.heard(), "\n"))
 }
 
-// heard is what the console said.
+// heard returns the messages of the console.
 func (p *tab) heard() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.said...)
 }
 
-// blameless checks that the console is silent, and that nobody but the server was asked.
+// blameless checks that the console is empty, and that only the server received requests.
 func (p *tab) blameless(address string) {
 	p.Helper()
 	require.Empty(p, p.heard())
@@ -165,8 +164,7 @@ func (p *tab) blameless(address string) {
 	}
 }
 
-// walk moves the focus down until it is on the link with a text, and checks that it can be
-// seen.
+// walk moves the focus down to the link with the given text, and checks that the link is visible.
 func (p *tab) walk(text string) {
 	p.Helper()
 	for range 40 {
@@ -233,7 +231,7 @@ func TestTheKeyboardLeadsFromTheProcessToAKey(t *testing.T) {
 	}
 }
 
-// compare holds what the page shows against what the process says of itself.
+// compare compares the page with the status of the process.
 func (p *tab) compare(status *debug.Status) {
 	p.Helper()
 	require.Contains(p, p.text("document.getElementById('process').innerText"), status.Process.Program)
@@ -258,14 +256,14 @@ func (p *tab) compare(status *debug.Status) {
 	p.until(`/now \d/.test(document.querySelector('[data-key="work"] figcaption').innerText)`) // a call in progress gives no sample
 }
 
-// fits checks that nothing is wider than the window.
+// fits checks that no element is wider than the window.
 func (p *tab) fits() {
 	p.Helper()
 	require.Equal(p, "fits", p.text("document.documentElement.scrollWidth <= innerWidth ? 'fits' : `${document.documentElement.scrollWidth} > ${innerWidth}`"))
 }
 
-// When the process goes away, the page says so and what it shows is of when; it goes on when
-// the process is back.
+// If the process goes away, the page says so and shows the age of its data. When the process is
+// back, the page continues.
 func TestTheProcessGoesAwayAndComesBack(t *testing.T) {
 	program := start(t, hostile)
 	server := httptest.NewServer(program)
@@ -287,7 +285,7 @@ func TestTheProcessGoesAwayAndComesBack(t *testing.T) {
 	p.until("document.querySelector('#connection .good') && !document.querySelector('#connection.lost')")
 }
 
-// Two handlers that were added in one place stay two when the page is drawn again.
+// Two handlers added at the same source line stay two when the page is redrawn.
 func TestTwoProcessesOfOneName(t *testing.T) {
 	program := start(t, hostile)
 	for range 2 {
@@ -306,7 +304,7 @@ func TestTwoProcessesOfOneName(t *testing.T) {
 	p.blameless(server.URL)
 }
 
-// twins are a process that has one informer twice.
+// twins is a process that has the same informer twice.
 type twins struct {
 	of *sharedinformer.Informer[*corev1.Pod]
 }
@@ -320,7 +318,7 @@ func (t twins) Views() []sharedinformer.View {
 	return []sharedinformer.View{t.of.View(), t.of.View()}
 }
 
-// The page finds what doctor finds: two informers where one would do, which it says once.
+// The page finds what doctor finds: two informers for the same objects, reported once.
 func TestTwoInformersOfTheSame(t *testing.T) {
 	program := start(t, "")
 	server := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(twins{program.pods})}))
@@ -363,7 +361,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	p.blameless(server.URL)
 }
 
-// TestPictures draws the pictures of docs/debugging.md, if it is asked to.
+// TestPictures draws the pictures of docs/debugging.md, if requested.
 func TestPictures(t *testing.T) {
 	if *pictures == 0 {
 		t.Skip("no pictures are asked for: -pictures 2m draws them")

@@ -26,13 +26,12 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// hostile is what a stranger may have the API server say. No name of an object can have it,
-// but a label can in a server that does not check, and so can an error.
+// hostile is text that an attacker may put into answers of the API server. Names of objects cannot
+// contain it, but labels can on a server that does not validate, and so can errors.
 const hostile = `<img src=x onerror="document.title='broken into'"><script>document.title='broken into'</script>`
 
-// program is a process with something of everything: two controllers, one of which is stuck
-// on an object and fails on another, a slow handler, and an informer that is not allowed to
-// list.
+// program is a process with all kinds of parts: two controllers, one of which is stuck on one
+// object and fails on another, a slow handler, and an informer that is not allowed to list.
 type program struct {
 	*debug.Process
 	srv    *apiservertest.Server
@@ -40,8 +39,8 @@ type program struct {
 	rumour string
 }
 
-// start runs a program until the test ends.
-// Errors and annotations have a text of a stranger in them.
+// start runs a program until the test ends. rumour is a foreign text that errors and annotations
+// contain.
 func start(t *testing.T, rumour string) *program {
 	t.Helper()
 	srv := apiservertest.New(apiservertest.Options{BookmarkPeriod: 5 * time.Second})
@@ -83,7 +82,7 @@ func keyOf(namespace, name string) object.Key { return object.Key{Namespace: nam
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// put writes a pod anew.
+// put updates a pod.
 func (p *program) put(t *testing.T, name string, n int) {
 	t.Helper()
 	_, err := p.srv.Put(&corev1.Pod{

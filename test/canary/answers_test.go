@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// wrongAnswers have a Secret or a ConfigMap where something else was asked for, or in a
-// form that it cannot have. %S and %C stand for what they hold,
-// %B for the same in base64, and %G for much of it.
+// wrongAnswers contain a Secret or a ConfigMap in an answer to another request, or in an invalid
+// form. %S and %C stand for their contents, %B for the same in base64, and %G for a large part of
+// it.
 var wrongAnswers = map[string]string{
 	"ConfigMap":              `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop","resourceVersion":"7"},"data":{"a":"%C"}}`,
 	"ConfigMap as Secret":    `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a","namespace":"shop","resourceVersion":"7"},"data":{"a":"%C"}}`,
@@ -43,7 +43,7 @@ var wrongAnswers = map[string]string{
 	"oversize":               `{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"},"data":{"a":"%G"}}]}`,
 }
 
-// An answer that has a Secret in the wrong place, or is broken, is not quoted.
+// An answer with a Secret in the wrong place, or a broken answer, is not quoted.
 func TestAnswersWithASecretInTheWrongPlace(t *testing.T) {
 	quoted, err := json.Marshal(canaries["secret"])
 	if err != nil {

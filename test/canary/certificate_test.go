@@ -21,8 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// identity is a certificate and its key, which is one of the canaries from then on, in PEM
-// and in files.
+// identity is a certificate and its key, in PEM and in files. The key becomes a canary.
 type identity struct {
 	cert, key         []byte
 	certFile, keyFile string
@@ -49,8 +48,8 @@ func newIdentity(t *testing.T, said *ledger) identity {
 	return i
 }
 
-// A client certificate whose key does not fit, or cannot be read, is refused in words
-// that have nothing of the key.
+// A client certificate whose key does not match or cannot be read is refused with a message that
+// contains nothing of the key.
 func TestClientKeysThatDoNotFit(t *testing.T) {
 	said := newLedger()
 	one, other := newIdentity(t, said), newIdentity(t, said)
@@ -86,7 +85,7 @@ func TestClientKeysThatDoNotFit(t *testing.T) {
 	said.requireSilence(t, "error", "configuration")
 }
 
-// The ledger finds a key however it is written.
+// The ledger finds a key in every spelling.
 func TestALeakOfAKeyIsFound(t *testing.T) {
 	for name, write := range map[string]func([]byte) string{
 		"as it is":  func(key []byte) string { return string(key) },

@@ -27,7 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// credentials are the ways to say who one is, for a server.
+// credentials returns a config for each way to authenticate to a server.
 func credentials(t *testing.T, said *ledger, server string) map[string]*config.Config {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
@@ -57,7 +57,8 @@ func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// plugin is an exec plugin that is a script. $ANSWER is a good answer, $TOKEN its token.
+// plugin returns an exec plugin with the given shell script. $ANSWER is a valid answer, $TOKEN its
+// token.
 func plugin(t *testing.T, body string) *config.Exec {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plugin")
@@ -71,7 +72,7 @@ func plugin(t *testing.T, body string) *config.Exec {
 	}
 }
 
-// Whatever a server or a proxy repeats of a request, nobody is told who sent it.
+// If a server or a proxy repeats parts of a request, no output reveals the credentials.
 func TestServersThatRepeatCredentials(t *testing.T) {
 	said := newLedger()
 	for name, parrot := range parrots {
@@ -168,7 +169,7 @@ func use(t *testing.T, said *ledger, cfg *config.Config, about string) {
 	said.say("error", fmt.Sprint(about, " done"))
 }
 
-// A plugin that fails prints what it should not.
+// A failing plugin prints its token.
 func TestPluginsThatPrintTheirToken(t *testing.T) {
 	said := newLedger()
 	for _, body := range []string{
@@ -193,7 +194,7 @@ func TestPluginsThatPrintTheirToken(t *testing.T) {
 	said.requireSilence(t, "log", "error", "failure", "status")
 }
 
-// What stands in the wrong place of a kubeconfig is a secret all the same.
+// A secret in the wrong field of a kubeconfig is still a secret.
 func TestKubeconfigsWithASecretInTheWrongPlace(t *testing.T) {
 	said := newLedger()
 	token := canaries["file token"]

@@ -18,8 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The secrets. Each can be told from the others, and has characters that JSON, URLs
-// and HTML write in another way.
+// The secrets. Each is unique and contains characters that JSON, URLs and HTML escape.
 var canaries = map[string]string{
 	"token":          `tok-Zx81"q&7/WvM+eyK3nBd9Lc`,
 	"file token":     "file-Hp42tokenQwZ7xKdRb5sYf",
@@ -32,11 +31,11 @@ var canaries = map[string]string{
 	"scraper token":  `scra-Fy65"token\Wq3jXb&Pn9LmV`,
 }
 
-// spellings are the forms in which a text may come again.
+// spellings returns the forms in which a text may be printed.
 func spellings(secret string) []string {
 	quoted, err := json.Marshal(secret)
 	if err != nil {
-		panic(err) // it is a string
+		panic(err) // cannot fail for a string
 	}
 	all := []string{
 		secret, strings.Trim(string(quoted), `"`), fmt.Sprintf("%q", secret), url.QueryEscape(secret), url.PathEscape(secret),

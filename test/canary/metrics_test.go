@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Who asks for metrics shows a token, which goes to the API server in a TokenReview. A
-// server that repeats it in whatever answer does not bring it into a log.
+// A reader of metrics sends a token, which goes to the API server in a TokenReview. If the server
+// repeats the token in any answer, it is not logged.
 func TestAuthenticatedMetrics(t *testing.T) {
 	said := newLedger()
 	reviews := runtime.NewScheme()

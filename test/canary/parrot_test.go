@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parrots answer requests with what they were asked with, each in its own way.
+// parrots answer requests with parts of the request, each in its own way.
 var parrots = map[string]func(w http.ResponseWriter, heard string){
 	"Status":             func(w http.ResponseWriter, heard string) { status(w, 403, heard) },
 	"Status without end": func(w http.ResponseWriter, heard string) { status(w, 500, strings.Repeat(heard, 100)) },
@@ -72,7 +72,7 @@ var parrots = map[string]func(w http.ResponseWriter, heard string){
 	"nothing": func(w http.ResponseWriter, heard string) { raw(w, "") },
 }
 
-// heard is what a request shows of who sent it, on one line.
+// heard returns the credentials in a request, on one line.
 func heard(r *http.Request) string {
 	if all := r.Header.Get("Proxy-Authorization"); all != "" {
 		return all
@@ -80,7 +80,7 @@ func heard(r *http.Request) string {
 	return r.Header.Get("Authorization")
 }
 
-// escaped is a text as no common library escapes it for HTML.
+// escaped escapes a text for HTML in a way that no common library does.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, c := range text {
@@ -96,7 +96,7 @@ func status(w http.ResponseWriter, code int, heard string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(s) // the client may have gone
+	_ = json.NewEncoder(w).Encode(s) // the client may be gone
 }
 
 func page(w http.ResponseWriter, code int, text string) {
@@ -117,7 +117,7 @@ func location(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// host makes the name of a host of a text.
+// host makes a host name from a text.
 func host(text string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -127,7 +127,7 @@ func host(text string) string {
 	}, text), "-")
 }
 
-// raw answers without the rules of HTTP.
+// raw answers without regard to the rules of HTTP.
 func raw(w http.ResponseWriter, text string) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {

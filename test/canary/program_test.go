@@ -36,7 +36,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// program is a manager with all that there is, and what it runs against.
+// program is a manager with every feature, and its environment.
 type program struct {
 	*testing.T
 	said    *ledger
@@ -44,10 +44,10 @@ type program struct {
 	manager *manager.Manager
 	hooks   *webhook.Server
 
-	metrics, health, debug string // where the pages are
+	metrics, health, debug string // addresses of the pages
 }
 
-// faults are what goes wrong with the lists and watches of Secrets and ConfigMaps.
+// faults are the faults of lists and watches of Secrets and ConfigMaps.
 var faults = map[string][]apiservertest.Action{
 	"401":               {apiservertest.Fail{Code: 401}},
 	"403":               {apiservertest.Fail{Code: 403}},
@@ -65,7 +65,7 @@ var faults = map[string][]apiservertest.Action{
 	"ERROR event":       {apiservertest.ErrorEvent{Status: metav1.Status{Status: "Failure", Code: 500, Message: "oh"}}},
 }
 
-// A program with every feature on lives through every fault, and says nothing.
+// A program with every feature enabled meets every fault and reveals no secret.
 func TestAWholeProgram(t *testing.T) {
 	p := newProgram(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -92,7 +92,7 @@ func TestAWholeProgram(t *testing.T) {
 	p.said.requireSilence(t, "log", "log in JSON", "failure", "error", "metrics", "debug", "health", "goroutines", "event", "review")
 }
 
-// suffer lets a fault hit a resource, and reads all pages while it does.
+// suffer applies a fault to a resource, and reads all pages meanwhile.
 func (p *program) suffer(resource, name string, do []apiservertest.Action) {
 	p.Helper()
 	fault := resource + " " + name
@@ -138,7 +138,7 @@ func (p *program) get(where, address string) {
 	p.said.say(where, string(body))
 }
 
-// review asks the webhook about an object.
+// review sends an object to the webhook.
 func (p *program) review(obj string) {
 	p.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
@@ -160,7 +160,7 @@ func (p *program) until(what string, done func() bool) {
 	}
 }
 
-// newProgram makes a program that reads its configuration from a kubeconfig.
+// newProgram returns a program that reads its configuration from a kubeconfig.
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	p := &program{T: t, said: newLedger()}
@@ -192,7 +192,7 @@ users: [{name: u, user: {token: %q, client-certificate-data: %s, client-key: %s}
 	return p
 }
 
-// assemble makes the manager and adds what it runs.
+// assemble creates the manager and adds its runnables.
 func (p *program) assemble(cfg *config.Config) {
 	p.Helper()
 	addresses := free(p.T, 3)
@@ -221,7 +221,7 @@ func (p *program) assemble(cfg *config.Config) {
 	cached := controller.ClientFor[*corev1.Secret](m.Factory())
 	c, err := controller.New("secrets", controller.Objects(cached, func(ctx context.Context, s *corev1.Secret) (controller.Result, error) {
 		events.Recordf(s, "Warning", "Seen", "Look", "%s was seen", s.Name)
-		// It contradicts itself: the version is that of another object.
+		// The update contradicts itself: the version is that of another object.
 		_, err := rest.ResourceFor[*corev1.Secret](m.Client()).Update(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: "1"}, Data: s.Data}, metav1.UpdateOptions{})
 		p.said.err("error", err)
 		if s.Name == "a-1" {
@@ -244,7 +244,7 @@ func (p *program) assemble(cfg *config.Config) {
 	require.NoError(p, m.Add(p.hooks))
 }
 
-// free returns addresses of the loopback interface that nobody listens at.
+// free returns unused addresses of the loopback interface.
 func free(t *testing.T, n int) (addresses []string) {
 	t.Helper()
 	for range n {

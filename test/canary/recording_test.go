@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// recording adds all that is in a recording.
+// recording adds the contents of a recording.
 func (l *ledger) recording(t *testing.T, path string) {
 	t.Helper()
 	file, err := recording.Open(path)
@@ -47,7 +47,7 @@ func (l *ledger) recording(t *testing.T, path string) {
 	}
 }
 
-// What Secrets hold is in a recording only where somebody asked for that.
+// A recording contains the data of Secrets only if the option says so.
 func TestARecordingWithoutSecrets(t *testing.T) {
 	for _, include := range []bool{false, true} {
 		said := newLedger()

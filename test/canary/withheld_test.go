@@ -31,7 +31,7 @@ type viewed struct{ sharedinformer.View }
 func (viewed) Status() []sharedinformer.Status { return nil }
 func (v viewed) Views() []sharedinformer.View  { return []sharedinformer.View{v.View} }
 
-// outlets runs an informer, and adds what debug pages show of it.
+// outlets runs an informer, and adds what debug pages show about it.
 func outlets[T object.Object](t *testing.T, said *ledger, i *sharedinformer.Informer[T]) {
 	t.Helper()
 	sharedinformer.AddIndex(i, "hint", func(o T) []string { return []string{o.GetAnnotations()["hint"]} })
@@ -51,8 +51,8 @@ func outlets[T object.Object](t *testing.T, said *ledger, i *sharedinformer.Info
 	require.NoError(t, <-ended)
 }
 
-// Each outlet withholds the same secrets, whatever they are called: those of a kind that is named
-// so, and those of an aggregated API that serves Secrets under another name.
+// Each outlet withholds the same secrets, whatever their kind is called: Secrets themselves, and
+// those that an aggregated API serves under another name.
 func TestEachOutletWithholdsTheSameSecrets(t *testing.T) {
 	resource := func(group, plural, kind string) apiservertest.Resource {
 		return apiservertest.Resource{GVR: object.GVR{Group: group, Version: "v1", Resource: plural}, Kind: kind, ListKind: kind + "List", Singular: plural[:len(plural)-1], Namespaced: true}

@@ -2,7 +2,7 @@ package conformance
 
 import "testing"
 
-// Judge plays c and returns what came of it.
+// Judge plays c and returns the result.
 func Judge(t *testing.T, c Case, build func(Server) Stack) Result {
 	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
 	inBubble(t, c, build, &r, func() {})
@@ -14,7 +14,7 @@ func JudgeKnown(t *testing.T, c Case, build func(Server) Stack, known Known) {
 	judge(t, c, build, &known)
 }
 
-// Once is JudgeKnown for one play, and returns what came of it.
+// Once is JudgeKnown for one play, and returns the result.
 func Once(t *testing.T, c Case, build func(Server) Stack, known Known) Result {
 	return once(t, c, build, &known)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// idle is a stack that does nothing, and says that it has synced.
+// idle is a stack that does nothing and claims to be synced.
 type idle struct{}
 
 func (idle) NewInformer(Options) (Informer, error) { return idle{}, nil }
@@ -27,13 +27,12 @@ func (idle) AddHandler(Handler) (Registration, error) { return idle{}, nil }
 
 func (idle) Remove() error { return nil }
 
-// nowhere is a connection that leads to nothing.
+// nowhere is a connection without a peer.
 type nowhere struct{ net.Conn }
 
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 
-// A server that was taken down because of a flood is the cause of what breaks then, so the
-// breaks name it.
+// If a server was taken down because of a flood, later failures name the flood as their cause.
 func TestFloodOfEventsIsNamed(t *testing.T) {
 	floods := Case{play: func(p *play) {
 		for range flood {
@@ -46,7 +45,7 @@ func TestFloodOfEventsIsNamed(t *testing.T) {
 	require.Equal(t, []string{"no answer", "there was a flood of requests: the server was taken down after 5000 writes"}, r.Breaks)
 }
 
-// A stack keeps by doing nothing only what forbids to do something.
+// A stack that does nothing passes only the cases that forbid something.
 func TestAStackThatDoesNothingIsFound(t *testing.T) {
 	var kept []string
 	for _, c := range Cases() {

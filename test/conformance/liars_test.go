@@ -20,13 +20,13 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// liar is Millrace's stack, but for one lie.
+// liar is Millrace's stack with one defect.
 type liar struct {
 	lie lie
 	stack
 }
 
-// lie is what a stack does otherwise. Functions that are nil change nothing.
+// lie is a defect of a stack. Nil functions change nothing.
 type lie struct {
 	name  string
 	found []string // the cases that must find it
@@ -77,7 +77,7 @@ func (l liar) dress(i *informer) conformance.Informer {
 	return dressed{i, l.lie}
 }
 
-// dressed is an informer whose handlers are lied to.
+// dressed is an informer with a defect in how it calls handlers.
 type dressed struct {
 	*informer
 	lie lie
@@ -332,7 +332,7 @@ var lies = []lie{
 	{name: "no handler lags", found: []string{"L09/how far a handler lags can be seen"}, joined: func(r registration) conformance.Registration { return lagsNever{r} }},
 }
 
-// Each lie is found by the cases that are about it.
+// Each defect is found by the cases that test for it.
 func TestFaultyStacksAreFound(t *testing.T) {
 	for _, l := range lies {
 		t.Run(l.name, func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestFaultyStacksAreFound(t *testing.T) {
 	}
 }
 
-// What breaks by chance is played until it breaks, and not for ever.
+// A case that fails by chance is repeated until it fails, but not forever.
 func TestFlakyScenariosAreRepeated(t *testing.T) {
 	i := slices.IndexFunc(conformance.Cases(), func(c conformance.Case) bool { return c.String() == "L15/an index finds what a scan finds" })
 	require.GreaterOrEqual(t, i, 0)
@@ -358,8 +358,8 @@ func TestFlakyScenariosAreRepeated(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		sometimes bool
-		breaks    int // the play that breaks
-		want      int // plays
+		breaks    int // number of the play that breaks
+		want      int // number of plays
 	}{
 		{"at once", true, 1, 1},
 		{"later", true, 5, 5},
@@ -379,7 +379,7 @@ func TestFlakyScenariosAreRepeated(t *testing.T) {
 	}
 }
 
-// What is known to end the process is not played, and counts as broken.
+// A case known to crash the process is skipped, and counts as broken.
 func TestScenariosKnownToCrashAreSkipped(t *testing.T) {
 	r := conformance.Once(t, conformance.Cases()[0], func(conformance.Server) conformance.Stack {
 		t.Error("a stack was built")
@@ -388,7 +388,7 @@ func TestScenariosKnownToCrashAreSkipped(t *testing.T) {
 	assert.Equal(t, conformance.Broken, r.Verdict)
 }
 
-// A call without an object is named as one.
+// A deletion without an object is reported as such.
 func TestADeletionWithoutTheObjectIsNamed(t *testing.T) {
 	i := slices.IndexFunc(conformance.Cases(), func(c conformance.Case) bool { return c.String() == "L03/a deletion has the last state" })
 	require.GreaterOrEqual(t, i, 0)
@@ -402,7 +402,7 @@ func TestADeletionWithoutTheObjectIsNamed(t *testing.T) {
 	assert.NotContains(t, strings.Join(r.Breaks, "\n"), "panic")
 }
 
-// A stack that does not come back from a call is named, and the call with it.
+// If a stack does not return from a call, the call is named.
 func TestCallsThatDoNotReturnAreNamed(t *testing.T) {
 	cases := map[string]conformance.Case{}
 	for _, c := range conformance.Cases() {
@@ -432,8 +432,8 @@ func TestCallsThatDoNotReturnAreNamed(t *testing.T) {
 	}
 }
 
-// A call that hangs and a goroutine that is left end the process, for that is what
-// testing/synctest does. Before that, its output names what hangs, and what else was wrong.
+// With testing/synctest, a hanging call or a leaked goroutine crashes the process. The output
+// before that names the goroutine and the other failures.
 func TestScenarioThatCrashesIsNamed(t *testing.T) {
 	ends := map[string]func(*informer) conformance.Informer{
 		"the case has not ended after 48h0m0s: a call of the stack does not return": func(i *informer) conformance.Informer { return runHangs{i} },

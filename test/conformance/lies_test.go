@@ -152,7 +152,7 @@ func (i writable) Write(o *corev1.Pod) {
 	}
 }
 
-// forgetful is a connection that does not know Retry-After.
+// forgetful is a connection that ignores Retry-After.
 type forgetful struct{ net.Conn }
 
 func (c forgetful) Read(b []byte) (int, error) {

@@ -114,7 +114,7 @@ func (q queue) AddWithPriority(key string, priority int) {
 	q.AddWith(workqueue.AddOptions{Priority: priority}, key)
 }
 
-// informer offers all that there is to offer.
+// informer implements all optional interfaces.
 type informer struct {
 	*sharedinformer.Informer[*corev1.Pod]
 	client *rest.Client

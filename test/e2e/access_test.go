@@ -33,8 +33,8 @@ func keep(seen *failures) func(context.Context, *failure.Failure) failure.Verdic
 	}
 }
 
-// TestForbidden: a user without rights learns why the informer does not sync,
-// and it syncs as soon as somebody gives them.
+// TestForbidden: a user without rights learns why the informer does not sync, and the informer
+// syncs once the rights are granted.
 func TestForbidden(t *testing.T) {
 	boss, ns := admin(t)
 	nobody := connect(t, shared, "nobody")
@@ -70,7 +70,7 @@ func TestForbidden(t *testing.T) {
 	configMaps.agree()
 }
 
-// grant lets nobody read the configmaps of a namespace.
+// grant allows the user nobody to read the configmaps of a namespace.
 func grant(t *testing.T, client *rest.Client, ns string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "read"}
@@ -85,7 +85,7 @@ func grant(t *testing.T, client *rest.Client, ns string) {
 	require.NoError(t, err)
 }
 
-// TestIdentities asks the server whom it takes the client for.
+// TestIdentities asks the server for the client's user name.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	plain := loadConfig(t, shared, "admin")
@@ -120,7 +120,7 @@ func TestIdentities(t *testing.T) {
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
 }
 
-// whoAmI returns the user name that the server knows the client by.
+// whoAmI returns the client's user name according to the server.
 func whoAmI(t *testing.T, cfg *config.Config) (string, error) {
 	t.Helper()
 	reviews := rest.ResourceFor[*authenticationv1.SelfSubjectReview](newClient(t, cfg))
@@ -131,8 +131,8 @@ func whoAmI(t *testing.T, cfg *config.Config) (string, error) {
 	return r.Status.UserInfo.Username, nil
 }
 
-// execConfig loads a kubeconfig whose user is a script that prints the status.
-// Each run of it adds a line to the file "runs" beside it.
+// execConfig loads a kubeconfig whose user is a script that prints the status. Each run of the
+// script adds a line to the file "runs" in its directory.
 func execConfig(t *testing.T, version, status string) *config.Config {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,8 +165,8 @@ func certificate(t *testing.T) string {
 	return fmt.Sprintf(`"clientCertificateData": %q, "clientKeyData": %q`, cert, key)
 }
 
-// TestExecPluginRuns counts how often the plugin is asked: once for many
-// requests, and again when the server no longer takes the token.
+// TestExecPluginRuns counts the runs of the plugin: one for many requests, and another one after
+// the server has rejected the token.
 func TestExecPluginRuns(t *testing.T) {
 	t.Parallel()
 	cfg := execConfig(t, "v1", `"token": "`+shared.AdminToken+`", "expirationTimestamp": "2100-01-01T00:00:00Z"`)
@@ -182,7 +182,7 @@ func TestExecPluginRuns(t *testing.T) {
 	f.agree()
 	require.Equal(t, 1, runs(t, dir))
 
-	// A plugin that hands out a token which the server refuses, then a good one.
+	// The plugin returns a token that the server rejects, and then a valid one.
 	stale := execConfig(t, "v1", `"token": "stale"`)
 	dir = filepath.Dir(stale.Exec.Command)
 	client = newClient(t, stale)

@@ -36,7 +36,7 @@ func ownedBy(t *testing.T, o object.Object) []string {
 	return owned
 }
 
-// A typed object that is applied owns what was set of it.
+// Applying a typed object owns only the fields that were set.
 func TestApplyOwnsWhatWasSet(t *testing.T) {
 	client, ns := admin(t)
 	labels := map[string]string{"a": "b"}

@@ -23,8 +23,7 @@ const (
 	writers = 16
 )
 
-// TestChurn creates, changes and deletes a crowd of objects while informers
-// run, stop and start.
+// TestChurn creates, changes and deletes many objects while informers run, stop and start.
 func TestChurn(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
@@ -59,8 +58,8 @@ func TestChurn(t *testing.T) {
 		require.Equal(t, uint64(1), f.Status().Reflector.Lists, "one list is enough: %s", f)
 		require.Zero(t, f.Status().Reflector.Failures, "%s", f)
 	}
-	// The server bounds what it holds for a watch that is still getting its initial
-	// events. A busy one may end that of the late informer, and a list takes its place.
+	// The server limits the buffer of a watch that is still receiving its initial events. It may
+	// end the watch of the late informer, which then lists.
 	late.agree()
 	require.LessOrEqual(t, late.Status().Reflector.Lists, uint64(2), "%s", late)
 	require.LessOrEqual(t, late.Status().Reflector.Failures, uint64(1), "%s", late)
@@ -75,7 +74,7 @@ func TestChurn(t *testing.T) {
 		calls := f.calls()
 		require.Equal(t, calls.added, calls.deleted, "each came and went")
 	}
-	// Nothing was hidden from the one that ran all the time and does not compact.
+	// The informer that ran all the time without compaction has seen every change.
 	calls := steady.calls()
 	require.Zero(t, calls.unknown)
 	require.Equal(t, uint64(calls.added-calls.initial+calls.updated+calls.deleted), steady.Status().Reflector.Events)
@@ -90,8 +89,8 @@ func configMap(n int) *corev1.ConfigMap {
 
 func name(n int) string { return fmt.Sprintf("c-%05d", n) }
 
-// churn changes most of the crowd, replaces a tenth and deletes and later
-// restores another.
+// churn changes most of the objects, replaces a tenth, and deletes another tenth and restores it
+// later.
 func churn(t *testing.T, maps *rest.Resource[*corev1.ConfigMap]) {
 	t.Helper()
 	crowdOf(t, func(ctx context.Context, n int) error {
@@ -103,7 +102,7 @@ func churn(t *testing.T, maps *rest.Resource[*corev1.ConfigMap]) {
 			}
 			_, err := maps.Create(ctx, configMap(n), metav1.CreateOptions{})
 			return err
-		case 1: // gone, if it is there, else back
+		case 1: // deleted, or created again
 			err := maps.Delete(ctx, key, metav1.DeleteOptions{})
 			if apierrors.IsNotFound(err) {
 				_, err = maps.Create(ctx, configMap(n), metav1.CreateOptions{})
@@ -126,7 +125,7 @@ func churn(t *testing.T, maps *rest.Resource[*corev1.ConfigMap]) {
 	})
 }
 
-// crowdOf calls do for each of the crowd, from several writers at once.
+// crowdOf calls do for each object, from several goroutines.
 func crowdOf(t *testing.T, do func(ctx context.Context, n int) error) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -144,8 +143,8 @@ func crowdOf(t *testing.T, do func(ctx context.Context, n int) error) {
 	require.False(t, t.Failed())
 }
 
-// restarts stops and starts f again and again, each time after it has heard
-// something, until the function that it returns is called. f runs then.
+// restarts stops and starts f repeatedly, each time after it has received an event, until the
+// returned function is called. f is running then.
 func restarts[T object.Object](t *testing.T, f *follower[T]) (end func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {

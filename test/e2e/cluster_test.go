@@ -20,10 +20,10 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// launchTimeout includes the build of the server on a machine that never did it.
+// launchTimeout includes the first build of the server.
 const launchTimeout = 15 * time.Minute
 
-// shared is the server of the tests that neither kill nor configure it.
+// shared is the server of the tests that neither kill nor configure their server.
 var shared *envtest.Server
 
 func TestMain(m *testing.M) {
@@ -80,7 +80,7 @@ func newClient(t *testing.T, cfg *config.Config) *rest.Client {
 	return client
 }
 
-// newScheme has the built-in kinds and the Go types of the custom ones.
+// newScheme returns a scheme with the built-in kinds and the Go types of the custom ones.
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := scheme.New()
@@ -88,8 +88,8 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// admin begins a test on the shared server: a client with all rights and a
-// namespace of the test's own.
+// admin begins a test on the shared server: it returns a client with all rights and a new
+// namespace.
 func admin(t *testing.T) (*rest.Client, string) {
 	t.Helper()
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// A controller on a real server: it makes a Secret for each ConfigMap and counts in
-// it, writes at every reconcile, sees what it wrote, and tells of it in events.
+// A controller on a real server: it creates a Secret for each ConfigMap and counts in it, writes in
+// every reconcile, sees its own writes, and records events.
 func TestController(t *testing.T) {
 	client, ns := admin(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 )
 
-// TestDeploymentLife: the controllers of examples/controller-manager, in a manager,
-// lead a Deployment through its life on a real server, and stop.
+// TestDeploymentLife: the controllers of examples/controller-manager run in a manager, take a
+// Deployment through its life on a real server, and stop.
 func TestDeploymentLife(t *testing.T) {
 	client, ns := admin(t)
 	cfg := loadConfig(t, shared, "admin")

@@ -25,8 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/test/debugger"
 )
 
-// TestInformerDebug runs the verbs that end by themselves on the real API server: with informers
-// of their own, and attached to a program.
+// TestInformerDebug runs the commands that end by themselves against the real API server: with
+// their own informers, and attached to a program.
 func TestInformerDebug(t *testing.T) {
 	client, ns := admin(t)
 	built := debugger.New(t, "../..")
@@ -63,7 +63,7 @@ func debugCluster(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 	require.Contains(t, d.Run(0, "replay", file, "--speed=max", "-o", "name"), "add "+ns+" configmaps/settings\n")
 }
 
-// debugProcess looks into a program with a factory and a controller.
+// debugProcess inspects a program with a factory and a controller.
 func debugProcess(t *testing.T, d *debugger.Debugger, client *rest.Client, ns string) {
 	recorder := flight.New(flight.DefaultSize)
 	f := factory.New(client, factory.Options{Namespaces: []string{ns}, Flight: recorder})
@@ -114,7 +114,7 @@ func debugProcess(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 	d.Run(0, "wait", "configmaps/bad", "--for=delete", "--timeout=30s")
 }
 
-// debugManager looks into a manager that leads, at its own address: all is well, then a reconcile
+// debugManager inspects a leading manager at its own address: first all is well, then a reconcile
 // hangs, and then the cache misses a change.
 func debugManager(t *testing.T, d *debugger.Debugger, client *rest.Client, ns string) {
 	cfg, address := loadConfig(t, shared, "admin"), freeAddress(t)

@@ -17,11 +17,11 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// TestDiscovery learns what the server serves, in the aggregated form and, as
-// of a server that does not have that, group by group.
+// TestDiscovery discovers the resources of the server, in the aggregated form and, for servers
+// without that, group by group.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
-	aggregated := connect(t, shared, "nobody") // discovery is for everybody
+	aggregated := connect(t, shared, "nobody") // every user may use discovery
 	cfg := loadConfig(t, shared, "nobody")
 	cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -60,7 +60,7 @@ func TestDiscovery(t *testing.T) {
 		require.True(t, meta.IsNoMatchError(err), "%v", err)
 	}
 
-	// The places that are taken for granted are those of the server.
+	// The built-in paths are those of the server.
 	known := 0
 	for _, m := range builtins(t, aggregated) {
 		if b, ok := discovery.Builtin(m.Kind); ok && m.Kind.GroupVersion() == m.Resource.GroupVersion() {
@@ -79,7 +79,7 @@ func TestDiscovery(t *testing.T) {
 	require.Equal(t, meta.RESTScopeNameNamespace, mapping.Scope.Name())
 }
 
-// builtins returns what is served without the custom resources of other tests.
+// builtins returns the resources of the server without the custom resources of other tests.
 func builtins(t *testing.T, client *rest.Client) []discovery.Mapping {
 	t.Helper()
 	all, err := client.Mapper().Mappings(t.Context())

@@ -18,8 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// TestManyWatches opens more watches than the server lets one connection
-// have.
+// TestManyWatches opens more watches than the server allows on one connection.
 func TestManyWatches(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
@@ -40,7 +39,7 @@ func TestManyWatches(t *testing.T) {
 	}
 }
 
-// TestLargeObject moves objects of the size at which the server draws the line.
+// TestLargeObject transfers objects near the size limit of the server.
 func TestLargeObject(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
@@ -51,7 +50,7 @@ func TestLargeObject(t *testing.T) {
 	loose.sync()
 	for n := range 3 {
 		c := configMap(n)
-		c.Data["large"] = strings.Repeat("\"<&\x01é", 1<<20/6) // as JSON several times as long
+		c.Data["large"] = strings.Repeat("\"<&\x01é", 1<<20/6) // several times as long in JSON
 		c.Data["large"] = c.Data["large"][:1<<20-4096]
 		c.Data["large"] = strings.ToValidUTF8(c.Data["large"], "")
 		_, err := maps.Create(t.Context(), c, metav1.CreateOptions{})
@@ -61,8 +60,8 @@ func TestLargeObject(t *testing.T) {
 	loose.agree()
 }
 
-// TestUndecodable puts an object on the server that the Go type cannot hold.
-// The informer says which, keeps what it has, and goes on when it is gone.
+// TestUndecodable creates an object that the Go type cannot hold. The informer names it, keeps its
+// cache, and continues after the object is deleted.
 func TestUndecodable(t *testing.T) {
 	client, ns := admin(t)
 	kind := object.GVK{Group: "odd.example.com", Version: "v1", Kind: "Gadget"}
@@ -101,8 +100,7 @@ func TestUndecodable(t *testing.T) {
 	early.agree()
 }
 
-// TestShortWatches has the server end each watch after a second, while objects
-// come and go.
+// TestShortWatches makes the server end each watch after a second, while objects come and go.
 func TestShortWatches(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)

@@ -24,15 +24,15 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// A contender is this test program in a process of its own, which can be killed.
+// A contender is this test program in a separate process, which can be killed.
 const (
-	contenderNamespace = "MILLRACE_CONTENDER_NAMESPACE" // where it works; makes a contender of the program
+	contenderNamespace = "MILLRACE_CONTENDER_NAMESPACE" // its namespace; if set, the program is a contender
 	contenderName      = "MILLRACE_CONTENDER_NAME"
-	contended          = 3 * time.Second // the duration of the lease
+	contended          = 3 * time.Second // the lease duration
 )
 
-// contend runs a manager that takes part in an election and signs each ConfigMap with
-// its name and its token while it leads.
+// contend runs a manager that takes part in an election and, while it leads, signs each ConfigMap
+// with its name and token.
 func contend(ns string) {
 	err := func() error {
 		cfg, err := config.Load()
@@ -71,10 +71,9 @@ func contend(ns string) {
 	}
 }
 
-// TestAKilledLeaderIsSucceeded: processes compete for a lease, and the leader is killed
-// again and again, by SIGKILL. It releases nothing, and so nobody else begins before its
-// lease has run out. Each successor has a greater token, with which it signs what it
-// does.
+// TestAKilledLeaderIsSucceeded: processes compete for a lease, and the leader is killed repeatedly
+// with SIGKILL. It does not release the lease, so no other process leads before the lease has
+// expired. Each successor has a greater token, and signs its writes with it.
 func TestAKilledLeaderIsSucceeded(t *testing.T) {
 	client, ns := admin(t)
 	run := func(name string) *exec.Cmd {
@@ -85,7 +84,7 @@ func TestAKilledLeaderIsSucceeded(t *testing.T) {
 		require.NoError(t, contender.Start())
 		t.Cleanup(func() {
 			_ = contender.Process.Kill() // it may have ended
-			_ = contender.Wait()         // with whatever
+			_ = contender.Wait()         // with any status
 			if t.Failed() {
 				t.Logf("%s: %s", name, logged)
 			}

@@ -28,13 +28,13 @@ type Gadget struct {
 	Status GadgetStatus `json:"status,omitempty"`
 }
 
-// GadgetSpec is what is wanted of a Gadget.
+// GadgetSpec is the desired state of a Gadget.
 type GadgetSpec struct {
 	Size  int64             `json:"size"`
 	Parts map[string]string `json:"parts,omitempty"`
 }
 
-// GadgetStatus is what is so.
+// GadgetStatus is the observed state.
 type GadgetStatus struct {
 	Seen int64 `json:"seen,omitempty"`
 }
@@ -47,7 +47,7 @@ func (g *Gadget) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// GadgetList is a list of them.
+// GadgetList is a list of Gadgets.
 type GadgetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -72,8 +72,8 @@ var (
 	crdKind       = object.GVK{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// define creates the definition of a custom resource, plural and kind given,
-// and returns when it is served. It goes away with the test.
+// define creates the definition of a custom resource with the given plural and kind, and returns
+// when it is served. The definition is deleted when the test ends.
 func define(t *testing.T, client *rest.Client, plural string, kind object.GVK) {
 	t.Helper()
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
@@ -107,11 +107,11 @@ func define(t *testing.T, client *rest.Client, plural string, kind object.GVK) {
 	})
 }
 
-// undefine deletes a definition, unless that was done before, and returns when
-// it and its objects are gone.
+// undefine deletes a definition, unless it was deleted before, and returns when the definition and
+// its objects are gone.
 func undefine(t *testing.T, client *rest.Client, name string, uid types.UID) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline) // the test's own is done by now
+	ctx, cancel := context.WithTimeout(context.Background(), deadline) // the context of the test is done
 	defer cancel()
 	crds := rest.ResourceForKind[*metav1.PartialObjectMetadata](client, crdKind)
 	err := crds.Delete(ctx, object.Key{Name: name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})

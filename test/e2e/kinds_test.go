@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// TestKinds follows objects of each kind from before the informer started to
-// after it was restarted.
+// TestKinds follows objects of each kind from before the start of an informer until after its
+// restart.
 func TestKinds(t *testing.T) {
 	client, ns := admin(t)
 	meta := func(name string) metav1.ObjectMeta {
@@ -49,7 +49,7 @@ func TestKinds(t *testing.T) {
 		})
 	})
 	t.Run("Namespaces", func(t *testing.T) {
-		// Nobody finishes the deletion of a namespace here, so they only come.
+		// No controller finishes the deletion of a namespace here, so namespaces are only added.
 		f := follow(t, rest.ResourceFor[*corev1.Namespace](client), sharedinformer.Options{})
 		f.sync()
 		_, ok := f.Cache().Get(object.Key{Name: "kube-system"})
@@ -96,8 +96,8 @@ func TestCustomResources(t *testing.T) {
 	require.Equal(t, int64(7), o.(*Gadget).Status.Seen)
 }
 
-// live makes, changes and deletes objects before an informer starts, while it
-// runs and while it is stopped.
+// live creates, changes and deletes objects before an informer starts, while it runs and while it
+// is stopped.
 func live[T object.Object](t *testing.T, r *rest.Resource[T], selector labels.Selector, newObject func(name string) T) {
 	t.Helper()
 	create := func(names ...string) {
@@ -143,7 +143,7 @@ func live[T object.Object](t *testing.T, r *rest.Resource[T], selector labels.Se
 	f.stop()
 	change("c")
 	remove("a")
-	create("b", "d") // b is another object now
+	create("b", "d") // b is a new object
 	f.start()
 	f.agree()
 	require.Equal(t, after.added+2, f.calls().added)

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// fill creates objects, before a manager starts.
+// fill creates objects before a manager starts.
 func fill(t *testing.T, client *rest.Client, ns string, backlog int) {
 	t.Helper()
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
@@ -44,31 +44,30 @@ func fill(t *testing.T, client *rest.Client, ns string, backlog int) {
 	require.False(t, t.Failed())
 }
 
-// tally is a reconciler that counts its turns: those of the backlog, and those of live
-// changes.
+// tally is a reconciler that counts its calls for the backlog and for live changes.
 type tally struct {
 	work time.Duration
 
-	mu            sync.Mutex // guards all below
-	initial, live int        // turns
-	row, longest  int        // live turns in a row, now and ever
-	waits         []wait     // of the live changes so far
+	mu            sync.Mutex // guards the fields below
+	initial, live int        // calls
+	row, longest  int        // consecutive live calls, now and at most
+	waits         []wait     // for the live changes so far
 	heard         map[string]heard
 }
 
-// heard is a live change that waits.
+// heard is a live change in the queue.
 type heard struct {
 	when          time.Time
-	initial, live int // turns before
+	initial, live int // calls before it
 }
 
-// wait is how long a live change has waited.
+// wait is how long a live change was queued.
 type wait struct {
 	time.Duration
-	initial, live int // turns meanwhile
+	initial, live int // calls in between
 }
 
-// hear notes that a live change is queued, which add does. No turn begins meanwhile.
+// hear records that add queues a live change. No reconcile starts during the call.
 func (a *tally) hear(name string, add func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,9 +98,9 @@ func (a *tally) count() (initial, live int) {
 	return a.initial, a.live
 }
 
-// TestFairness: 10,000 objects at start, and live changes in between, first some, then
-// more than can be worked off. A live change does not wait for the backlog, and the
-// backlog gets its share however many live changes there are.
+// TestFairness: 10,000 objects at start, and live changes in between, first a few, then more than
+// the worker can handle. A live change does not wait for the backlog, and the backlog gets its
+// share however many live changes there are.
 func TestFairness(t *testing.T) {
 	const backlog, few, many = 10_000, 100, 2000
 	client, ns := admin(t)
@@ -178,8 +177,8 @@ func TestFairness(t *testing.T) {
 	require.GreaterOrEqual(t, after-between, many/workqueue.DefaultFairEvery-1)
 }
 
-// TestStopUnderLoad: a leader with thousands of requests in its queue is stopped while
-// all workers write. It ends in time and without an error, and gives its lease back.
+// TestStopUnderLoad: a leader with thousands of queued requests is stopped while all workers write.
+// It stops in time and without an error, and releases its lease.
 func TestStopUnderLoad(t *testing.T) {
 	const backlog = 3000
 	client, ns := admin(t)
@@ -193,7 +192,7 @@ func TestStopUnderLoad(t *testing.T) {
 	opts := m.ControllerOptions()
 	opts.Concurrency = 8
 	c, err := controller.New("busy", controller.Objects(maps, func(ctx context.Context, o *corev1.ConfigMap) (controller.Result, error) {
-		for n := range 3 { // a stop comes between two of them, or in one
+		for n := range 3 { // a stop may come between two writes, or during one
 			o.Data = map[string]string{"n": fmt.Sprint(n)}
 			var err error
 			if o, err = maps.Update(ctx, o); err != nil {

@@ -48,7 +48,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// running is a manager that runs, and how to stop it.
+// running is a running manager and its stop function.
 type running struct {
 	*manager.Manager
 	stop  context.CancelFunc
@@ -77,8 +77,8 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.RoundTripper.RoundTrip(req)
 }
 
-// TestTwoManagersCompeteForALease: one leads; killed, it is succeeded after its
-// lease has run out; stopped, at once, and with a greater token each time.
+// TestTwoManagersCompeteForALease: one leads. If it is killed, the other one takes over after the
+// lease has expired; if it is stopped, at once. The token grows each time.
 func TestTwoManagersCompeteForALease(t *testing.T) {
 	client, ns := admin(t)
 	contender := func(name string) (*running, *gate) {
@@ -134,7 +134,7 @@ func TestTwoManagersCompeteForALease(t *testing.T) {
 	require.Equal(t, "", *lease().Spec.HolderIdentity, "released")
 }
 
-// TestMetricsAskTheServerWhoMayRead: TokenReview and SubjectAccessReview.
+// TestMetricsAskTheServerWhoMayRead: with TokenReview and SubjectAccessReview.
 func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 	client, ns := admin(t)
 	address := freeAddress(t)
@@ -173,7 +173,7 @@ func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.Contains(t, body, `millrace_informer_synced{cluster="",resource="configmaps in namespace `+ns+`"} 1`)
 
-	// The role that serving.Access names opens the door.
+	// The role that serving.Access documents grants access.
 	_, err = rest.ResourceFor[*rbacv1.ClusterRole](client).Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: ns}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
 	}, metav1.CreateOptions{})
@@ -195,8 +195,8 @@ func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 	require.NoError(t, <-r.ended)
 }
 
-// forbidMetrics takes away what lets nobody read metrics, and waits until the
-// server knows: other tests share it.
+// forbidMetrics deletes the role that grants access to metrics, and waits until the server enforces
+// that: other tests share it.
 func forbidMetrics(t *testing.T, client *rest.Client, name string) {
 	t.Helper()
 	require.NoError(t, rest.ResourceFor[*rbacv1.ClusterRoleBinding](client).Delete(t.Context(), object.Key{Name: name}, metav1.DeleteOptions{}))
@@ -213,8 +213,8 @@ func forbidMetrics(t *testing.T, client *rest.Client, name string) {
 	})
 }
 
-// TestTheServerCallsOurWebhooks: it trusts our certificate, applies what a
-// mutation says, and passes on refusals and warnings.
+// TestTheServerCallsOurWebhooks: the server trusts our certificate, applies mutations, and returns
+// refusals and warnings to the client.
 func TestTheServerCallsOurWebhooks(t *testing.T) {
 	_, ns := admin(t)
 	var logged bytes.Buffer
@@ -287,7 +287,7 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 	create := func(colour string) (*corev1.ConfigMap, error) {
 		return configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}, Data: map[string]string{"colour": colour}}, metav1.CreateOptions{})
 	}
-	// The server takes a moment to notice new configurations.
+	// The server takes a moment to load new configurations.
 	poll(t, "what is pink is refused", func() error {
 		_, err := create("pink")
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "pink is not allowed") {
@@ -316,8 +316,7 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 	require.NoError(t, configMaps.Delete(t.Context(), object.KeyOf(made), metav1.DeleteOptions{}))
 }
 
-// TestTheServerConvertsByOurWebhook: what is written in one version is read in
-// the other.
+// TestTheServerConvertsByOurWebhook: an object written in one version is read in the other.
 func TestTheServerConvertsByOurWebhook(t *testing.T) {
 	client, ns := admin(t)
 	group := strings.ReplaceAll(ns, "-", "") + ".example.com"
@@ -342,7 +341,7 @@ func TestTheServerConvertsByOurWebhook(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- hooks.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) }) // after the definition has gone
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) }) // after the definition was deleted
 
 	served := func(v, field, is string, storage bool) any {
 		return map[string]any{"name": v, "served": true, "storage": storage, "schema": map[string]any{"openAPIV3Schema": map[string]any{
@@ -387,8 +386,8 @@ func TestTheServerConvertsByOurWebhook(t *testing.T) {
 	require.Equal(t, map[string]any{"new": "7l", "old": "9l"}, sizes)
 }
 
-// webhookCertificate makes a directory with a certificate for the loopback address, and
-// returns what a client has to trust.
+// webhookCertificate makes a directory with a certificate for the loopback address, and returns the
+// certificate authority for clients.
 func webhookCertificate(t *testing.T) (dir string, ca []byte) {
 	t.Helper()
 	dir = t.TempDir()

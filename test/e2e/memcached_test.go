@@ -29,9 +29,9 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// TestTheMemcachedOperator is the life of examples/memcached, as its README runs it:
-// the kind and the webhook are installed, an object is created, scaled and deleted.
-// The test is the cluster: there is nobody else to run Deployments.
+// TestTheMemcachedOperator runs examples/memcached as its README does: it installs the kind and the
+// webhook, and creates, scales and deletes an object. The test plays the controllers that would run
+// the Deployments.
 func TestTheMemcachedOperator(t *testing.T) {
 	_, ns := admin(t)
 	kinds := newScheme(t)
@@ -46,7 +46,7 @@ func TestTheMemcachedOperator(t *testing.T) {
 
 	kubeconfig := memcachedUser(t, client)
 	t.Cleanup(func() { uninstallMemcached(t, client) }) // after the program has ended
-	program := buildMemcached(t)                        // before the addresses are found, which may be another's soon
+	program := buildMemcached(t)                        // before the free addresses are chosen, which another process may take
 	probes, inside := freeAddress(t), freeAddress(t)
 	stop := runMemcached(t, program, kubeconfig, "--install", "--leader-elect", "--webhook-address=127.0.0.1:0", "--metrics-address=0", "--probe-address="+probes, "--debug-address="+inside)
 	poll(t, "it is ready", func() error {
@@ -61,11 +61,11 @@ func TestTheMemcachedOperator(t *testing.T) {
 		return nil
 	})
 
-	// Create: the webhook refuses what is wrong, the controller deploys what is right.
+	// Create: the webhook refuses invalid objects, and the controller deploys valid ones.
 	wanted := func(image string) *memcachedv1.Memcached {
 		return &memcachedv1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, Spec: memcachedv1.MemcachedSpec{Size: 3, Image: image}}
 	}
-	poll(t, "the webhook refuses", func() error { // the server takes a moment to notice new configurations
+	poll(t, "the webhook refuses", func() error { // the server takes a moment to load new configurations
 		_, err := memcacheds.Create(t.Context(), wanted("memcached"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("the answer was %w", err)
@@ -103,7 +103,7 @@ func TestTheMemcachedOperator(t *testing.T) {
 	require.True(t, metav1.IsControlledBy(d, m))
 	stands(3, metav1.ConditionFalse)
 
-	// Its nodes come up.
+	// Its nodes become ready.
 	serve := func(d *appsv1.Deployment, nodes ...string) {
 		t.Helper()
 		for _, node := range nodes {
@@ -117,7 +117,7 @@ func TestTheMemcachedOperator(t *testing.T) {
 	serve(d, "a", "b", "c")
 	stands(3, metav1.ConditionTrue, "a", "b", "c")
 
-	// It shows what it does.
+	// The program exposes its state.
 	poll(t, "nothing is left to reconcile", func() error {
 		seen, err := debug.Attach("http://"+inside, nil).Why(t.Context(), "memcacheds", "", key)
 		if err == nil && seen.Reasons[0].Cause != debug.Reconciled {
@@ -126,7 +126,7 @@ func TestTheMemcachedOperator(t *testing.T) {
 		return err
 	})
 
-	// Scale: not down to 0 at once, but up.
+	// Scale: down to 0 is refused, up is allowed.
 	scale := func(size int32) error {
 		_, err := memcacheds.Patch(t.Context(), key, types.MergePatchType, fmt.Appendf(nil, `{"spec": {"size": %d}}`, size), metav1.PatchOptions{})
 		return err
@@ -159,7 +159,7 @@ func TestTheMemcachedOperator(t *testing.T) {
 		return nil
 	})
 
-	// The Deployment was written twice, and each time something else is to be told.
+	// The Deployment was written twice, with a different event each time.
 	stop()
 	told := map[string]bool{}
 	for event, err := range rest.ResourceFor[*eventsv1.Event](client).Namespace(ns).List(t.Context(), metav1.ListOptions{}).Items {
@@ -171,8 +171,8 @@ func TestTheMemcachedOperator(t *testing.T) {
 	require.Len(t, told, 2, "%v", told)
 }
 
-// memcachedUser returns a kubeconfig for a user who may do what rbac.yaml says, and
-// what --install needs besides.
+// memcachedUser returns a kubeconfig for a user with the rights in rbac.yaml and those that
+// --install needs.
 func memcachedUser(t *testing.T, client *rest.Client) (kubeconfig string) {
 	t.Helper()
 	document, err := os.ReadFile("../../examples/memcached/rbac.yaml")
@@ -221,8 +221,7 @@ func buildMemcached(t *testing.T) (program string) {
 	return program
 }
 
-// runMemcached runs the operator. It is stopped, as by Ctrl-C, at the end
-// of the test at the latest.
+// runMemcached runs the operator. It is stopped as by Ctrl-C, when the test ends at the latest.
 func runMemcached(t *testing.T, program, kubeconfig string, args ...string) (stop func()) {
 	t.Helper()
 	run := exec.Command(program, args...)
@@ -248,10 +247,10 @@ func runMemcached(t *testing.T, program, kubeconfig string, args ...string) (sto
 	return stop
 }
 
-// uninstallMemcached undoes --install.
+// uninstallMemcached reverts --install.
 func uninstallMemcached(t *testing.T, client *rest.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline) // the test's own is done by now
+	ctx, cancel := context.WithTimeout(context.Background(), deadline) // the context of the test is done
 	defer cancel()
 	hooks := rest.ResourceFor[*admissionregistrationv1.ValidatingWebhookConfiguration](client)
 	require.NoError(t, hooks.Delete(ctx, object.Key{Name: "memcacheds.cache.example.com"}, metav1.DeleteOptions{}))

@@ -18,9 +18,9 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// TestNamespacesOfOneInformer: a user may read two of three namespaces. The third
-// holds up the sync and is named; the others are followed meanwhile. Then it goes,
-// and comes back when the user may read it.
+// TestNamespacesOfOneInformer: a user may read two of three namespaces. The third one blocks the
+// sync and is named; the others are followed meanwhile. Then it is removed, and added again when
+// the user may read it.
 func TestNamespacesOfOneInformer(t *testing.T) {
 	boss, one := admin(t)
 	two, three := newNamespace(t, boss), newNamespace(t, boss)

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// TestOptionalKind asks for a kind before it exists, follows it, sees it go
-// with its definition, and come back.
+// TestOptionalKind requests a kind before it exists, follows it, and sees it removed with its
+// definition and created again.
 func TestOptionalKind(t *testing.T) {
 	client, ns := admin(t)
 	kind := object.GVK{Group: "optional.example.com", Version: "v1", Kind: "Widget"}

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// late brings each piece of a watch a second later than the server sent it.
+// late delivers each piece of a watch one second late.
 type late struct{ http.RoundTripper }
 
 func (l late) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -40,7 +40,7 @@ func (b lateBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ownWorld is where own writes are tried.
+// ownWorld is the environment of a test of own writes.
 type ownWorld struct {
 	ns          string
 	maps        *controller.Client[*corev1.ConfigMap]
@@ -48,7 +48,7 @@ type ownWorld struct {
 	deployments *controller.Client[*appsv1.Deployment]
 }
 
-// holds reports whether the cache has a ConfigMap of that name, for which is is true.
+// holds reports whether the cache has a ConfigMap of this name for which is returns true.
 func (w *ownWorld) holds(name string, is func(*corev1.ConfigMap) bool) bool {
 	m, ok := w.maps.Get(object.Key{Namespace: w.ns, Name: name})
 	return ok && is(m)
@@ -69,8 +69,8 @@ func (w *ownWorld) pod() *corev1.Pod {
 
 const hold = "example.com/hold"
 
-// A reconcile sees the writes of the one before it on a real server, too, although its watch is late.
-// The rows are those of docs/own-writes.md; package controller has more of each.
+// A reconcile sees the writes of the previous one on a real server, even if its watch is late. The
+// rows are those of docs/own-writes.md; package controller tests more of each.
 func TestO01_OwnWritesAreSeen(t *testing.T) {
 	write := func(m *corev1.ConfigMap) *corev1.ConfigMap { m.Data = map[string]string{"a": "written"}; return m }
 	written := func(m *corev1.ConfigMap) bool { return m.Data["a"] == "written" }
@@ -176,7 +176,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 	}
 }
 
-// prepareOwnWorld makes the objects that are there before the write.
+// prepareOwnWorld creates the objects that exist before the write.
 func prepareOwnWorld(t *testing.T, client *rest.Client, ns string) {
 	ctx := t.Context()
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)

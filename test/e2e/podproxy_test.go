@@ -25,7 +25,7 @@ import (
 )
 
 // TestInformerDebugThroughTheProxy attaches to a program in a pod, through the proxy of the real
-// API server: with a token that may, and with one that may not.
+// API server: with a token that is allowed to, and with one that is not.
 func TestInformerDebugThroughTheProxy(t *testing.T) {
 	client, ns := admin(t)
 	listener := listenAsPod(t)
@@ -71,7 +71,7 @@ func TestInformerDebugThroughTheProxy(t *testing.T) {
 	stop := make(chan struct{})
 	changing := make(chan error, 1)
 	go func() { changing <- changeUntil(t.Context(), stop, maps, object.Key{Name: "settings"}) }()
-	events := d.Run(0, "watch", "configmaps", "-c", "1", "--timeout=30s") // they come as they happen
+	events := d.Run(0, "watch", "configmaps", "-c", "1", "--timeout=30s") // printed as they happen
 	close(stop)
 	require.NoError(t, <-changing)
 	require.Contains(t, events, ns+"/settings")
@@ -101,7 +101,7 @@ func TestInformerDebugThroughTheProxy(t *testing.T) {
 	}
 }
 
-// changeUntil changes an object again and again.
+// changeUntil changes an object repeatedly.
 func changeUntil(ctx context.Context, stop <-chan struct{}, maps *rest.Resource[*corev1.ConfigMap], key object.Key) error {
 	for n := 0; ; n++ {
 		_, err := maps.Change(ctx, key, func(m *corev1.ConfigMap) error {
@@ -119,7 +119,8 @@ func changeUntil(ctx context.Context, stop <-chan struct{}, maps *rest.Resource[
 	}
 }
 
-// podAt makes a pod that runs at an address, as a kubelet would say. It runs nowhere.
+// podAt creates a pod with the given address in its status, as a kubelet would. The pod does not
+// run.
 func podAt(t *testing.T, client *rest.Client, ns, name, address string) {
 	t.Helper()
 	pods := rest.ResourceFor[*corev1.Pod](client).Namespace(ns)
@@ -135,7 +136,7 @@ func podAt(t *testing.T, client *rest.Client, ns, name, address string) {
 	require.NoError(t, err)
 }
 
-// tokenOf makes a service account with rights, and returns a token of it.
+// tokenOf creates a service account with rights, and returns a token for it.
 func tokenOf(t *testing.T, client *rest.Client, ns, name string, rules ...envtest.Rule) string {
 	t.Helper()
 	accounts := rest.ResourceFor[*corev1.ServiceAccount](client).Namespace(ns)
@@ -151,9 +152,10 @@ func tokenOf(t *testing.T, client *rest.Client, ns, name string, rules ...envtes
 	return made.Status.Token
 }
 
-// listenAsPod listens at an address that the API server takes for a pod's, which none of the
-// loopback network is: one of TEST-NET-1 (RFC 5737), which the loopback interface has while the
-// test runs. Where that may not be added the test is skipped; where CI is set, root may.
+// listenAsPod listens at an address that the API server accepts for a pod. Loopback addresses are
+// not accepted, so it uses one of TEST-NET-1 (RFC 5737), which it adds to the loopback interface
+// for the duration of the test. The test is skipped if that is not permitted, except in CI, where
+// root may do it.
 func listenAsPod(t *testing.T) net.Listener {
 	t.Helper()
 	const address = "192.0.2.113"
@@ -171,6 +173,6 @@ func listenAsPod(t *testing.T) net.Listener {
 	})
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() }) // where nobody served it
+	t.Cleanup(func() { _ = l.Close() }) // if it was never served
 	return l
 }

@@ -21,16 +21,15 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// brisk is a back-off for servers that come back soon.
+// brisk is a back-off for servers that are back soon.
 var brisk = reflector.Backoff{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 
-// TestServerKilled kills the server under running informers and starts it
-// again, twice: once it comes back nearly as it was, once with changes. At the
-// end it is shut down in an orderly way and started again.
+// TestServerKilled kills the server while informers run and starts it again, twice: once without
+// further changes, once with changes. At the end it is shut down gracefully and started again.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
-	// It also asks clients to connect anew with one request in fifty, as servers
-	// behind a load balancer do.
+	// The server also asks clients to reconnect with one request in fifty, as servers behind a load
+	// balancer do.
 	srv := envtest.Start(t, envtest.Options{Flags: []string{"--goaway-chance=0.02"}})
 	client := connect(t, srv, "admin")
 	ns := newNamespace(t, client)
@@ -87,12 +86,11 @@ func TestServerKilled(t *testing.T) {
 	require.LessOrEqual(t, f.Status().Reflector.Relists, uint64(3), "one relist a restart at most: %s", f)
 }
 
-// kill ends the server and waits until the informer has noticed that it is
-// gone, and says so.
+// kill kills the server and waits until the status of the informer shows it.
 func kill[T object.Object](t *testing.T, srv *envtest.Server, f *follower[T]) {
 	t.Helper()
 	srv.Kill()
-	// The first failures may still be about the connections that broke.
+	// The first failures may be about the broken connections.
 	f.awaitStatus("the informer says that the server is gone", func(s sharedinformer.Status) bool {
 		return s.Reflector.Attempts > 0 && strings.Contains(s.Reflector.Failure.Error(), "connection refused")
 	})
@@ -100,7 +98,7 @@ func kill[T object.Object](t *testing.T, srv *envtest.Server, f *follower[T]) {
 	require.True(t, f.HasSynced(), "what is cached stays")
 }
 
-// failures remembers what an informer reports.
+// failures records the failures that an informer reports.
 type failures struct {
 	mu  sync.Mutex
 	all []*failure.Failure
@@ -112,7 +110,7 @@ func (l *failures) add(f *failure.Failure) {
 	l.all = append(l.all, f)
 }
 
-// expired counts those that are a 410.
+// expired returns the number of 410s.
 func (l *failures) expired() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,11 +123,11 @@ func (l *failures) expired() int {
 	return n
 }
 
-// TestExpired makes etcd forget what an informer wants to go on from: while it
-// is stopped, and between two pages of a list.
+// TestExpired makes etcd forget the version from which an informer would resume: while it is
+// stopped, and between two pages of a list.
 func TestExpired(t *testing.T) {
 	t.Parallel()
-	// Without the watch cache every read goes to etcd.
+	// Without the watch cache, every read goes to etcd.
 	srv := envtest.Start(t, envtest.Options{Flags: []string{"--watch-cache=false"}})
 	client := connect(t, srv, "admin")
 	for _, initial := range []reflector.Initial{reflector.Auto, reflector.WatchList, reflector.List} {
@@ -160,7 +158,7 @@ func watchExpires(t *testing.T, srv *envtest.Server, client *rest.Client, initia
 	for n := 1; n <= 2; n++ {
 		require.NoError(t, maps.Delete(t.Context(), object.Key{Name: name(n)}, metav1.DeleteOptions{}))
 	}
-	create(2, 3) // another object of the same name
+	create(2, 3) // a new object of the same name
 	create(10, 20)
 	_, err := srv.Compact(t.Context())
 	require.NoError(t, err)
@@ -174,8 +172,8 @@ func watchExpires(t *testing.T, srv *envtest.Server, client *rest.Client, initia
 	f.agree()
 }
 
-// pageExpires deletes an object and compacts when half of a page was read, so
-// that the token for the next page has expired.
+// pageExpires deletes an object and compacts after half of a page was read, so the token for the
+// next page has expired.
 func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 	ns := newNamespace(t, client)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
@@ -208,8 +206,8 @@ func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 	require.Equal(t, counts{initial: 29, added: 29}, f.calls())
 }
 
-// verbsExpire meets the 410 in its three forms: the refusal of a list, the
-// refusal of the next page, and the ERROR event of a watch.
+// verbsExpire provokes the three forms of the 410: a refused list, a refused page, and the ERROR
+// event of a watch.
 func verbsExpire(t *testing.T, srv *envtest.Server, client *rest.Client) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()

@@ -27,8 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// tap remembers the queries of the requests that a client sent, and what came
-// back.
+// tap records the queries of a client's requests, and the media types of the answers.
 type tap struct {
 	mu      sync.Mutex
 	queries []url.Values
@@ -48,7 +47,7 @@ func (l *tap) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// formats are the content types of lists and watches.
+// formats returns the content types of lists and watches.
 func (l *tap) formats() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +71,7 @@ func (l *tap) count(want map[string]string) int {
 	return n
 }
 
-// TestInitialModes reads the initial state in every way, and looks at the
-// requests that this took.
+// TestInitialModes reads the initial state in every mode, and checks the requests.
 func TestInitialModes(t *testing.T) {
 	client, ns := admin(t)
 	for n := range 25 {
@@ -202,7 +200,7 @@ func TestScopes(t *testing.T) {
 		{initial: 2, added: 5, deleted: 1},
 	} {
 		got := all[n].calls()
-		got.updated = 0 // a pod's deletion, for one, takes an update first
+		got.updated = 0 // a pod's deletion, for example, begins with an update
 		require.Equal(t, want, got, "%s", scopes[n])
 	}
 	for _, s := range f.Status() {
@@ -223,7 +221,7 @@ func patch[T object.Object](t *testing.T, r *rest.Resource[T], ns, name, merge s
 	require.NoError(t, err)
 }
 
-// TestLateHandler joins while changes come in, and leaves.
+// TestLateHandler adds a handler while changes arrive, and removes it.
 func TestLateHandler(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)

@@ -24,16 +24,16 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// A sharer is this test program in a process of its own: the controllers of
+// A sharer is this test program in a separate process: the controllers of
 // examples/controller-manager, which share their work.
 const (
-	sharerName  = "MILLRACE_SHARER_NAME" // makes a sharer of the program
-	sharerGroup = "default"              // where its Lease is
+	sharerName  = "MILLRACE_SHARER_NAME" // if set, the program is a sharer
+	sharerGroup = "default"              // namespace of its Lease
 	sharerSlots = 64
 )
 
-// share runs a sharer. It says in the User-Agent of each write in which term of which slot
-// it makes it, and on stderr if a Deployment is told as deleted: nobody deletes any.
+// share runs a sharer. The User-Agent of each write contains the slot and its term. If a Deployment
+// is reported as deleted, the sharer writes that to stderr: the test deletes none.
 func share(name string) {
 	err := func() error {
 		cfg, err := config.Load()
@@ -78,7 +78,7 @@ func share(name string) {
 	}
 }
 
-// signer signs what a sharer writes.
+// signer signs the writes of a sharer.
 type signer struct {
 	name  string
 	group **membership.Group // set before the first request
@@ -98,17 +98,17 @@ func (s signer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(signed)
 }
 
-// signature is what a signer has written.
+// signature is the signature of a write.
 type signature struct {
 	by    string
 	token shard.Token
-	sent  int64 // Unix nanoseconds; before the request was
-	late  bool  // at that moment it had noticed that the term was over, and the work had not
+	sent  int64 // Unix nanoseconds, before the request was sent
+	late  bool  // at that moment the signer knew that the term was over, but the worker did not
 }
 
 var signatures = regexp.MustCompile(`^sharer/(\S+) slot=(\d+) epoch=(\d+) sent=(\d+) late=(true|false)$`)
 
-// readSignature reads a User-Agent, and reports whether it is signed.
+// readSignature parses a User-Agent, and returns false if it is not signed.
 func readSignature(agent string) (s signature, signed bool) {
 	m := signatures.FindStringSubmatch(agent)
 	if m == nil {

@@ -40,10 +40,10 @@ var (
 
 const (
 	branches = 24              // namespaces with a Deployment each
-	patience = 5 * time.Minute // of what must happen in the end
+	patience = 5 * time.Minute // for conditions that must hold eventually
 )
 
-// workforce is processes that share the work on one server.
+// workforce is a set of processes that share the work on one server.
 type workforce struct {
 	*testing.T
 	srv    *envtest.Server
@@ -55,21 +55,22 @@ type workforce struct {
 // sharer is one process.
 type sharer struct {
 	*exec.Cmd
-	log *bytes.Buffer // complete when it has ended
+	log *bytes.Buffer // complete after the process has ended
 
-	// When it was woken, Unix nanoseconds, what it had been doing was late: it notices that
-	// afterwards. These are terms with epochs up to this one.
+	// When the process was resumed, in Unix nanoseconds. Work in progress then was late, which the
+	// process notices afterwards. It concerns the terms with epochs up to this one.
 	woken int64
 	late  uint64
 }
 
-// TestS01_ProcessesThatShareWork: processes share the Deployments of a real server while these
-// are rolled out and scaled. Some are killed, suspended for longer than their leases last, asked
-// to end, and added. By the server's audit log no two of them have written in one term of a slot,
-// and none has written when a later term had begun. In the end every Deployment is as it is to be.
+// TestS01_ProcessesThatShareWork: processes share the Deployments of a real server while these are
+// rolled out and scaled. Some processes are killed, suspended for longer than their leases last,
+// stopped, and added. According to the server's audit log, no two of them have written in one term
+// of a slot, and none has written after a later term had begun. In the end every Deployment has its
+// desired state.
 //
-// A member that is too slow to renew its Lease, on a busy machine, loses its slots, and that
-// is right: it proves nothing, and harms nothing.
+// On a busy machine, a member may be too slow to renew its Lease and rightly lose its slots. That
+// proves nothing and does no harm.
 func TestS01_ProcessesThatShareWork(t *testing.T) {
 	for _, selects := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ShardedListAndWatch=%t", selects), func(t *testing.T) {
@@ -109,8 +110,8 @@ func (w *workforce) kubelet() {
 	})
 }
 
-// found makes the namespaces and their Deployments. What differs in the names comes first: the
-// last letters change little of a hash.
+// found creates the namespaces and their Deployments. The names differ at the beginning, because
+// the last letters change little in a hash.
 func (w *workforce) found() {
 	w.Helper()
 	labels := map[string]string{"app": "web"}
@@ -154,15 +155,14 @@ func (w *workforce) join() (name string) {
 	return name
 }
 
-// end kills the process, if it is there, and waits for it.
+// end kills the process, if it runs, and waits for it.
 func (s *sharer) end() {
 	_ = s.Process.Kill() // it may have ended
-	_ = s.Wait()         // with whatever
+	_ = s.Wait()         // with any status
 }
 
-// upset changes Deployments all the time. Meanwhile one process is killed, one suspended, one
-// asked to end, and two come; when nothing is left of the Leases of the first two, the
-// suspended one goes on.
+// upset changes Deployments all the time. Meanwhile it kills one process, suspends one, stops one,
+// and starts two. When the Leases of the first two are gone, it resumes the suspended one.
 func (w *workforce) upset() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -199,7 +199,7 @@ func (w *workforce) upset() {
 	w.procs[ended].end()
 }
 
-// alive are the processes that run.
+// alive returns the names of the running processes.
 func (w *workforce) alive() (names []string) {
 	for name, s := range w.procs {
 		if s.ProcessState == nil {
@@ -210,7 +210,7 @@ func (w *workforce) alive() (names []string) {
 	return names
 }
 
-// load scales and rolls out whatever comes until ctx is done.
+// load scales and rolls out random Deployments until ctx is done.
 func (w *workforce) load(ctx context.Context) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
@@ -228,12 +228,12 @@ func (w *workforce) load(ctx context.Context) {
 			_, err = w.deployments().Update(ctx, d, metav1.UpdateOptions{})
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Logf("the load: %v", err) // a conflict, or a server that is busy
+			w.Logf("the load: %v", err) // a conflict, or a busy server
 		}
 	}
 }
 
-// await waits until the claims are right: how many slots each member's Lease has.
+// await waits until right returns nil for the number of slots in each member's Lease.
 func (w *workforce) await(what string, right func(claims map[string]int) error) {
 	w.Helper()
 	w.inTheEnd(what, func() error {
@@ -255,7 +255,7 @@ func (w *workforce) await(what string, right func(claims map[string]int) error) 
 	})
 }
 
-// lacking says who of some has no slot.
+// lacking returns an error if one of the members has no slot.
 func lacking(claims map[string]int, names ...string) error {
 	for _, name := range names {
 		if claims[name] == 0 {
@@ -265,7 +265,7 @@ func lacking(claims map[string]int, names ...string) error {
 	return nil
 }
 
-// inTheEnd tries until it is as it is to be.
+// inTheEnd retries attempt until it returns nil.
 func (w *workforce) inTheEnd(what string, attempt func() error) {
 	w.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
@@ -279,7 +279,7 @@ func (w *workforce) inTheEnd(what string, attempt func() error) {
 	}
 }
 
-// settled waits until every Deployment is as it is to be.
+// settled waits until every Deployment has its desired state.
 func (w *workforce) settled() {
 	w.Helper()
 	w.inTheEnd("S02: every Deployment is rolled out", func() error {
@@ -296,7 +296,7 @@ func (w *workforce) settled() {
 	})
 }
 
-// version is that of all that the server has now.
+// version returns the current resource version of the server.
 func (w *workforce) version() uint64 {
 	w.Helper()
 	ns, err := rest.ResourceFor[*corev1.Namespace](w.client).Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "now-"}}, metav1.CreateOptions{})
@@ -306,7 +306,7 @@ func (w *workforce) version() uint64 {
 	return rv
 }
 
-// check reads from the audit log who has written what.
+// check reads the writers from the audit log.
 func (w *workforce) check() {
 	w.Helper()
 	events, err := w.srv.AuditEvents()
@@ -345,8 +345,8 @@ func (w *workforce) check() {
 	}
 }
 
-// judge returns how many terms there were, how many late writes it left out, and what is wrong
-// with the others: in a slot, epochs never go back, and each is one member's.
+// judge returns the number of terms, the number of late writes, and the faults among the others: in
+// a slot, epochs must never decrease, and each must belong to one member.
 func judge(writes []signature, late func(signature) bool) (terms, left int, faults []string) {
 	slices.SortStableFunc(writes, func(a, b signature) int { return int(a.sent - b.sent) })
 	last := map[int]signature{}

@@ -16,11 +16,11 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// confirmed is within what time a server confirms a snapshot, or corrects it: the bookmark
-// before the end of a watch comes after a second or two.
+// confirmed is the time within which a server confirms or corrects a snapshot: the bookmark before
+// the end of a watch arrives after a second or two.
 const confirmed = 8 * time.Second
 
-// An informer begins with what the one before it had, and the server says what has changed.
+// An informer starts with the objects of its predecessor, and the server sends the changes.
 func TestC02_TheServerConfirmsASnapshot(t *testing.T) {
 	t.Parallel()
 	client := connect(t, shared, "admin")
@@ -82,7 +82,7 @@ func TestC02_TheServerConfirmsASnapshot(t *testing.T) {
 			require.Equal(t, c.resumed, s.Reflector.Resumed, "%+v %v", s.Snapshot, s.Reflector.Failure)
 			have := 0
 			for o := range i.Cache().All() {
-				if !strings.HasPrefix(o.Name, "kube-") { // as a namespace is given
+				if !strings.HasPrefix(o.Name, "kube-") { // as for a namespace
 					have++
 				}
 			}

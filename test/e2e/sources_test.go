@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// ledger is a reconciler that notes whether an object was there when it was asked for.
+// ledger is a reconciler that records whether each object existed when it was reconciled.
 type ledger[T object.Object] struct {
 	client *controller.Client[T]
 
@@ -39,7 +39,7 @@ func (l *ledger[T]) Reconcile(_ context.Context, req controller.Request) (contro
 	return controller.Result{}, nil
 }
 
-// await waits until an object was seen, or seen to be gone.
+// await waits until an object was seen, or seen to be deleted.
 func (l *ledger[T]) await(t *testing.T, c *controller.Controller, name string, there bool) {
 	t.Helper()
 	poll(t, fmt.Sprintf("%s there: %t", name, there), func() error {
@@ -63,7 +63,7 @@ func watched[T object.Object](t *testing.T, m *manager.Manager, name string, cli
 	return c, l
 }
 
-// quick are the options of a factory of one namespace that tries again soon.
+// quick returns the options of a factory for one namespace that retries soon.
 func quick(ns string) factory.Options {
 	opts := factory.Options{Scope: factory.Scope{Namespaces: []string{ns}}}
 	opts.Timing.Backoff = brisk
@@ -72,18 +72,18 @@ func quick(ns string) factory.Options {
 
 func plain(s controller.Source) controller.Source { return s }
 
-// readyz asks a manager whether it is ready.
+// readyz queries the readiness of a manager.
 func readyz(m *manager.Manager) (code int, body string) {
 	w := httptest.NewRecorder()
 	m.Probes().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz?verbose", nil))
 	return w.Code, w.Body.String()
 }
 
-// TestAForbiddenKindBesideAWorkingOne: the controller of the one works, /readyz names the
-// other and why, and its controller begins when somebody gives the right.
+// TestAForbiddenKindBesideAWorkingOne: one controller works. /readyz names the kind of the other
+// one and the reason, and that controller starts when the right is granted.
 func TestAForbiddenKindBesideAWorkingOne(t *testing.T) {
 	boss, ns := admin(t)
-	grant(t, boss, ns) // to read ConfigMaps
+	grant(t, boss, ns) // for ConfigMaps
 	m, err := manager.New(loadConfig(t, shared, "nobody"), manager.Options{Scheme: newScheme(t), Factory: quick(ns)})
 	require.NoError(t, err)
 	works, maps := watched(t, m, "works", controller.ClientFor[*corev1.ConfigMap](m.Factory()), plain)
@@ -124,9 +124,9 @@ func TestAForbiddenKindBesideAWorkingOne(t *testing.T) {
 	require.NoError(t, <-r.ended)
 }
 
-// TestAKindComesAndGoes: a controller follows a kind that is not installed when its
-// manager starts, is installed and removed, and once more. The manager is ready before and
-// after each, and a controller of another kind works.
+// TestAKindComesAndGoes: a controller follows a kind that is missing when its manager starts, is
+// installed and removed, and installed and removed again. The manager is ready before and after
+// each, and a controller of another kind works.
 func TestAKindComesAndGoes(t *testing.T) {
 	client, ns := admin(t)
 	kind := object.GVK{Group: "comes.example.com", Version: "v1", Kind: "Guest"}

@@ -159,7 +159,7 @@ func scales(t *testing.T, scale *rest.Resource[*autoscalingv1.Scale], name strin
 	require.EqualValues(t, 6, replicas())
 }
 
-// TestToken asks for a token of a service account and uses it.
+// TestToken requests a token for a service account and uses it.
 func TestToken(t *testing.T) {
 	client, ns := admin(t)
 	accounts := rest.ResourceFor[*corev1.ServiceAccount](client).Namespace(ns)
@@ -176,8 +176,8 @@ func TestToken(t *testing.T) {
 	require.Equal(t, "system:serviceaccount:"+ns+":robot", who)
 }
 
-// TestWatchForms watches in protobuf and JSON, whole and metadata alone, and
-// as a streaming list.
+// TestWatchForms watches in protobuf and JSON, whole objects and only metadata, and as a streaming
+// list.
 func TestWatchForms(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
@@ -244,7 +244,7 @@ func watchForm[T object.Object](t *testing.T, r *rest.Resource[T], maps *rest.Re
 	require.NoError(t, ctx.Err(), "ended by the server, after %s", time.Since(began))
 }
 
-// TestRaw reads what is not an object.
+// TestRaw reads an endpoint that returns no object.
 func TestRaw(t *testing.T) {
 	t.Parallel()
 	client := connect(t, shared, "admin")

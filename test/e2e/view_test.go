@@ -20,25 +20,25 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// deadline is how long a condition may take to come true. Nothing here takes
-// more than seconds on an idle machine.
+// deadline is the time limit for a condition. On an idle machine, every condition here holds within
+// seconds.
 const deadline = time.Minute
 
-// view is a handler that knows what it was told and nothing else.
+// view is a handler that knows only the events it has received.
 type view[T object.Object] struct {
 	t     *testing.T
 	cache func(object.Key) (T, bool)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	known   map[object.Key]T
 	counts  counts
 	changed chan struct{} // closed and replaced with every call
 }
 
-// counts are the calls of a view.
+// counts counts the calls of a view.
 type counts struct{ initial, added, updated, deleted, unknown int }
 
-// Handle checks a call against those before it and against the cache.
+// Handle checks a call against the earlier ones and the cache.
 func (v *view[T]) Handle(_ context.Context, e sharedinformer.Event[T]) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -131,13 +131,13 @@ func follow[T object.Object](t *testing.T, source reads[T], opts sharedinformer.
 	return f
 }
 
-// prepare makes an informer with a view that does not run yet.
+// prepare returns an informer with a view that is not running yet.
 func prepare[T object.Object](t *testing.T, source reads[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	return attach(t, sharedinformer.New[T](source.Source(), opts), source, opts)
 }
 
-// attach puts a view on an informer that may be somebody else's.
+// attach adds a view to an informer that may belong to another follower.
 func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source reads[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	v := &view[T]{t: t, cache: i.Cache().Get, known: map[object.Key]T{}, changed: make(chan struct{})}
@@ -145,7 +145,7 @@ func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source
 	return &follower[T]{Informer: i, view: v, source: source, opts: opts, stop: func() {}}
 }
 
-// start runs the informer until stop, which returns when it has ended.
+// start runs the informer. stop ends it and waits.
 func (f *follower[T]) start() {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -168,7 +168,7 @@ func (f *follower[T]) sync() {
 	require.NoError(f.t, f.WaitForSync(ctx), "%s", f)
 }
 
-// await waits until the view is as wanted.
+// await waits until wanted returns true for the objects of the view.
 func (f *follower[T]) await(what string, wanted func(known map[object.Key]T) bool) {
 	f.t.Helper()
 	timeout := time.After(deadline)
@@ -193,8 +193,8 @@ func (f *follower[T]) awaitLen(n int) {
 	f.await(fmt.Sprintf("%d objects", n), func(known map[object.Key]T) bool { return len(known) == n })
 }
 
-// awaitStatus waits until the informer's status is as wanted. Nothing tells of
-// a change of the counters, so it looks again and again.
+// awaitStatus waits until wanted returns true for the informer's status. It polls, because changes
+// of the counters are not signalled.
 func (f *follower[T]) awaitStatus(what string, wanted func(sharedinformer.Status) bool) {
 	f.t.Helper()
 	poll(f.t, what, func() error {
@@ -205,7 +205,7 @@ func (f *follower[T]) awaitStatus(what string, wanted func(sharedinformer.Status
 	})
 }
 
-// poll waits for something that has no other way to be waited for.
+// poll waits for a condition that is not signalled.
 func poll(t *testing.T, what string, attempt func() error) {
 	t.Helper()
 	timeout := time.After(deadline)
@@ -224,8 +224,8 @@ func poll(t *testing.T, what string, attempt func() error) {
 	}
 }
 
-// agree compares the view and the cache with a fresh list, once the view has
-// heard of all that the list shows. Nobody may write meanwhile.
+// agree compares the view and the cache with a fresh list, once the view has received everything in
+// the list. There must be no writes meanwhile.
 func (f *follower[T]) agree() {
 	f.t.Helper()
 	want := f.fresh()
@@ -245,7 +245,7 @@ func (f *follower[T]) agree() {
 	}
 }
 
-// fresh lists what the informer ought to have.
+// fresh lists the objects that the informer should have.
 func (f *follower[T]) fresh() map[object.Key]T {
 	f.t.Helper()
 	opts := metav1.ListOptions{}
@@ -268,8 +268,8 @@ func listAll[T object.Object](t *testing.T, source reads[T], opts metav1.ListOpt
 	return all
 }
 
-// difference says in which keys two sets differ, and how. Whether an object
-// carries its kind depends on the way that it took, and does not count.
+// difference returns the keys in which two sets differ, and how. Whether an object has its kind set
+// depends on how it was read, and does not count.
 func difference[T object.Object](want, got map[object.Key]T) []string {
 	var d []string
 	for key, w := range want {
@@ -295,7 +295,7 @@ func bare[T object.Object](o T) any {
 	return c
 }
 
-// String is the status of the informer and what the view lacks.
+// String returns the status of the informer and the objects missing from the view.
 func (f *follower[T]) String() string {
 	var b strings.Builder
 	s := f.Status()

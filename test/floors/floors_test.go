@@ -1,4 +1,4 @@
-// Package floors keeps the house in order: imports run downwards only.
+// Package floors checks that imports go only from higher to lower layers.
 package floors
 
 import (
@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"cmd"},
 }
 
-// within are imports between two packages of one floor, each with its reason.
+// within are the imports between packages of one floor, each with its reason.
 var within = map[string]string{
 	"failure → object":          "a failure names the object",
 	"flight → object":           "an event is about the key of an object",
@@ -43,12 +43,11 @@ var within = map[string]string{
 	"rest → rest/discovery":     "discovery says where a kind is served",
 }
 
-// divided are folders whose rooms know each other as within says, and not
-// otherwise.
+// divided are directories whose internal packages may import each other only as listed in within.
 var divided = []string{"rest"}
 
-// rooms are the floors of the rooms of a package or a command, from the ground up. A room may
-// import those of lower floors.
+// rooms are the floors of the internal packages of a package or a command, from the ground up. A
+// room may import those of lower floors.
 var rooms = map[string][][]string{
 	"wire": {
 		{"fault", "memory"},
@@ -70,11 +69,10 @@ var rooms = map[string][][]string{
 	},
 }
 
-// beside are packages in the house's tree that stand beside the house, because
-// they are for tests alone. None of the house may import them.
+// beside are packages that exist only for tests. No package of the library may import them.
 var beside = []string{"apiservertest", "controllertest"}
 
-// only are imports that are kept to some packages.
+// only are imports that are restricted to some packages.
 var only = map[string][]string{
 	"github.com/prometheus/client_golang": {"metrics", "cmd"},
 	"github.com/spf13/cobra":              {"cmd"},
@@ -84,11 +82,11 @@ var only = map[string][]string{
 	"k8s.io/client-go":                    {"cmd/informer-debug/internal/jsonpath"}, // a parser
 	"unsafe":                              {"wire/internal/memory", "wire/internal/share", "wire/internal/json", "wire/internal/protobuf"},
 
-	// what tests share, which is no part of the program
+	// shared by tests, not a part of the program
 	module + "/cmd/informer-debug/internal/debugtest": {"_test.go"},
 }
 
-// never are modules that the root module does without.
+// never are modules that the root module must not require.
 var never = []string{"sigs.k8s.io/controller-runtime", "k8s.io/kubernetes"}
 
 func floorOf(pkg string) int {
@@ -106,7 +104,7 @@ func floorOf(pkg string) int {
 	return -1
 }
 
-// source is one file of the root module and what it imports.
+// source is a file of the root module with its imports.
 type source struct {
 	path, pkg string // relative to the root
 	imports   []string
@@ -129,7 +127,7 @@ func sources(t *testing.T) []source {
 				return nil
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && relative != "cmd/informer-debug" || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
-				return fs.SkipDir // a module of its own, or not Go's business
+				return fs.SkipDir // a separate module, or a directory that Go ignores
 			}
 			return nil
 		}
@@ -231,8 +229,7 @@ func TestSomeImportsStayWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// A program with a source of its own builds without the client of the API server,
-// its kubeconfig and its exec plugins.
+// A program with its own source builds without the API client, its kubeconfig and its exec plugins.
 func TestInformerDoesNotImportTheClient(t *testing.T) {
 	for _, s := range sources(t) {
 		switch s.pkg {

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of the house in ARCHITECTURE.md shows the floors as they are, from the top
-// to the ground.
+// The table in ARCHITECTURE.md shows the floors from the top to the ground.
 func TestMapOfPackagesIsComplete(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
 	require.NoError(t, err)

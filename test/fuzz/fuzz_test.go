@@ -20,7 +20,7 @@ fuzz: elapsed: 5s, execs: 20000 (3800/sec), new interesting: 4 (total: 30)
 	require.Contains(t, said, "Failing input written")
 }
 
-// Go 1.26 now and then takes the end of the time for a failure.
+// Go 1.26 sometimes reports the end of the fuzz time as a failure.
 func TestEndOfTheFuzzTimeIsNotAFailure(t *testing.T) {
 	require.Regexp(t, raced, `fuzz: elapsed: 8s, execs: 228650 (0/sec), new interesting: 30 (total: 36)
 --- FAIL: FuzzX (8.09s)
@@ -36,7 +36,7 @@ FAIL
 `)
 }
 
-// Many runs make one number.
+// The counts of several runs are added.
 func TestCountsAreAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "total")
 	for range 2 {
@@ -56,8 +56,8 @@ func TestCountsAreAdded(t *testing.T) {
 `, c.table())
 }
 
-// A module of two targets: one that fails only for what nobody guesses who does not see which
-// code an input reaches, and one behind it that never fails.
+// A module with two targets: one that fails only for an input that is found by coverage and not by
+// chance, and a second one that never fails.
 func TestTargetsAreFuzzed(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/hay")))
@@ -66,7 +66,7 @@ func TestTargetsAreFuzzed(t *testing.T) {
 	require.NoError(t, err)
 	w.close()
 	forget := func() { require.NoError(t, os.RemoveAll(w.reached("example.com/hay"))) }
-	forget() // what another run has left
+	forget() // the corpus of another run
 	t.Cleanup(forget)
 	total := filepath.Join(dir, "total")
 	failed, err := run(t.Context(), 0, 1_000_000, total, nil)

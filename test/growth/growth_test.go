@@ -2,8 +2,8 @@
 //
 //	go test ./test/growth -run '^$' -bench . -benchtime 3x
 //
-// Each benchmark tells the time that one of 10, 100, 1,000 and 10,000 takes. A cost that is the square
-// of their number is a hundred times as high in the last row as in the second.
+// Each benchmark reports the time per element for 10, 100, 1,000 and 10,000 elements. If the total
+// cost is quadratic, the last row is a hundred times as high as the second.
 package growth
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// growing runs do for 10, 100, 1,000 and 10,000, and reports the time for one of them.
+// growing runs do for 10, 100, 1,000 and 10,000 elements, and reports the time per element.
 func growing(b *testing.B, do func(b *testing.B, n int)) {
 	for n := 10; n <= 10_000; n *= 10 {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -45,7 +45,7 @@ func growing(b *testing.B, do func(b *testing.B, n int)) {
 	}
 }
 
-// informer is what is measured.
+// informer is the informer under test.
 type informer = sharedinformer.Informer[*corev1.ConfigMap]
 
 // follow runs an informer of a cluster, until do has returned.
@@ -62,7 +62,7 @@ func follow(b *testing.B, from *cluster, opts sharedinformer.Options, do func(co
 	require.NoError(b, wait())
 }
 
-// cluster is a source of some things, of which changes come.
+// cluster is a source with some objects and changes.
 type cluster struct {
 	things  []object.Head
 	changes chan *corev1.ConfigMap
@@ -121,7 +121,7 @@ func names(n int) (all []string) {
 	return all
 }
 
-// BenchmarkNamespaces makes an informer of n namespaces follow them, and stops it.
+// BenchmarkNamespaces starts an informer of n namespaces and stops it.
 func BenchmarkNamespaces(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		follow(b, newCluster(0), sharedinformer.Options{Namespaces: names(n)}, func(context.Context, *informer) {})
@@ -140,13 +140,13 @@ func BenchmarkNamespacesAdded(b *testing.B) {
 	})
 }
 
-// BenchmarkHandlers brings one change to n handlers.
+// BenchmarkHandlers delivers one change to n handlers.
 func BenchmarkHandlers(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		from := newCluster(1)
 		follow(b, from, sharedinformer.Options{}, func(_ context.Context, i *informer) {
 			var told sync.WaitGroup
-			told.Add(2 * n) // of the object that is there, and of the change
+			told.Add(2 * n) // for the existing object and for the change
 			for range n {
 				i.AddHandler(sharedinformer.HandlerFunc[*corev1.ConfigMap](func(context.Context, sharedinformer.Event[*corev1.ConfigMap]) error {
 					told.Done()
@@ -159,7 +159,7 @@ func BenchmarkHandlers(b *testing.B) {
 	})
 }
 
-// BenchmarkFailures brings n changes to a handler that fails each time.
+// BenchmarkFailures delivers n changes to a handler that always fails.
 func BenchmarkFailures(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		from := newCluster(0)
@@ -178,7 +178,8 @@ func BenchmarkFailures(b *testing.B) {
 	})
 }
 
-// BenchmarkWaits has n wait for one version of the cache, which n changes lead to.
+// BenchmarkWaits has n goroutines wait for a version of the cache, which is reached after n
+// changes.
 func BenchmarkWaits(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		from := newCluster(1)
@@ -195,7 +196,7 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// BenchmarkIndexValues changes an object of n values of an index.
+// BenchmarkIndexValues changes an object with n index values.
 func BenchmarkIndexValues(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		from := newCluster(1)
@@ -208,7 +209,7 @@ func BenchmarkIndexValues(b *testing.B) {
 	})
 }
 
-// BenchmarkSelector lists n objects by a selector of n values.
+// BenchmarkSelector lists n objects with a selector of n values.
 func BenchmarkSelector(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		values := names(n)
@@ -221,7 +222,7 @@ func BenchmarkSelector(b *testing.B) {
 	})
 }
 
-// BenchmarkPriorities puts n keys of as many priorities into a queue, and takes them out.
+// BenchmarkPriorities adds n keys with n priorities to a queue, and gets them.
 func BenchmarkPriorities(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		q := workqueue.New(workqueue.Options[int]{Name: "keys"})
@@ -237,7 +238,7 @@ func BenchmarkPriorities(b *testing.B) {
 	})
 }
 
-// BenchmarkDelays puts n keys of as many delays into a queue, and cancels them.
+// BenchmarkDelays adds n keys with n delays to a queue, and cancels them.
 func BenchmarkDelays(b *testing.B) {
 	growing(b, func(b *testing.B, n int) {
 		q := workqueue.New(workqueue.Options[int]{Name: "keys"})

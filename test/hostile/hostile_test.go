@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failures is a testing.TB that is told of failures instead of failing.
+// failures is a testing.TB that records failures instead of failing.
 type failures struct {
 	testing.TB
 	said []string

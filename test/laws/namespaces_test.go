@@ -381,7 +381,7 @@ func TestL17_NamespacesDiscoverAKindTogether(t *testing.T) {
 	})
 }
 
-// wide is a source that reads all namespaces and cannot be narrowed to one.
+// wide is a source that reads all namespaces and cannot be limited to one.
 type wide struct{ source.ListerWatcher }
 
 func (wide) Describe() source.Description { return source.Description{Name: "pods"} }

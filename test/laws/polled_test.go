@@ -142,7 +142,8 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 	})
 }
 
-// An outage behind a gateway, which answers 502 or 503 by itself, is an outage: watches, and no lists.
+// An outage behind a gateway that answers 502 or 503 counts as an outage: it is followed by
+// watches, not by lists.
 func TestL19_NoListFollowsAGatewayOutage(t *testing.T) {
 	for _, code := range []int{502, 503, 504} {
 		inBubble(t, apiservertest.Options{}, func(r *rig) {

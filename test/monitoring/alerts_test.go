@@ -43,14 +43,14 @@ func alerts(t *testing.T) (all []alert) {
 	return all
 }
 
-// firing is an alert that fires: since when, and with which labels.
+// firing is a firing alert: since when, and with which labels.
 type firing struct {
 	since  time.Duration
 	labels labels.Labels
 	value  float64
 }
 
-// fires returns where a series of the rule was there without a gap for as long as it says.
+// fires returns where a series of the rule existed without a gap for as long as the rule requires.
 func (a alert) fires(t *testing.T, db *database) (all []firing) {
 	t.Helper()
 	var patience time.Duration
@@ -75,7 +75,7 @@ func (a alert) fires(t *testing.T, db *database) (all []firing) {
 	return all
 }
 
-// plant is a fault: a metric, and what becomes of it.
+// plant is a fault: a metric and how its values change.
 type plant struct {
 	metric string
 	having map[string]string
@@ -86,12 +86,12 @@ func becomes(value float64) func(float64, time.Duration) float64 {
 	return func(float64, time.Duration) float64 { return value }
 }
 
-// grows by so much in a second.
+// grows returns a function that grows at the given rate per second.
 func grows(rate float64) func(float64, time.Duration) float64 {
 	return func(before float64, since time.Duration) float64 { return before + rate*since.Seconds() }
 }
 
-// faults are what makes each alert fire.
+// faults are the faults that make each alert fire.
 var faults = map[string][]plant{
 	"MillraceNotSynced": {
 		{"millrace_informer_awaited", map[string]string{"resource": "pods"}, becomes(1)},
@@ -115,8 +115,8 @@ var faults = map[string][]plant{
 	"MillracePanics":             {{"controller_runtime_reconcile_panics_total", nil, grows(0.01)}},
 }
 
-// Each alert fires on its fault and on no other, after its time and not before, and its
-// annotations name what there is. On a program that is well, all are silent.
+// Each alert fires on its fault and on no other, after its time and not before, and its annotations
+// name existing labels. For a healthy program, all alerts are silent.
 func TestEachAlertFiresOnItsFault(t *testing.T) {
 	program, err := ours()
 	require.NoError(t, err)
@@ -146,8 +146,7 @@ func TestEachAlertFiresOnItsFault(t *testing.T) {
 	}
 }
 
-// expand makes the text of an annotation, as Prometheus does. A label that is not there
-// fails the test.
+// expand expands an annotation as Prometheus does. A missing label fails the test.
 func (a alert) expand(t *testing.T, text string, f firing) {
 	t.Helper()
 	tmpl, err := template.New(a.Alert).Option("missingkey=error").Parse("{{$labels := .Labels}}{{$value := .Value}}" + text)
@@ -156,7 +155,7 @@ func (a alert) expand(t *testing.T, text string, f firing) {
 	require.NoError(t, tmpl.Execute(&out, map[string]any{"Labels": f.labels.Map(), "Value": f.value}), a.Alert)
 }
 
-// Each alert has a fault above, a severity, and a section that says what to do.
+// Each alert has a fault above, a severity, and a section with instructions.
 func TestEachAlertSaysWhatToDo(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join(docs, "production.md"))
 	require.NoError(t, err)

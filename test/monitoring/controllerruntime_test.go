@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// theirs is the scrape of a program of controller-runtime that has everything which is
-// measured, what is off by default included. Its registry is global, so that nothing else
-// in this process may use controller-runtime.
+// theirs scrapes a controller-runtime program with every metric enabled, including those that are
+// off by default. Its registry is global, so nothing else in this process may use
+// controller-runtime.
 var theirs = sync.OnceValues(func() (scrape, error) {
 	log.SetLogger(logr.Discard())
 	metrics.RegisterRESTClientMetrics(metrics.MetricRequestLatency, metrics.MetricDNSResolutionLatency,
@@ -94,8 +94,8 @@ var theirs = sync.OnceValues(func() (scrape, error) {
 	return s, errors.Join(err, <-ended)
 })
 
-// registered are the names of all metrics of controller-runtime, those too that have no
-// series yet.
+// registered returns the names of all metrics of controller-runtime, including those without a
+// series.
 func registered() (names []string) {
 	descs := make(chan *prometheus.Desc)
 	go func() {

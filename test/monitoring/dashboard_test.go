@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is what matters here of docs/monitoring/dashboard.json.
+// dashboard is the relevant part of docs/monitoring/dashboard.json.
 type dashboard struct {
 	Templating struct {
 		List []struct {
@@ -30,13 +30,12 @@ type dashboard struct {
 // legend is a label in a legend.
 var legend = regexp.MustCompile(`{{(\w+)}}`)
 
-// variables are what stands for the dashboard's, as a viewer has chosen it.
+// variables replaces the dashboard's variables by values, as a viewer's choice does.
 var variables = strings.NewReplacer(
 	"$__rate_interval", "5m", `"$job"`, `"janitor"`, `"$namespace"`, `"shop"`, `"$pod"`, `".*"`,
 )
 
-// Each panel shows something of a program that runs, and each series has the labels that its
-// legend names.
+// Each panel shows data of a running program, and each series has the labels that its legend names.
 func TestEachPanelShowsAProgram(t *testing.T) {
 	program, err := ours()
 	require.NoError(t, err)
@@ -83,7 +82,8 @@ func TestEachPanelShowsAProgram(t *testing.T) {
 	}
 }
 
-// requireExported looks up every metric of an expression, so that "or" and "+ 0" hide none.
+// requireExported checks that every metric in an expression exists, so that "or" and "+ 0" hide
+// none.
 func requireExported(t *testing.T, program scrape, where, expression string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expression)

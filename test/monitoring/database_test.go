@@ -22,17 +22,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures of a database are of two hours and a half. A fault begins after the first.
+// The series of a database cover two hours and a half. A fault begins after the first hour.
 const (
 	length   = 150 * time.Minute
 	onset    = time.Hour
 	interval = 30 * time.Second
 )
 
-// target are the labels that Prometheus adds to what it scrapes.
+// target is the labels that Prometheus adds to a scrape.
 var target = map[string]string{"job": "janitor", "namespace": "shop", "pod": "janitor-0", "instance": "10.0.0.7:8080"}
 
-// database is what Prometheus has of a program: time series that begin at one moment.
+// database is the data that Prometheus has of a program: time series that start at the same time.
 type database struct {
 	begin  time.Time
 	series []*figures
@@ -44,7 +44,7 @@ type figures struct {
 	at     func(since time.Duration) float64
 }
 
-// remember makes a database of a scrape: for two hours and a half nothing changes.
+// remember makes a database from a scrape: nothing changes for two hours and a half.
 func remember(s scrape) *database {
 	db := &database{begin: time.Now().Add(-length).Truncate(time.Second)}
 	add := func(name string, m *dto.Metric, value float64, more ...string) {
@@ -78,8 +78,8 @@ func remember(s scrape) *database {
 	return db
 }
 
-// change lets series of the metric that have the labels be as a function of the time since
-// the onset says. There must be one.
+// change sets the values of the series that have the labels, by a function of the time since the
+// onset. There must be at least one series.
 func (db *database) change(t *testing.T, name string, having map[string]string, value func(before float64, since time.Duration) float64) {
 	t.Helper()
 	changed := 0
@@ -106,7 +106,7 @@ func (db *database) change(t *testing.T, name string, having map[string]string, 
 	require.Positive(t, changed, "no program exports %s%v", name, having)
 }
 
-// query evaluates an expression at every minute from the beginning, or at the end alone.
+// query evaluates an expression every minute from the beginning, or only at the end.
 func (db *database) query(t *testing.T, expression string, atTheEnd bool) promql.Matrix {
 	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000_000, Timeout: patience, Parser: parser.NewParser(parser.Options{})})
@@ -122,7 +122,7 @@ func (db *database) query(t *testing.T, expression string, atTheEnd bool) promql
 	require.NoError(t, result.Err, expression)
 	matrix, err := result.Matrix()
 	require.NoError(t, err, expression)
-	var kept promql.Matrix // what it has is used again when q is closed
+	var kept promql.Matrix // its memory is reused when q is closed
 	for _, s := range matrix {
 		kept = append(kept, promql.Series{Metric: s.Metric, Floats: slices.Clone(s.Floats)})
 	}
@@ -159,7 +159,7 @@ func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Match
 
 func (querier) Close() error { return nil }
 
-// seriesSet hands out series one by one.
+// seriesSet iterates over series.
 type seriesSet struct {
 	all []storage.Series
 	now storage.Series
@@ -177,7 +177,7 @@ func (s *seriesSet) At() storage.Series                { return s.now }
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// sample is a figure at a moment.
+// sample is a value at a time.
 type sample struct {
 	t int64
 	f float64

@@ -31,14 +31,13 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// cases are the names of Pods, each after what a reconcile of it comes to.
+// cases are the names of Pods, named after the result of their reconcile.
 var cases = []string{"success", "requeue", "later", "error", "terminal", "panic", "timeout"}
 
-// answered are the labels result by which both stacks tell that.
+// answered are the values of the label result in both stacks.
 var answered = []string{"success", "requeue", "requeue_after", "error"}
 
-// patience is how long a condition may take that comes within a second on a machine that
-// has nothing else to do.
+// patience is the time limit for a condition that holds within a second on an idle machine.
 const patience = 3 * time.Minute
 
 // cluster is a simulated server with a Pod for each case.
@@ -53,7 +52,7 @@ func cluster() (*apiservertest.Server, *apiservertest.Endpoint, error) {
 	return srv, endpoint, err
 }
 
-// once lets each Pod come to something once, and succeed from then on.
+// once gives each Pod its result once, and success afterwards.
 type once struct{ sync.Map }
 
 func (o *once) first(name string) string {
@@ -63,12 +62,12 @@ func (o *once) first(name string) string {
 	return name
 }
 
-// review is what an API server asks a webhook.
+// review is a request of an API server to a webhook.
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
 "kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},"namespace":"shop",
 "name":"web-0","object":{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"web-0"}}}}`
 
-// ours is the scrape of a program of Millrace that has everything which is measured.
+// ours scrapes a Millrace program with every metric enabled.
 var ours = sync.OnceValues(func() (scrape, error) {
 	srv, endpoint, err := cluster()
 	if err != nil {
@@ -108,7 +107,7 @@ var ours = sync.OnceValues(func() (scrape, error) {
 	}
 	factory.InformerWith(m.Factory(), factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: m.Shard(shard.ByUID())}}).
 		AddHandler(sharedinformer.HandlerFuncs[*corev1.ConfigMap]{})
-	// Servers do not select by owners, so that it is told at once who does.
+	// Servers cannot select by owner, so the status shows at once which side selects.
 	half := shard.Scope{Key: shard.ByOwner(), Share: shard.Ordinal(0, 2)}
 	factory.InformerWith(m.Factory(), factory.For[*corev1.Secret]{Scope: factory.Scope{Shard: half}})
 	opts := m.WebhookOptions()
@@ -144,7 +143,7 @@ var ours = sync.OnceValues(func() (scrape, error) {
 	return s, errors.Join(err, <-ended)
 })
 
-// admit asks the webhook once, as soon as it serves.
+// admit calls the webhook once, as soon as it serves.
 func admit(hooks *webhook.Server) error {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(hooks.SelfSigned())
@@ -160,7 +159,7 @@ func admit(hooks *webhook.Server) error {
 	return err
 }
 
-// settled scrapes a program until every case has been counted, and enough is true.
+// settled scrapes a program until every case has been counted and enough returns nil.
 func settled(h http.Handler, name string, enough func(scrape) error) (s scrape, err error) {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		s, err = ask(h)
@@ -176,7 +175,7 @@ func settled(h http.Handler, name string, enough func(scrape) error) (s scrape, 
 	}
 }
 
-// counted fails while a case has not been counted.
+// counted returns an error while a case has not been counted.
 func counted(s scrape, name string) error {
 	for _, result := range answered {
 		if !s.has("controller_runtime_reconcile_total", map[string]string{"controller": name, "result": result}) {

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// scrape is what a program answers Prometheus, by the name of the metric.
+// scrape is a program's answer to Prometheus, by metric name.
 type scrape map[string]*dto.MetricFamily
 
 // ask scrapes a program by its handler.
@@ -57,7 +57,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return all
 }
 
-// shape is all of a metric but its values.
+// shape is a metric without its values.
 type shape struct {
 	Type, Labels, Buckets string
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rows are those of tables in docs/metrics.md that begin with a metric, by its name: what
-// stands in the other columns.
+// rows returns the rows of tables in docs/metrics.md that begin with a metric, by its name, without
+// the first column.
 func rows(t *testing.T, columns int) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(docs, "metrics.md"))
@@ -34,13 +34,13 @@ func rows(t *testing.T, columns int) map[string][]string {
 	return found
 }
 
-// common are metrics that client_golang brings along.
+// common reports whether client_golang itself exports the metric.
 func common(name string) bool {
 	return strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "promhttp_")
 }
 
-// docs/metrics.md has a row for each metric of a program, with its type, its labels, and
-// whether controller-runtime's of that name has the same name, type, labels and buckets.
+// docs/metrics.md has a row for each metric of a program, with its type and labels. The row says
+// whether controller-runtime has a metric of the same name, type, labels and buckets.
 func TestThePageShowsTheMetrics(t *testing.T) {
 	millrace, controllerRuntime := both(t)
 	table := rows(t, 4)
@@ -67,7 +67,7 @@ func TestThePageShowsTheMetrics(t *testing.T) {
 	require.Empty(t, table, "rows of what no program exports")
 }
 
-// A row of two columns is a metric of controller-runtime that is missing here, and why.
+// A row of two columns names a metric of controller-runtime that is missing here, and the reason.
 func TestThePageListsMissingMetrics(t *testing.T) {
 	millrace, controllerRuntime := both(t)
 	table := rows(t, 1)
@@ -80,7 +80,7 @@ func TestThePageListsMissingMetrics(t *testing.T) {
 	require.Equal(t, slices.Sorted(maps.Keys(missing)), slices.Sorted(maps.Keys(table)))
 }
 
-// A reconcile is told by the same values of the label result.
+// Both stacks use the same values of the label result.
 func TestResultsAreTheSame(t *testing.T) {
 	millrace, controllerRuntime := both(t)
 	results := func(s scrape) (all []string) {

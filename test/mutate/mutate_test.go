@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPatchesFit finds patches that the code has moved away from.
+// TestPatchesFit finds patches that no longer apply.
 func TestPatchesFit(t *testing.T) {
 	all, err := readAll(patches)
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func TestPatchesFit(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "LAWS.md"))
 	require.NoError(t, err)
-	laws := map[string]bool{"one leader": true} // what leaderelection promises
+	laws := map[string]bool{"one leader": true} // the guarantee of leaderelection
 	for _, law := range regexp.MustCompile(`\*\*([LWCDSO]\d\d) `).FindAllSubmatch(text, -1) {
 		laws[string(law[1])] = true
 	}
@@ -93,8 +93,8 @@ func TestOutputOfTheTestsIsParsed(t *testing.T) {
 	require.NoError(t, sum(&written, []result{{patch: p, found: true}}))
 }
 
-// TestFailingTestFindsNoBreakage has a test and schedules that fail with nothing broken:
-// no breakage is played then.
+// TestFailingTestFindsNoBreakage has a test and schedules that fail without a breakage: then no
+// breakage is played.
 func TestFailingTestFindsNoBreakage(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -119,7 +119,7 @@ func TestFailingTestFindsNoBreakage(t *testing.T) {
 	}
 }
 
-// TestPage plays two of three breakages anew: the row of the other one stays.
+// TestPage plays two of three breakages again and keeps the row of the third.
 func TestPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.md")
 	one, two, three := &patch{name: "one", law: "L01", text: "a|b"}, &patch{name: "two", law: "L02", text: "c"}, &patch{name: "three", law: "L03", text: "d"}

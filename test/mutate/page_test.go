@@ -19,7 +19,7 @@ func readDoc(t *testing.T, path ...string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// count is the number that a document says.
+// count returns a number in a document.
 func count(t *testing.T, text, pattern string) int {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -29,8 +29,8 @@ func count(t *testing.T, text, pattern string) int {
 	return n
 }
 
-// TestPageMatchesThePatches finds a page that is older than the patches. If it fails, write
-// the page again; the documentation of this command says how.
+// TestPageMatchesThePatches fails if the page is older than the patches. To update the page, see
+// the documentation of this command.
 func TestPageMatchesThePatches(t *testing.T) {
 	all, err := readAll(patches)
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestPageMatchesThePatches(t *testing.T) {
 		if p.test.name == "" {
 			after := schedule.FindStringSubmatch(rows[n])
 			require.NotNil(t, after, "no schedule has found %s, where the page wants it: %s", p.name, rows[n])
-			played.after, _ = strconv.Atoi(after[1]) // 0 where the schedules did not say how many
+			played.after, _ = strconv.Atoi(after[1]) // 0 if the schedules did not print the number
 			_, rest, _ := strings.Cut(rows[n], after[0])
 			played.complaint, _, _ = strings.Cut(rest, " |")
 			bySchedules++

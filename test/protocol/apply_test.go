@@ -23,7 +23,7 @@ func (s *session) apply(path, manager, body string) (int, item) {
 	return code, parse[item](s.t, raw)
 }
 
-// applied is apply where it must succeed.
+// applied is apply for a configuration that must be accepted.
 func (s *session) applied(path, manager, body string) item {
 	s.t.Helper()
 	code, got := s.apply(path, manager, body)
@@ -35,8 +35,7 @@ func configMap(name, rest string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}%s}`, name, rest)
 }
 
-// owners writes metadata.managedFields as "manager operation[ subresource]: fields",
-// sorted.
+// owners formats metadata.managedFields as "manager operation[ subresource]: fields", sorted.
 func owners(o item) string {
 	var lines []string
 	for _, e := range o.Metadata.ManagedFields {
@@ -232,7 +231,7 @@ func TestApplyAndSubresources(t *testing.T) {
 		require.Equal(s.t, 409, code, "a list is one field")
 		require.Equal(s.t, ".spec.list", refused.Details.Causes[0].Field)
 
-		// Before 1.36 the server also noted an owner of the labels it did not take over.
+		// Before 1.36 the server also recorded an owner of the labels that it ignored.
 		labelled := s.applied(path+"/status", "labels", kind+`,"labels":{"l":"1"}},"status":{"labelled":1}}`)
 		require.Empty(s.t, labelled.Metadata.Labels)
 
@@ -272,7 +271,7 @@ func TestApplyRefusals(t *testing.T) {
 			{"a UID of a new one", "configmaps/d?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"d","uid":"x"}}`, 409,
 				`Operation cannot be fulfilled on configmaps "d": uid mismatch: the provided object specified uid x, and no existing object was found`},
 			{"another namespace", "configmaps/c?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"x"}}`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
-			{"no YAML", "configmaps/c?fieldManager=me", "a: [", 400, "yaml: line 1: did not find expected node content"}, // before it each version has its own words
+			{"no YAML", "configmaps/c?fieldManager=me", "a: [", 400, "yaml: line 1: did not find expected node content"}, // each version has its own text before it
 		} {
 			code, raw := s.do("PATCH", tc.path, tc.body, "Content-Type", applyPatch)
 			require.True(s.t, strings.HasSuffix(parse[item](s.t, raw).Message, tc.message), "%s: %s", tc.what, raw)

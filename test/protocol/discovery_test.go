@@ -20,7 +20,7 @@ var described = map[string][]string{
 	"/apis/coordination.k8s.io/v1":       {"leases"},
 }
 
-// TestDiscovery asks both servers for the same and compares the answers.
+// TestDiscovery sends the same requests to both servers and compares the answers.
 func TestDiscovery(t *testing.T) {
 	var answers []map[string]metav1.APIResource
 	for _, target := range targets {

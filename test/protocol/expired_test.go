@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/envtest"
 )
 
-// forEachForgetful runs a test against servers of its own that forget their
-// history when they are told to: the simulated one, and a real one with its
-// watch cache, for which it has to be restarted, and without.
+// forEachForgetful runs a test against its own servers, which forget their history on request: the
+// simulated one, a real one with its watch cache, which is restarted for it, and a real one
+// without.
 func forEachForgetful(t *testing.T, test func(s *session, forget func())) {
 	t.Run("simulated", func(t *testing.T) {
 		t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// unwrap reads a protobuf body into an object and gives its kind.
+// unwrap decodes a protobuf body into an object and returns its kind.
 func (s *session) unwrap(body []byte, into interface{ Unmarshal([]byte) error }) string {
 	s.t.Helper()
 	require.Greater(s.t, len(body), 4)
@@ -26,7 +26,7 @@ func (s *session) unwrap(body []byte, into interface{ Unmarshal([]byte) error })
 	return unknown.APIVersion + " " + unknown.Kind
 }
 
-// fetch sends a GET and gives the content type too.
+// fetch sends a GET and also returns the content type.
 func (s *session) fetch(path, accept string) (int, string, []byte) {
 	s.t.Helper()
 	resp, err := s.open(s.t.Context(), "GET", s.path(path), "", "Accept", accept)
@@ -69,7 +69,7 @@ func TestProtobuf(t *testing.T) {
 	})
 }
 
-// A server that cannot leave out managed fields takes no offence at being asked.
+// A server that cannot leave out managed fields ignores the parameter.
 func TestDropParameterIsHarmless(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a")
@@ -118,8 +118,8 @@ func TestProtobufMetadataWatch(t *testing.T) {
 	})
 }
 
-// Whole or as metadata, built-in or custom, in lists, alone and in watches, CBOR
-// is had for the asking.
+// CBOR is available for whole objects and metadata, built-in and custom kinds, in lists, gets and
+// watches.
 func TestCBOR(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a", "b")

@@ -32,7 +32,7 @@ func TestListOrderAndSelectors(t *testing.T) {
 	})
 }
 
-// What a field selector may name are the fields of the real server.
+// The supported field selectors are those of the real server.
 func TestFieldSelectors(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a")
@@ -100,7 +100,7 @@ func TestListVersions(t *testing.T) {
 			"limit=1":                                                                "a",
 		} {
 			if query == "resourceVersion=0&limit=1" {
-				s.list("pods?resourceVersion=" + now) // the watch cache has seen both
+				s.list("pods?resourceVersion=" + now) // the watch cache has both
 			}
 			require.Equal(s.t, want, s.list("pods?"+query).names(), "%s", query)
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What controllers make for others lives as on the real server: whether an update creates
-// it, what counts its generation, whether an update may leave its version out, and what a
-// deletion answers with.
+// Objects that controllers create for others behave as on the real server: whether an update
+// creates them, what increments the generation, whether an update may omit the version, and what a
+// deletion returns.
 func TestLifeOfOwnedObjects(t *testing.T) {
 	const (
 		pod      = `{"metadata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"Always","containers":[{"name":"c","image":"i"}]}}`

@@ -17,15 +17,15 @@ const (
 	metaLists  = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// refusals are requests in a namespace that holds the pod a, the configmap c
-// and the widget w, and what is wrong with them.
+// refusals are invalid requests in a namespace that contains the pod a, the configmap c and the
+// widget w.
 var refusals = []struct {
 	name         string
 	method, path string
 	body         string
 	contentType  string
 	accept       string
-	want         string // code, reason and message; the message is left out where it names what only one server has
+	want         string // code, reason and message; without the message if it names something that only one server has
 }{
 	{name: "unknown object", path: "pods/none", want: `404 NotFound pods "none" not found`},
 	{name: "unknown custom object", path: "example.com/v1/widgets/none", want: `404 NotFound widgets.example.com "none" not found`},
@@ -116,7 +116,7 @@ var refusals = []struct {
 		want: `422 Invalid the server rejected our request due to an error in our request`},
 	{name: "patch of missing path", method: "PATCH", path: "configmaps/c", body: `[{"op":"remove","path":"/data/zz"}]`, contentType: jsonPatch,
 		want: `422 Invalid the server rejected our request due to an error in our request`},
-	{name: "patch with nonsense", method: "PATCH", path: "configmaps/c", body: `{bad`, contentType: mergePatch, want: `400 BadRequest`}, // 1.37 has other words
+	{name: "patch with nonsense", method: "PATCH", path: "configmaps/c", body: `{bad`, contentType: mergePatch, want: `400 BadRequest`}, // 1.37 has another text
 	{name: "patch behind the end of a list", method: "PATCH", path: "configmaps/c", body: `[{"op":"remove","path":"/metadata/finalizers/1"}]`, contentType: jsonPatch, want: `422 Invalid the server rejected our request due to an error in our request`},
 	{name: "patch of a list by no number", method: "PATCH", path: "configmaps/c", body: `[{"op":"add","path":"/metadata/managedFields/x","value":{}}]`, contentType: jsonPatch, want: `422 Invalid the server rejected our request due to an error in our request`},
 	{name: "patch with unknown operation", method: "PATCH", path: "configmaps/c", body: `[{"op":"foo","path":"/data/k"}]`, contentType: jsonPatch, want: `422 Invalid the server rejected our request due to an error in our request`},

@@ -13,12 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// selecting is the parameter that asks for what is in some of eight slots.
+// selecting returns the parameter that selects some of eight slots.
 func selecting(key shard.Key, slots ...int) string {
 	return "shardSelector=" + url.QueryEscape(key.Selector(shard.NewSlots(8, slots...)))
 }
 
-// sharded makes pods, and says which of them are in some slots of eight, by UID.
+// sharded creates pods, and returns which of them are in some of eight slots, by UID.
 func (s *session) sharded(slots ...int) (in, out []string) {
 	s.t.Helper()
 	owned := shard.NewSlots(8, slots...)
@@ -35,7 +35,7 @@ func (s *session) sharded(slots ...int) (in, out []string) {
 	return in, out
 }
 
-// info is what a list says of its selector.
+// shardInfo returns the selector in the metadata of a list.
 func (s *session) shardInfo(path string) string {
 	s.t.Helper()
 	code, raw := s.do("GET", path, "")
@@ -52,7 +52,7 @@ func TestListSelectsSlots(t *testing.T) {
 		now := s.list("pods").Metadata.ResourceVersion
 		for _, query := range []string{"", "resourceVersion=0&", "resourceVersion=" + now + "&", "resourceVersion=" + now + "&resourceVersionMatch=Exact&"} {
 			if strings.HasPrefix(query, "resourceVersion=0") {
-				s.list("pods?resourceVersion=" + now) // the watch cache has seen all
+				s.list("pods?resourceVersion=" + now) // the watch cache has all
 			}
 			require.Equal(s.t, strings.Join(in, " "), s.list("pods?"+query+mine).names(), query)
 			require.Equal(s.t, strings.Join(out, " "), s.list("pods?"+query+others).names(), query)
@@ -84,7 +84,7 @@ func TestListSelectsSlots(t *testing.T) {
 	})
 }
 
-// A watch goes on from any version under any selector. Bookmarks come under all of them.
+// A watch resumes from any version with any selector. Bookmarks arrive with all of them.
 func TestWatchSelectsSlots(t *testing.T) {
 	forEach(t, func(s *session) {
 		in, out := s.sharded(1, 2, 5, 7)
@@ -117,7 +117,7 @@ func TestWatchSelectsSlots(t *testing.T) {
 	})
 }
 
-// What is no selector is refused, as something that was not foreseen.
+// An invalid selector is refused with an internal error.
 func TestNoSelectorOfSlots(t *testing.T) {
 	forEach(t, func(s *session) {
 		const half = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
@@ -135,7 +135,7 @@ func TestNoSelectorOfSlots(t *testing.T) {
 		}
 		require.Equal(s.t, 200, func() int { code, _ := s.do("GET", "pods?shardSelector=", ""); return code }())
 
-		// As many ranges as a client ever sends.
+		// The largest number of ranges that a client sends.
 		var odd []int
 		for slot := 1; slot < 1024; slot += 2 {
 			odd = append(odd, slot)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refused sends a request that must be refused, and gives the Status as "code reason message".
+// refused sends a request that must be refused, and returns the Status as "code reason message".
 func (s *session) refused(method, path, body string, header ...string) string {
 	s.t.Helper()
 	code, raw := s.do(method, path, body, header...)
@@ -19,8 +19,8 @@ func (s *session) refused(method, path, body string, header ...string) string {
 	return summary(status, "")
 }
 
-// workloads are what can be scaled: its path, how it is made, and the selector that its
-// Scale shows.
+// workloads are the resources that can be scaled: the path, the body that creates one, and the
+// selector in its Scale.
 var workloads = []struct{ path, body, selector string }{
 	{"apps/v1/deployments", deployment(`{"containers":[{"name":"m","image":"i"}]}`), "a=b"},
 	{"apps/v1/replicasets", `{"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b","c":"d"},"matchExpressions":[{"key":"e","operator":"Exists"}]},
@@ -79,7 +79,7 @@ func scales(s *session, path, body, selector string) {
 		return code
 	}
 	require.Equal(s.t, 409, applied("applier", 7, ""), "somebody else's")
-	if whole.Kind != "Widget" { // for custom kinds 1.36 fails to
+	if whole.Kind != "Widget" { // 1.36 does not for custom kinds
 		require.Equal(s.t, 200, applied("applier", 7, "?force=true"))
 		whole = s.must("GET", path, "")
 		require.Equal(s.t, 7.0, whole.Spec[field])
@@ -240,7 +240,7 @@ func TestBinding(t *testing.T) {
 	})
 }
 
-// The log of a pod that runs comes from its node, and there is none.
+// The log of a running pod comes from its node, and there is no node.
 func TestLog(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a")

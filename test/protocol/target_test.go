@@ -28,7 +28,7 @@ type target struct {
 	name   string
 	url    string
 	admin  string // bearer token with all rights
-	nobody string // bearer token without any
+	nobody string // bearer token without rights
 	client *http.Client
 }
 
@@ -173,8 +173,7 @@ func (s *target) open(ctx context.Context, method, path, body string, header ...
 	return s.client.Do(req)
 }
 
-// session is a target within one test: a namespace of its own, and methods
-// that fail the test.
+// session is a target within one test: it has its own namespace, and its methods fail the test.
 type session struct {
 	*target
 	t  *testing.T
@@ -198,8 +197,8 @@ func newSession(t *testing.T, target *target) *session {
 	return s
 }
 
-// path fills in the namespace: "pods" and "example.com/v1/widgets" become the
-// paths of collections, and what follows a resource stays.
+// path inserts the namespace: "pods" and "example.com/v1/widgets" become the paths of collections.
+// The part after the resource is kept.
 func (s *session) path(short string) string {
 	if strings.HasPrefix(short, "/") {
 		return short
@@ -258,7 +257,7 @@ func parse[T any](t *testing.T, raw []byte) T {
 	return v
 }
 
-// item is what the tests look at of an object.
+// item is the part of an object that the tests read.
 type item struct {
 	Kind       string
 	APIVersion string
@@ -274,7 +273,7 @@ type item struct {
 	Details *metav1.StatusDetails
 }
 
-// list is what the tests look at of a list.
+// list is the part of a list that the tests read.
 type list struct {
 	Kind       string
 	APIVersion string
@@ -331,7 +330,7 @@ func (w *stream) next() event {
 	return parse[event](w.t, bytes.Clone(w.lines.Bytes()))
 }
 
-// told reads n events and gives their types and names.
+// told reads n events and returns their types and names.
 func (w *stream) told(n int) string {
 	w.t.Helper()
 	var told []string
@@ -342,7 +341,7 @@ func (w *stream) told(n int) string {
 	return strings.Join(told, ", ")
 }
 
-// rest reads up to the end, which must be an orderly one.
+// rest reads up to the end, which must be a regular one.
 func (w *stream) rest() []event {
 	w.t.Helper()
 	var events []event

@@ -18,7 +18,7 @@ func TestWatchFromVersion(t *testing.T) {
 		require.Equal(s.t, "MODIFIED", e.Type)
 		require.Equal(s.t, "Pod", e.Object.Kind, "objects of events carry their kind")
 		require.Equal(s.t, changed.Metadata.ResourceVersion, e.Object.Metadata.ResourceVersion)
-		s.merge("pods/a", `{"metadata":{"labels":{"x":"y"}}}`) // changes nothing, so nobody hears of it
+		s.merge("pods/a", `{"metadata":{"labels":{"x":"y"}}}`) // without a change, so there is no event
 		s.pods("c")
 		require.Equal(s.t, "ADDED c", w.told(1))
 	})
@@ -48,7 +48,7 @@ func TestWatchOfDeletion(t *testing.T) {
 func TestWatchBeginsWithObjects(t *testing.T) {
 	forEach(t, func(s *session) {
 		rv := s.pods("b", "a")
-		s.list("pods?resourceVersion=" + rv) // the watch cache has seen both
+		s.list("pods?resourceVersion=" + rv) // the watch cache has both
 		for _, query := range []string{"watch=1", "watch=true&resourceVersion=0", "watch&resourceVersion="} {
 			w := s.watch("pods?" + query)
 			require.Equal(s.t, "ADDED a, ADDED b", w.told(2), "%q", query)
@@ -110,7 +110,7 @@ func TestStreamingList(t *testing.T) {
 func TestWatchTimeoutIsAnOrderlyEnd(t *testing.T) {
 	forEach(t, func(s *session) {
 		rv := s.pods("a")
-		// A bookmark before the end is tried for, not promised.
+		// A bookmark before the end is sent if possible, not guaranteed.
 		for _, e := range s.watch("pods?watch=1&timeoutSeconds=3&allowWatchBookmarks=true&resourceVersion=" + rv).rest() {
 			require.Equal(s.t, "BOOKMARK", e.Type)
 			require.GreaterOrEqual(s.t, e.Object.Metadata.ResourceVersion, rv)

@@ -8,8 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// summary writes a Status as "code reason message", or without the message
-// where want has none.
+// summary formats a Status as "code reason message", without the message if want has none.
 func summary(status item, want string) string {
 	short := fmt.Sprintf("%d %s", status.Code, status.Reason)
 	if want == short {
@@ -88,7 +87,7 @@ func TestCreateUpdateDelete(t *testing.T) {
 	})
 }
 
-// A dry run answers what the request would be answered, and changes nothing.
+// A dry run returns the same answer as the real request, and changes nothing.
 func TestADryRunAnswersTheSame(t *testing.T) {
 	forEach(t, func(s *session) {
 		held := `"name":"h","finalizers":["example.com/f"]`
@@ -119,7 +118,7 @@ func TestADryRunAnswersTheSame(t *testing.T) {
 	})
 }
 
-// Version zero is no version: what has it is written as if it had none.
+// Version zero means no version: an object with it is written unconditionally.
 func TestVersionZeroIsNone(t *testing.T) {
 	forEach(t, func(s *session) {
 		const zero = `"resourceVersion":"0"`
@@ -135,7 +134,7 @@ func TestVersionZeroIsNone(t *testing.T) {
 	})
 }
 
-// Most names are those of DNS. Some kinds take whatever a path can have, and some no dots.
+// Most names are DNS names. Some kinds accept any path segment, and some no dots.
 func TestNames(t *testing.T) {
 	forEach(t, func(s *session) {
 		const rbac, edit = "rbac.authorization.k8s.io/v1/", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"edit"}`
@@ -276,8 +275,7 @@ func TestPreconditions(t *testing.T) {
 	})
 }
 
-// An option that the server does not know is refused, and nothing is written: a dry run above
-// all.
+// An unknown option is refused, and nothing is written. That matters most for a dry run.
 func TestOptionsAreChecked(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a")

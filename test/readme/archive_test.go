@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// budgets are how large the archives of programs may be that use the library: a little more than they
-// were when they were measured, for the race detector. A body behind a type parameter is compiled again
-// in each package that uses it, and shows here.
+// budgets are the size limits for the archives of programs that use the library: a little more than
+// their measured sizes, for the race detector. A generic function body is compiled again in each
+// package that uses it, and would exceed the limit.
 var budgets = map[string]int64{
 	"examples/informer":  2_100_000,
 	"examples/memcached": 8_200_000,

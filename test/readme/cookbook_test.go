@@ -43,8 +43,8 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Here is, line for line, every block of Go in docs/cookbook.md and docs/testing.md, and in
-// README.md every one but the first. None of it runs: it has to compile.
+// This contains, line for line, every block of Go in docs/cookbook.md and docs/testing.md, and
+// every one in README.md except the first. It has to compile, but does not run.
 var _ = []any{
 	selecting, trimming, handling, reading, observing, writing,
 	controlling, building, differing, conditioning, subresources, managing, electing, dividing, clusters, caching, measuring, admitting,

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write results/messages.md anew")
 
 var (
-	// advice is how a message begins to say what to do.
+	// advice matches the beginning of an instruction in a message.
 	advice = regexp.MustCompile(`[:;,] (?:or )?(?:add|ask|build|call|change|choose|close|copy|create|get|give|grant|install|keep|` +
 		`leave|let|log in|lower|make|mount|name|pass|put|raise|read|register|remove|renew|return|run|say|see|set|share|start|stop|` +
 		`take|try|upgrade|use|wait|want|write) `)
@@ -29,8 +29,8 @@ var (
 	sentinel = regexp.MustCompile("(?m)^\\| `(\\w+\\.Err\\w+)` \\| (.+) \\| .+ \\|$")
 )
 
-// results/messages.md has every message that says what to do, as it stands in the code, and
-// docs/errors.md every exported error with its text. To write the messages anew:
+// results/messages.md lists every message in the code that suggests a fix, and docs/errors.md every
+// exported error with its text. To update the messages:
 //
 //	go test ./test/readme -run TestThePageOfErrors -update
 func TestThePageOfErrors(t *testing.T) {
@@ -59,8 +59,8 @@ func TestThePageOfErrors(t *testing.T) {
 	require.Empty(t, shown, "there are no such errors")
 }
 
-// errorsOf returns the messages that say what to do, as sections of Markdown, and the texts
-// of exported errors by their names.
+// errorsOf returns the messages that suggest a fix, as sections of Markdown, and the texts of
+// exported errors by name.
 func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
 	t.Helper()
 	sentinels = map[string]string{}
@@ -108,7 +108,7 @@ func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
 	return out.String(), sentinels
 }
 
-// message is the text of a call that makes an error, with … for what is filled in.
+// message returns the text of a call that makes an error, with … for the arguments.
 func message(call *ast.CallExpr) string {
 	called, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || called.Sel.Name != "New" && called.Sel.Name != "Errorf" || len(call.Args) == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// named is a block of a document that names its file after its language.
+// named matches a block of a document that has a file name after its language.
 var named = regexp.MustCompile("(?ms)^```\\w+ (\\S+)\n(.*?)^```$")
 
-// The guide shows each file of its example whole or leads to it, except those that commands make. A block
-// of Go without a name is a part of a file that it leads to.
+// The guide contains each file of its example or links to it, except generated files. A block of Go
+// without a name is a part of a file that the guide links to.
 func TestGuideMatchesTheExample(t *testing.T) {
 	const example = root + "/examples/first-operator"
 	guide, err := os.ReadFile(filepath.Join(root, "docs/first-operator.md"))

@@ -15,10 +15,10 @@ var (
 	law     = regexp.MustCompile(`(?m)^- \*\*([LWCDSO]\d\d) `)
 	lawTest = regexp.MustCompile(`(?m)^func Test([LWCDSO]\d\d)_`)
 	lawName = regexp.MustCompile(`\b[LWCDSO]\d\d\b`)
-	lines   = regexp.MustCompile(`#L\d+(-L\d+)?`) // of a file, in an address
+	lines   = regexp.MustCompile(`#L\d+(-L\d+)?`) // line numbers of a file in a URL
 )
 
-// Each law has a test that is named after it.
+// Each law has a test named after it.
 func TestEachLawHasATest(t *testing.T) {
 	laws, tested := laws(t), map[string]bool{}
 	for path, text := range sources(t) {
@@ -32,7 +32,7 @@ func TestEachLawHasATest(t *testing.T) {
 	}
 }
 
-// A law that code or a document refers to is in LAWS.md.
+// Every law that code or a document refers to is in LAWS.md.
 func TestReferencesToLawsAreToLaws(t *testing.T) {
 	laws := laws(t)
 	texts := sources(t)

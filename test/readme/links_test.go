@@ -16,11 +16,11 @@ import (
 
 const root = "../.."
 
-// link is an inline link or an image, [text](target).
+// link matches an inline link or an image, [text](target).
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// A relative link in a Markdown file leads to a file, and its anchor to a heading of
-// that file.
+// A relative link in a Markdown file leads to an existing file, and its anchor to a heading of that
+// file.
 func TestLinksResolve(t *testing.T) {
 	checked := 0
 	for _, path := range documents(t) {
@@ -39,7 +39,7 @@ func TestLinksResolve(t *testing.T) {
 	require.Greater(t, checked, 100, "the links were not found")
 }
 
-// The README of docs/design has one line for each page, and so leads to all of them.
+// The README of docs/design has one line for each page, with a link.
 func TestTheDesignPagesAreListed(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs/design/*.md"))
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestTheDesignPagesAreListed(t *testing.T) {
 	}
 }
 
-// The README of docs leads to every page beside it.
+// The README of docs links to every page in its directory.
 func TestTheDocumentsAreListed(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestTheDocumentsAreListed(t *testing.T) {
 	}
 }
 
-// follow returns what is wrong with a link of a document, or nothing.
+// follow returns the problem with a link of a document, or nothing.
 func follow(t *testing.T, document, target string) string {
 	t.Helper()
 	path, anchor, anchored := strings.Cut(target, "#")
@@ -112,7 +112,7 @@ func documents(t *testing.T) (paths []string) {
 	return paths
 }
 
-// prose returns the lines of a document, blank where they are code.
+// prose returns the lines of a document, with code replaced by blank lines.
 func prose(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -131,7 +131,7 @@ func prose(t *testing.T, path string) []string {
 	return lines
 }
 
-// anchors returns the anchors that GitHub gives to the headings of a document.
+// anchors returns the anchors that GitHub generates for the headings of a document.
 func anchors(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -150,7 +150,7 @@ func anchors(t *testing.T, path string) map[string]bool {
 	return found
 }
 
-// slug is the anchor of a heading that is the first of its text.
+// slug returns the anchor of the first heading with a text.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -163,18 +163,18 @@ func slug(heading string) string {
 	}, strings.TrimSpace(heading))
 }
 
-// standard are packages of Go that look like folders of ours.
+// standard are packages of Go whose paths look like directories of this repository.
 var standard = []string{"`testing/synctest`", "`log/slog`"}
 
-// path is code that names a file or a folder of the repository.
+// path matches code that names a file or a directory of the repository.
 var path = regexp.MustCompile("^`[a-z][a-z0-9_-]*(/[a-zA-Z0-9_.-]+)+`$")
 
-// A file or a folder that the map or a page names is there.
+// Every file or directory that a document names exists.
 func TestPathsExist(t *testing.T) {
 	checked := 0
 	for _, document := range documents(t) {
 		if strings.Contains(document, "/adapters/") || strings.Contains(document, "/examples/") || filepath.Base(document) == "CHANGELOG.md" {
-			continue // they have folders of their own to speak of
+			continue // they name directories of their own
 		}
 		for n, line := range prose(t, document) {
 			if filepath.Base(document) == "controller-runtime.md" {

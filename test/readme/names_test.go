@@ -21,18 +21,18 @@ var (
 	name = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*(?:\.[A-Z]\w*)?)`)
 )
 
-// adapters are the packages outside of the house that documents name.
+// adapters are the packages outside the root module that documents name.
 var adapters = map[string]string{"clientgo": "adapters/clientgo", "millrace": "adapters/controllerruntime", "envtest": "envtest"}
 
-// A name of our packages that a document has in code is declared there. The first
-// column of a table is not looked at: there stands what others have.
+// Every qualified name in a document's code exists in our packages. The first column of a table is
+// ignored, because it names other libraries.
 func TestDocumentsNameExistingIdentifiers(t *testing.T) {
 	packages := packages(t)
 	known := map[string]map[string]bool{}
 	checked := 0
 	for _, path := range documents(t) {
 		if strings.Contains(path, "/adapters/") || filepath.Base(path) == "CHANGELOG.md" {
-			continue // the former are about other libraries, the latter about other times
+			continue // these pages are about other libraries or other versions
 		}
 		for n, line := range prose(t, path) {
 			for _, span := range code.FindAllString(claims(line), -1) {
@@ -55,7 +55,7 @@ func TestDocumentsNameExistingIdentifiers(t *testing.T) {
 	require.Greater(t, checked, 200, "the names were not found")
 }
 
-// The documentation of the root lists every package with a line of its own, and no other.
+// The documentation of the root package lists every package on its own line, and no others.
 func TestTheRootListsAllPackages(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "doc.go"))
 	require.NoError(t, err)
@@ -66,8 +66,7 @@ func TestTheRootListsAllPackages(t *testing.T) {
 	require.ElementsMatch(t, house(t), listed)
 }
 
-// claims returns what a line says of Millrace: all of it, but for the first column of
-// a table.
+// claims returns the part of a line about Millrace: everything except the first column of a table.
 func claims(line string) string {
 	if !strings.HasPrefix(line, "| ") {
 		return line
@@ -76,7 +75,7 @@ func claims(line string) string {
 	return rest
 }
 
-// packages returns where the packages are that documents name, by name.
+// packages returns the directories of the packages that documents name, by name.
 func packages(t *testing.T) map[string]string {
 	t.Helper()
 	found := maps.Clone(adapters)
@@ -86,8 +85,8 @@ func packages(t *testing.T) map[string]string {
 	return found
 }
 
-// house returns the folders of the root module's packages, but for those of commands,
-// examples, benchmarks and what is internal.
+// house returns the directories of the root module's packages, except commands, examples,
+// benchmarks and internal packages.
 func house(t *testing.T) (dirs []string) {
 	t.Helper()
 	outside := []string{"adapters", "bench", "cmd", "examples", "internal", "testdata", "tools"}
@@ -121,8 +120,7 @@ func house(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// exported returns the exported names of a package, those of methods and fields after
-// the name of their type.
+// exported returns the exported names of a package, with methods and fields as Type.Name.
 func exported(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -170,7 +168,7 @@ func declared(d ast.Decl, names map[string]bool) {
 	}
 }
 
-// typeName is the name of a receiver's type.
+// typeName returns the name of a receiver's type.
 func typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:

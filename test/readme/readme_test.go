@@ -1,4 +1,4 @@
-// Package readme holds the README to what it shows.
+// Package readme checks that the code in the documents compiles.
 package readme
 
 import (
@@ -20,8 +20,7 @@ import (
 
 const example = "../../examples/informer"
 
-// The first block of Go in the README is the program in examples/informer, which the
-// build compiles.
+// The first block of Go in the README equals the program in examples/informer.
 func TestTheReadmeShowsTheExample(t *testing.T) {
 	blocks := goBlocks(t, "README.md")
 	require.NotEmpty(t, blocks)
@@ -30,8 +29,8 @@ func TestTheReadmeShowsTheExample(t *testing.T) {
 	require.Equal(t, string(program), blocks[0])
 }
 
-// All others, and those of the cookbook and of the pages on testing and porting, are in cookbook_test.go
-// and recipes_test.go.
+// All other blocks, and those of the cookbook and of the pages on testing and porting, are in
+// cookbook_test.go and recipes_test.go.
 func TestTheRecipesCompile(t *testing.T) {
 	compiled := ""
 	for _, file := range []string{"cookbook_test.go", "recipes_test.go"} {
@@ -41,7 +40,7 @@ func TestTheRecipesCompile(t *testing.T) {
 	}
 	blocks := append(goBlocks(t, "docs/cookbook.md"), goBlocks(t, "README.md")[1:]...)
 	blocks = append(blocks, goBlocks(t, "docs/testing.md")...)
-	blocks = append(blocks, goBlocks(t, "docs/porting.md")[1:]...) // the first is of controller-runtime: see its adapter
+	blocks = append(blocks, goBlocks(t, "docs/porting.md")[1:]...) // the first one uses controller-runtime; its adapter tests it
 	require.Greater(t, len(blocks), 10)
 	for _, block := range blocks {
 		if !strings.Contains(compiled, statements(block)) {
@@ -50,7 +49,7 @@ func TestTheRecipesCompile(t *testing.T) {
 	}
 }
 
-// The lines that the cookbook adds to the memcached example are there.
+// The lines that the cookbook adds to the memcached example are in the example.
 func TestExampleShardsAsInTheCookbook(t *testing.T) {
 	cookbook, err := os.ReadFile(filepath.Join(root, "docs/cookbook.md"))
 	require.NoError(t, err)
@@ -89,8 +88,8 @@ func goBlocks(t *testing.T, document string) (blocks []string) {
 	return blocks
 }
 
-// statements returns lines of Go as they are compared: not indented, without blank
-// lines, and without those that are there for the compiler alone.
+// statements returns lines of Go for comparison: without indentation, blank lines, and lines that
+// only satisfy the compiler.
 func statements(source string) string {
 	var lines []string
 	for line := range strings.Lines(source) {
@@ -143,7 +142,7 @@ current-context: c
 		n, err := stdout.Read(buf)
 		got += string(buf[:n])
 		if err != nil {
-			_ = run.Wait() // and with it for all of stderr
+			_ = run.Wait() // and for the rest of stderr
 			t.Fatalf("%v; stdout %q, stderr %q", err, got, stderr.String())
 		}
 	}
@@ -152,7 +151,7 @@ current-context: c
 	require.NoError(t, run.Wait(), stderr.String())
 }
 
-// The README promises it.
+// The README says so.
 func TestTheMemcachedControllerIsBelow150Lines(t *testing.T) {
 	source, err := os.ReadFile("../../examples/memcached/controller.go")
 	require.NoError(t, err)

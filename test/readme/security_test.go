@@ -17,8 +17,8 @@ var (
 	wrappedFuzz  = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
 )
 
-// Every line of the threat model names a test, in its last column, and each is there.
-// Every fuzz target is named.
+// Every row of the threat model names an existing test in its last column. Every fuzz target is
+// named.
 func TestEveryThreatHasATest(t *testing.T) {
 	tests, fuzz := map[string]bool{}, map[string]bool{}
 	for path, text := range sources(t) {
@@ -32,7 +32,7 @@ func TestEveryThreatHasATest(t *testing.T) {
 			fuzz[found[1]] = true
 		}
 	}
-	threats, measured := 0, false // what comes after the threats is how much was tried
+	threats, measured := 0, false // the section after the threats lists the amount of fuzzing
 	for n, line := range prose(t, filepath.Join(root, "docs/security.md")) {
 		measured = measured || line == "## How it is fuzzed"
 		for _, found := range namedTest.FindAllStringSubmatch(line, -1) {
@@ -50,7 +50,7 @@ func TestEveryThreatHasATest(t *testing.T) {
 		require.Regexp(t, namedTest, columns[2], "docs/security.md:%d: no test", n+1)
 	}
 	require.Greater(t, threats, 40, "the lines were not found")
-	// What compares encodings finds bugs, not attacks.
+	// Targets that compare encodings find bugs, not attacks.
 	for _, name := range []string{"FuzzProtoHead", "FuzzJSONEqualsTheReference", "FuzzUntypedFieldsJSON"} {
 		delete(fuzz, name)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// once fails if nobody has been there before.
+// once fails in its first run only.
 const once = `package p
 
 import ("os"; "testing")

@@ -23,8 +23,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestNothingIsHidden runs go test for real on packages that end in all ways in
-// which a package can.
+// TestNothingIsHidden runs go test on packages that end in every possible way.
 func TestNothingIsHidden(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs tests")
@@ -94,7 +93,7 @@ func TestRunWithoutFailures(t *testing.T) {
 	require.Equal(t, 2, tally.failures(), "go test could not be started")
 }
 
-// A race is told of in whatever test is running, which may pass.
+// A race is reported in whichever test is running, even if it passes.
 func TestRaceIsShownWhereverItIsReported(t *testing.T) {
 	var out strings.Builder
 	tally := newTally(&out, "")
@@ -177,7 +176,7 @@ func TestPlan(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Modules beside each other are counted as if they had run in turn.
+// Modules that run concurrently are counted as if they had run one after the other.
 func TestModulesAtATime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs tests")
@@ -207,7 +206,7 @@ func TestModulesAtATime(t *testing.T) {
 	require.True(t, strings.HasSuffix(out.String(), "\n\n1 passed, 2 failed, 1 skipped\n"), out.String())
 }
 
-// A test that one job skips and another passes did run.
+// A test that one job skips and another passes has run.
 func TestTestSkippedInOneRunIsNotSkipped(t *testing.T) {
 	tally := newTally(io.Discard, "")
 	tally.take(event{Action: "skip", Package: "p", Test: "TestA"})

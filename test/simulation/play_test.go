@@ -10,21 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where bytes are altered, the end is held to the laws that hold whatever the bytes are.
+// If bytes are altered, the final state must satisfy only the laws that hold for any bytes.
 func TestFinalStateOfAGarbledRunIsChecked(t *testing.T) {
 	p := &play{Schedule: Schedule{World: World{Garbled: true}}}
 	p.unsettled([]string{"L17: the cache has another object", "L18: a handler has not synced"})
 	assert.Equal(t, []string{"L18: a handler has not synced, after 30m0s of calm"}, p.broken)
 }
 
-// answers is a server that answers everything with one code, and asks for a wait.
+// answers is a server that answers every request with one code and a Retry-After.
 type answers int
 
 func (code answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: int(code), Header: http.Header{"Retry-After": {"40"}}, Body: http.NoBody}, nil
 }
 
-// A client has to wait whatever the refusal is that asks for it (L19).
+// A client must wait for Retry-After with any refusal (L19).
 func TestL19_EveryRetryAfterIsChecked(t *testing.T) {
 	for _, code := range []answers{429, 500, 503, 504} {
 		synctest.Test(t, func(t *testing.T) {

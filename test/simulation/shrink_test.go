@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is needed to fail is what is left: of all steps two, in their order, one informer
-// and the number of one of the steps.
+// Only the steps needed for the failure remain: two of all steps, in order, with one informer and
+// the number of one of the steps.
 func TestShrinkKeepsTheNecessarySteps(t *testing.T) {
 	s := Draw(3)
 	for n := range s.Steps {

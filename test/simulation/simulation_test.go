@@ -19,8 +19,8 @@ var (
 	seed  = flag.Int64("seed", -1, "play the schedule of this seed alone, and tell what happens")
 )
 
-// hang is how long one schedule may take on a slow machine before it counts as one that
-// does not end. Most take less than a tenth of a second.
+// hang is how long one schedule may take on a slow machine before it counts as hanging. Most take
+// less than a tenth of a second.
 var hang = flag.Duration("hang", 2*time.Minute, "after how long a schedule is said not to end")
 
 // TestSchedules plays one schedule after the other.
@@ -57,7 +57,7 @@ func TestSchedules(t *testing.T) {
 	fmt.Printf("played %s\n", text)
 }
 
-// alone plays s and tells what happens.
+// alone plays s and prints what happens.
 func alone(t *testing.T, s Schedule) {
 	t.Logf("%s", s)
 	r := run(t, s, true)

@@ -24,8 +24,8 @@ var (
 	eventGVR     = object.GVR{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 )
 
-// cluster is a server and the replicas of the program. What happens to them is drawn from a
-// seed and done by one goroutine.
+// cluster is a server and the replicas of the program. Its faults and changes are drawn from a seed
+// and applied by one goroutine.
 type cluster struct {
 	t        *testing.T
 	srv      *apiservertest.Server
@@ -72,7 +72,7 @@ func (c *cluster) stop() {
 	c.srv.Close()
 }
 
-// replace puts a Pod with a new name in the place of one.
+// replace replaces a Pod by one with a new name.
 func (c *cluster) replace(n int) {
 	c.changes++
 	if old := c.keys[n]; old.Name != "" {
@@ -82,7 +82,7 @@ func (c *cluster) replace(n int) {
 	c.put(n)
 }
 
-// put gives a Pod another content.
+// put changes the content of a Pod.
 func (c *cluster) put(n int) {
 	c.changes++
 	_, err := c.srv.Put(&corev1.Pod{
@@ -95,7 +95,7 @@ func (c *cluster) put(n int) {
 	require.NoError(c.t, err)
 }
 
-// day is a day of changes and some 25 troubles, which may make it longer.
+// day applies a day of changes and some 25 faults, which may make it longer.
 func (c *cluster) day(length time.Duration, changes int) {
 	trouble := time.Now()
 	for range changes {
@@ -114,7 +114,7 @@ func (c *cluster) day(length time.Duration, changes int) {
 	c.heal()
 }
 
-// troubles are what goes wrong now and then.
+// troubles are the faults that happen now and then.
 var troubles = []func(*cluster){
 	func(c *cluster) { c.anyone().link.Cut() },
 	func(c *cluster) { c.anyone().link.Vanish() },
@@ -150,12 +150,12 @@ var troubles = []func(*cluster){
 
 func (c *cluster) anyone() *program { return c.replicas[c.random.IntN(len(c.replicas))] }
 
-// fault spoils the next requests of any kind.
+// fault makes the next requests of any kind fail.
 func (c *cluster) fault(do apiservertest.Action) {
 	c.srv.Faults().Add(apiservertest.Fault{Count: 20, Do: []apiservertest.Action{do}})
 }
 
-// heal ends all troubles, and the Events that a real server would forget.
+// heal ends all faults, and deletes the Events that a real server would expire.
 func (c *cluster) heal() {
 	c.srv.Faults().Clear()
 	for _, e := range c.srv.Objects(eventGVR) {
@@ -163,7 +163,7 @@ func (c *cluster) heal() {
 	}
 }
 
-// midnight waits until the day is over, and looks whether all is as it should be.
+// midnight waits until the day is over, and checks the state.
 func (c *cluster) midnight(day int) {
 	time.Sleep(15 * time.Minute)
 	synctest.Wait()

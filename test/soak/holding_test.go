@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// holding is what the process holds while nothing happens.
+// holding is the resources of an idle process.
 type holding struct {
-	bytes, objects uint64 // of the heap that are reached
+	bytes, objects uint64 // reachable heap
 	goroutines     int
 	files          int
 	watches        int
 	connections    int
-	series         int // of metrics
+	series         int // metric series
 }
 
 func (h holding) String() string {
@@ -27,7 +27,7 @@ func (h holding) String() string {
 }
 
 func (c *cluster) hold() (h holding) {
-	for range 3 { // what weak pointers and finalizers hold goes with the next collection
+	for range 3 { // memory held by weak pointers and finalizers is freed by the next collection
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -35,7 +35,7 @@ func (c *cluster) hold() (h holding) {
 	h.bytes, h.objects = m.HeapAlloc, m.HeapObjects
 	h.goroutines = runtime.NumGoroutine()
 	files, err := os.ReadDir("/proc/self/fd")
-	if err == nil { // elsewhere than on Linux nobody counts them
+	if err == nil { // other systems do not count them
 		h.files = len(files)
 	}
 	h.watches = c.srv.Stats().Open("watch", "")
@@ -52,7 +52,7 @@ func (c *cluster) hold() (h holding) {
 	return h
 }
 
-// keepHeap writes down what there is, by where it was made.
+// keepHeap writes a heap profile.
 func (c *cluster) keepHeap(day int) {
 	if *heaps == "" {
 		return
@@ -63,19 +63,19 @@ func (c *cluster) keepHeap(day int) {
 	require.NoError(c.t, f.Close())
 }
 
-// settled is how many days have to be compared before memory says something: the history of
-// the simulated server fills in the course of the first.
+// settled is how many days must be compared before memory is meaningful: the history of the
+// simulated server fills during the first days.
 const settled = 12
 
-// slack is by which part the second half of the days may hold more memory than the first,
-// and few the same of goroutines, connections and series: an idle connection may have a
-// minute to live yet, and a code of an answer may be seen for the first time.
+// slack is by which fraction the memory of the second half of the days may exceed that of the
+// first. few is the same for goroutines, connections and series: an idle connection may live for
+// another minute, and a response code may occur for the first time.
 const (
 	slack = 0.02
 	few   = 0.1
 )
 
-// grown says what there was more of in the second half of the days.
+// grown returns the resources that grew in the second half of the days.
 func grown(days []holding) (what []string) {
 	if len(days) < 2 {
 		return nil

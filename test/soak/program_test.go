@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// program is one replica: a manager that is started again whenever it ends.
+// program is one replica: a manager that is restarted whenever it ends.
 type program struct {
 	*cluster
 	called string
@@ -30,7 +30,7 @@ type program struct {
 	*manager.Manager
 }
 
-// start makes a manager and runs it, and another one when it has lost its lease.
+// start creates and runs a manager, and another one each time it has lost its lease.
 func (p *program) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.ended = cancel, make(chan struct{})
@@ -64,7 +64,7 @@ func (p *program) stop() {
 	<-p.ended
 }
 
-// manager makes a new one, with all that belongs to it.
+// manager returns a new manager with all its parts.
 func (p *program) manager() *manager.Manager {
 	m, err := manager.New(&config.Config{
 		Host: p.endpoint.URL, Dial: p.link.Dialer(p.endpoint.Connect), Logger: slog.New(slog.DiscardHandler),
@@ -114,7 +114,7 @@ func (p *program) term(ctx context.Context) error {
 	return nil
 }
 
-// work is what the controllers of one manager do.
+// work is the controllers of one manager.
 type work struct {
 	*cluster
 	events *events.Recorder
@@ -122,7 +122,7 @@ type work struct {
 	copies *controller.Client[*corev1.ConfigMap]
 }
 
-// reconcile brings one copy up to date.
+// reconcile updates one copy.
 func (w *work) reconcile(ctx context.Context, req controller.Request) (controller.Result, error) {
 	n := w.reconciles.Add(1)
 	pod, ok := w.pods.Get(req.Key)
@@ -152,8 +152,8 @@ func (w *work) drop(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// lookLater asks to be called again for what is there, so that delayed adds pile up if
-// they can.
+// lookLater requeues existing objects with a delay, so that delayed adds would accumulate if they
+// could.
 func (w *work) lookLater(_ context.Context, req controller.Request) (controller.Result, error) {
 	if _, ok := w.pods.Get(req.Key); !ok {
 		return controller.Result{}, nil

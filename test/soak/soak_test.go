@@ -20,7 +20,7 @@ var (
 	heaps   = flag.String("heaps", "", "write the heap of each midnight into this `directory`, for go tool pprof -base")
 )
 
-// TestDaysAreSimilar runs a program, and compares what it holds at the end of each day.
+// TestDaysAreSimilar runs a program, and compares its resources at the end of each day.
 func TestDaysAreSimilar(t *testing.T) {
 	if *days < 1 || *length <= 0 || *objects < 1 || *changes < 0 {
 		t.Fatalf("-days is %d, -day %s, -objects %d and -changes %d: want a day, a length and an object at least", *days, *length, *objects, *changes)

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/test/software/cluster"
 )
 
-// A round that came to another state is named, and requests of which one way always makes
-// more, since that is not by chance.
+// A round with another final state is named, and so are requests that one way always makes more
+// often, because that is not chance.
 func TestRoundsAreCompared(t *testing.T) {
 	c := &comparison{Date: "today"}
 	add := func(informers string, heap int64, requests map[string]int, state cluster.State) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a suite leaves running is ended.
+// Processes that a suite leaves running are killed.
 func TestOrphanedProcessesAreKilled(t *testing.T) {
 	require.NoError(t, adopt())
 	out, err := exec.Command("sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!").Output()

@@ -23,7 +23,7 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// The edits of each suite fit the release that it names, and its packages are there.
+// The edits of each suite apply to the release that it names, and its packages exist.
 func TestEditsFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks for modules")
@@ -52,7 +52,7 @@ func TestEditsFit(t *testing.T) {
 			require.NoError(t, err)
 		}
 		if s.module == clusterAPIModule {
-			continue // nothing of it is edited, and nothing else here needs it: it is not fetched
+			continue // it has no edits and nothing else here needs it, so it is not downloaded
 		}
 		dir := source(s.module + "@" + s.version)
 		fits(t, s.name, dir, s.edits)
@@ -80,8 +80,8 @@ func fits(t *testing.T, suite, dir string, edits []edit) {
 	}
 }
 
-// A suite is run as it is and with its choice, and both are counted: the tests that end
-// otherwise, those that did not end, and those that were left out.
+// A suite is run unmodified and with its variant, and both are counted: tests with other results,
+// tests that did not end, and tests that were skipped.
 func TestASuiteIsRunBothWays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs tests")
@@ -121,8 +121,8 @@ func TestASuiteIsRunBothWays(t *testing.T) {
 	require.ErrorContains(t, s.apply(dir), "has no place like this one")
 }
 
-// A suite that is compiled once is run as it is unless the environment says otherwise, and
-// what it chose is counted.
+// A suite that is compiled once runs unmodified unless the environment selects the variant. Its
+// choice is counted.
 func TestASuiteThatIsCompiledOnceIsAskedByTheEnvironment(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs tests")
@@ -152,7 +152,7 @@ func TestASuiteThatIsCompiledOnceIsAskedByTheEnvironment(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// Folders of a module's repository are replaced by releases, and nothing else is.
+// Directories of a module's repository are replaced by releases, and nothing else is.
 func TestFoldersAreReplacedByReleases(t *testing.T) {
 	dir := write(t, map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n\n" +
 		"replace k8s.io/api => ./staging/src/k8s.io/api\n\nreplace example.com/x/y => ./y\n\nreplace example.com/z => example.com/other v1.2.0\n"})
@@ -161,7 +161,8 @@ func TestFoldersAreReplacedByReleases(t *testing.T) {
 	require.Equal(t, []string{"-replace=k8s.io/api=k8s.io/api@v0.37.0", "-replace=example.com/x/y=example.com/x/y@v1.37.0"}, args)
 }
 
-// A process that fails although none of its tests has failed is a failure, and only then.
+// A process that fails although none of its tests has failed counts as a failure. If a test has
+// failed, it does not count again.
 func TestAProcessThatFailsIsCounted(t *testing.T) {
 	for events, want := range map[string]outcomes{
 		`{"Action":"pass","Test":"TestX"}` + "\n" + `{"Action":"fail"}`:                      {"./p TestX": "passed", "./p (process)": "failed"},
@@ -176,7 +177,7 @@ func TestAProcessThatFailsIsCounted(t *testing.T) {
 	}
 }
 
-// The same test has one name in two runs, though a seed from the clock is in it.
+// A test has the same name in two runs even if its name contains a seed from the clock.
 func TestNamesWithoutTime(t *testing.T) {
 	got := outcomes{}
 	require.NoError(t, got.read(strings.NewReader(`
@@ -195,7 +196,7 @@ func TestNamesWithoutTime(t *testing.T) {
 	}, got)
 }
 
-// Specs count by their texts, and nodes around them if they failed.
+// Specs are counted by their texts, and containers only if they failed.
 func TestSpecsAreCounted(t *testing.T) {
 	type spec map[string]any
 	text, err := json.Marshal([]any{map[string]any{"SpecReports": []spec{
@@ -213,7 +214,7 @@ func TestSpecsAreCounted(t *testing.T) {
 	require.Error(t, got.readSpecs(filepath.Join(dir, "none.json"), "./p"))
 }
 
-// The page is made from all results, and says of each difference why.
+// The page is made from all results, and explains each difference.
 func TestTheReportGivesReasons(t *testing.T) {
 	s := &suite{name: "a suite", causes: []cause{{"Inside", "It looks inside."}}}
 	var out strings.Builder

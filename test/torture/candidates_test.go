@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// lease is how an election is held here: with short terms, so that many are lost.
+// lease returns options for an election with short terms, so that many are lost.
 func lease(name, identity string) leaderelection.Options {
 	return leaderelection.Options{
 		Namespace: "default", Name: name, Identity: identity,
@@ -23,7 +23,7 @@ func lease(name, identity string) leaderelection.Options {
 	}
 }
 
-// throne is what only one may sit on at a time.
+// throne checks that there is one leader at a time.
 type throne struct {
 	w     *world
 	name  string
@@ -34,7 +34,7 @@ type throne struct {
 	token int64      // the greatest so far
 }
 
-// sit takes part in nothing but being there, until ctx is done.
+// sit is the work of a leader. It only waits until ctx is done.
 func (t *throne) sit(ctx context.Context) error {
 	if n := t.now.Add(1); n > 1 {
 		t.w.complain("%d leaders at a time: %s", n, t.name)
@@ -56,7 +56,7 @@ func (t *throne) sit(ctx context.Context) error {
 type candidates struct {
 	throne
 	electors []*leaderelection.Elector
-	clients  []*rest.Client // one each
+	clients  []*rest.Client // one for each candidate
 	cancel   context.CancelFunc
 	all      sync.WaitGroup
 }
@@ -88,7 +88,7 @@ func (c *candidates) stop() {
 	c.all.Wait()
 }
 
-// differs says what is wrong with the election when all is well.
+// differs returns the defects of the election while the cluster is healthy.
 func (c *candidates) differs() string {
 	for _, e := range c.electors {
 		if s := e.Status(); s.Attempts > 0 {
@@ -101,8 +101,8 @@ func (c *candidates) differs() string {
 	return ""
 }
 
-// electorsSay wants of one of the candidates that it has said some words since the begin
-// of the episode.
+// electorsSay requires that one of the candidates has reported the words since the beginning of the
+// episode.
 func (w *world) electorsSay(words string) {
 	w.t.Helper()
 	pattern := regexp.MustCompile(words)

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-dev/millrace/test/torture/clock"
 )
 
-// tolerated is by how much a clock may be wrong that nobody need notice: the certificates that
-// are made here are valid since an hour ago.
+// tolerated is the clock error that may go unnoticed: the certificates of the test are valid since
+// an hour ago.
 const tolerated = 45 * time.Minute
 
-// clockEpisodes are those in which the wall clock of all clients is wrong, while those of the
-// servers are right.
+// clockEpisodes are the episodes with a wrong wall clock in all clients and a right one in the
+// servers.
 var clockEpisodes = []episode{
 	{"the clients' clock steps", false, func(w *world, _ context.Context) {
 		terms, managers, failed := w.candidates.terms.Load(), w.office.managers.Load(), w.failed.Load()
@@ -21,8 +21,8 @@ var clockEpisodes = []episode{
 			w.must(clock.Set(time.Duration(w.random.Int64N(int64(2*tolerated))) - tolerated))
 			w.hold(500*time.Millisecond, 2*time.Second)
 		}
-		// It stays wrong. Leases, timeouts and delays are measured by the other clock: what goes by this
-		// one shows within the time of a lease.
+		// It stays wrong. Leases, timeouts and delays use the monotonic clock. Anything that uses
+		// the wall clock shows within the duration of a lease.
 		w.hold(7*time.Second, 9*time.Second)
 		if n := w.candidates.terms.Load() - terms; n != 0 {
 			w.complain("the clock stepped, and the election of three has %d more terms", n)
@@ -42,7 +42,7 @@ var clockEpisodes = []episode{
 		const year = 365 * 24 * time.Hour
 		off, words := 20*year, "is after"
 		if w.random.IntN(2) == 0 {
-			off, words = -50*year, "is before" // a battery was empty
+			off, words = -50*year, "is before" // an empty battery
 		}
 		w.must(clock.Set(off))
 		w.links((*link).cutAll)

@@ -31,11 +31,11 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// quota is at how many bytes etcd is full.
+// quota is the size at which etcd is full, in bytes.
 const quota = 96 << 20
 
-// cluster is one etcd with two API servers, all processes of their own, and the links
-// between them and to their clients:
+// cluster is one etcd with two API servers, each in its own process, and the links between them and
+// to their clients:
 //
 //	clients ─ front ─┬──────────┬─ server a ─ store a ─┐
 //	                 └ gateway ─┤                      ├─ etcd
@@ -47,11 +47,11 @@ type cluster struct {
 	servers [2]*envtest.Server
 	dirs    [2]string // of the servers, with their keys
 	store   [2]*link  // between each server and etcd
-	front   *link     // of clients with a token
-	certs   *link     // of clients with a certificate
-	gateway *gateway  // speaks TLS and HTTP itself
+	front   *link     // for clients with a token
+	certs   *link     // for clients with a certificate
+	gateway *gateway  // terminates TLS and HTTP
 
-	files   string // the clients' own: ca.crt, client.crt, client.key, token
+	files   string // files of the clients: ca.crt, client.crt, client.key, token
 	direct  [2]*rest.Client
 	admin   string // token
 	account *rest.Resource[*corev1.ServiceAccount]
@@ -95,7 +95,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// hosts are the addresses of the servers.
+// hosts returns the addresses of the servers.
 func (c *cluster) hosts() (hosts []string) {
 	for _, s := range c.servers {
 		hosts = append(hosts, s.URL[len("https://"):])
@@ -116,15 +116,15 @@ func copyFiles(t *testing.T, from, to string, patterns ...string) {
 	}
 }
 
-// replaceFile writes a file so that nobody reads half of it.
+// replaceFile replaces a file atomically.
 func replaceFile(t *testing.T, name string, text []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(name+".new", text, 0o600))
 	require.NoError(t, os.Rename(name+".new", name))
 }
 
-// byToken is how clients come in by the front link, with the token of a service account
-// that may do what allow lets it.
+// byToken returns the config of clients that use the front link, with the token of a service
+// account that has the rights granted by allow.
 func (c *cluster) byToken() *config.Config {
 	return &config.Config{
 		Host: "https://" + c.front.address, TLS: config.TLS{CAFile: filepath.Join(c.files, "ca.crt")},
@@ -132,7 +132,7 @@ func (c *cluster) byToken() *config.Config {
 	}
 }
 
-// byCertificate is how clients come in by the link certs, with all rights.
+// byCertificate returns the config of clients that use the link certs, with all rights.
 func (c *cluster) byCertificate() *config.Config {
 	return &config.Config{Host: "https://" + c.certs.address, Timeout: 20 * time.Second, TLS: config.TLS{
 		CAFile: filepath.Join(c.files, "ca.crt"), CertFile: filepath.Join(c.files, "client.crt"), KeyFile: filepath.Join(c.files, "client.key"),
@@ -141,7 +141,7 @@ func (c *cluster) byCertificate() *config.Config {
 
 const runner = "runner"
 
-// enlist makes the service account and gives it a token.
+// enlist creates the service account and a token for it.
 func (c *cluster) enlist(ctx context.Context) {
 	_, err := c.account.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: runner}}, metav1.CreateOptions{})
 	require.NoError(c.t, err)
@@ -151,12 +151,12 @@ func (c *cluster) enlist(ctx context.Context) {
 	replaceFile(c.t, filepath.Join(c.files, "token"), []byte(made.Status.Token))
 }
 
-// discharge deletes the service account; its token is worth nothing then.
+// discharge deletes the service account, which invalidates the token.
 func (c *cluster) discharge(ctx context.Context) {
 	require.NoError(c.t, c.account.Delete(ctx, object.Key{Name: runner}, metav1.DeleteOptions{}))
 }
 
-// allow lets the service account do everything.
+// allow grants the service account all rights.
 func (c *cluster) allow(ctx context.Context) {
 	_, err := rest.ResourceFor[*rbacv1.ClusterRoleBinding](c.direct[0]).Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "torture"},
@@ -166,7 +166,7 @@ func (c *cluster) allow(ctx context.Context) {
 	require.NoError(c.t, err)
 }
 
-// forbid takes that away.
+// forbid revokes them.
 func (c *cluster) forbid(ctx context.Context) {
 	require.NoError(c.t, rest.ResourceFor[*rbacv1.ClusterRoleBinding](c.direct[0]).Delete(ctx, object.Key{Name: "torture"}, metav1.DeleteOptions{}))
 }
@@ -178,7 +178,7 @@ type authority struct {
 	pem  []byte
 }
 
-// authority is that of the servers as they are now.
+// authority returns the current authority of the servers.
 func (c *cluster) authority() authority {
 	text, err := os.ReadFile(filepath.Join(c.dirs[0], "ca.crt"))
 	require.NoError(c.t, err)
@@ -193,7 +193,7 @@ func (c *cluster) authority() authority {
 	return authority{cert, key, text}
 }
 
-// newAuthority makes another one.
+// newAuthority creates another authority.
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	template := &x509.Certificate{
@@ -209,7 +209,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// issue makes a certificate as PEM, with its key.
+// issue creates a certificate and its key in PEM.
 func (a authority) issue(t *testing.T, template *x509.Certificate) (certPEM, keyPEM []byte) {
 	t.Helper()
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
@@ -223,7 +223,7 @@ func (a authority) issue(t *testing.T, template *x509.Certificate) (certPEM, key
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
-// serving makes the certificate of a server, valid around now plus a shift.
+// serving creates the certificate of a server, valid around now plus a shift.
 func (a authority) serving(t *testing.T, shift time.Duration) (certPEM, keyPEM []byte) {
 	return a.issue(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -239,7 +239,7 @@ func (c *cluster) pair(a authority, shift time.Duration) *tls.Certificate {
 	return &pair
 }
 
-// issueClient writes the clients' certificate.
+// issueClient writes a new client certificate.
 func (c *cluster) issueClient(a authority) {
 	certPEM, keyPEM := a.issue(c.t, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "bearer", Organization: []string{"system:masters"}},
@@ -250,8 +250,8 @@ func (c *cluster) issueClient(a authority) {
 	replaceFile(c.t, filepath.Join(c.files, "client.crt"), certPEM)
 }
 
-// rotate gives the servers another authority and certificates of it. They read the files
-// by themselves. The clients' files are still those of before.
+// rotate gives the servers another authority and new certificates. They reload the files
+// themselves. The clients' files stay unchanged.
 func (c *cluster) rotate() authority {
 	a := newAuthority(c.t)
 	certPEM, keyPEM := a.serving(c.t, 0)
@@ -266,7 +266,7 @@ func (c *cluster) rotate() authority {
 	return a
 }
 
-// both does something to both servers at once.
+// both applies do to both servers concurrently.
 func (c *cluster) both(do func(s *envtest.Server) error) error {
 	var errs [2]error
 	var all sync.WaitGroup
@@ -282,7 +282,7 @@ func (c *cluster) both(do func(s *envtest.Server) error) error {
 	return nil
 }
 
-// awaitCertificate waits until both servers show a certificate of an authority.
+// awaitCertificate waits until both servers present a certificate of an authority.
 func (c *cluster) awaitCertificate(a authority) {
 	c.t.Helper()
 	roots := x509.NewCertPool()
@@ -293,7 +293,7 @@ func (c *cluster) awaitCertificate(a authority) {
 			if err != nil {
 				return err.Error()
 			}
-			_ = conn.Close() // nothing was said on it
+			_ = conn.Close() // nothing was sent on it
 			return ""
 		}))
 	}

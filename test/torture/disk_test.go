@@ -19,17 +19,17 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// room is the size of the file system of etcd's data: what its logs take, 64 MB each, and three
+// room is the size of the file system of etcd's data: enough for its logs, 64 MB each, and three
 // times its quota.
 const room = 1 << 30
 
 // disk is a file system of limited size.
 type disk struct {
 	root    *os.File
-	missing error // why there is none
+	missing error // the reason, if there is no disk
 }
 
-// mountDisk puts a disk at a path until the test ends, if we have the right to.
+// mountDisk mounts a disk at a path until the test ends, if the process may.
 func mountDisk(t *testing.T, path string) disk {
 	t.Helper()
 	root, err := mount(room)
@@ -42,7 +42,7 @@ func mountDisk(t *testing.T, path string) disk {
 	return d
 }
 
-// path leads to the disk for as long as this process lives.
+// path returns a path to the disk, valid while this process lives.
 func (d disk) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), d.root.Fd()) }
 
 // ballast is the file that fills the disk.
@@ -62,19 +62,20 @@ func (d disk) fill() error {
 	return errors.Join(err, f.Close())
 }
 
-// empty gives the room back.
+// empty frees the space.
 func (d disk) empty() error { return os.Remove(d.ballast()) }
 
-// diskEpisodes are those in which the file system of etcd's data is full.
+// diskEpisodes are the episodes with a full file system of etcd's data.
 var diskEpisodes = []episode{
 	{"the disk of etcd is full", true, func(w *world, ctx context.Context) {
 		w.must(w.disk.fill())
-		// What is written goes where there is room already, until there is none. Then etcd ends.
+		// Writes use the remaining room in files that are already allocated. When it is used up,
+		// etcd ends.
 		revisions := rest.ResourceFor[*appsv1.ControllerRevision](w.direct[0]).Namespace("default")
 		answer := until(patience, func() string {
 			_, err := revisions.Create(ctx, large(0), metav1.CreateOptions{})
 			if conn, refused := net.Dial("tcp", w.etcd.URL[len("http://"):]); refused == nil {
-				_ = conn.Close() // nothing was said on it
+				_ = conn.Close() // nothing was sent on it
 				return fmt.Sprintf("etcd goes on though the disk is full; the last write: %v", err)
 			}
 			return ""

@@ -18,19 +18,19 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// episode breaks something, looks at what is said of it, and mends it.
+// episode causes a fault, checks the reports about it, and repairs it.
 type episode struct {
 	kind string
-	slow bool // it takes more than ten seconds or so
+	slow bool // takes more than about ten seconds
 	play func(w *world, ctx context.Context)
 }
 
-// hold lets a fault last, for as long as is drawn.
+// hold waits for a random time between least and most.
 func (w *world) hold(least, most time.Duration) {
 	time.Sleep(least + time.Duration(w.random.Int64N(int64(most-least+1))))
 }
 
-// links are those of clients.
+// links calls do for each link to clients.
 func (w *world) links(do func(l *link)) {
 	do(w.front)
 	do(w.certs)
@@ -41,7 +41,7 @@ func (w *world) must(err error) {
 	require.NoError(w.t, err)
 }
 
-// through leads the clients of the front link through the gateway for a while.
+// through sends the clients of the front link through the gateway during a function.
 func (w *world) through(do misdeed, during func()) {
 	w.gateway.behave(do)
 	w.front.lead(to(w.gateway.address))
@@ -49,19 +49,19 @@ func (w *world) through(do misdeed, during func()) {
 	during()
 	w.gateway.behave(nil)
 	w.front.lead(anyOf(w.hosts()...))
-	if w.random.IntN(2) == 0 { // otherwise they stay with a gateway that works
+	if w.random.IntN(2) == 0 { // otherwise they stay with a working gateway
 		w.front.cutAll()
 	}
 }
 
-// broken is what a client says of a connection that breaks.
+// broken matches the errors of a client about a broken connection.
 const broken = `EOF|connection reset|broken pipe|connection lost|GOAWAY|use of closed`
 
-// episodes are the kinds that can be played everywhere.
+// episodes are the kinds of episodes that can be played everywhere.
 var episodes = []episode{
 	{"connections are reset", false, func(w *world, _ context.Context) {
-		// A watch that has just ended in good order has nothing to tell, and what net/http asks again
-		// by itself has not failed: then the next reset is theirs to tell of.
+		// A watch that has just ended normally has nothing to report, and requests that net/http
+		// retries itself have not failed. Then the next reset is reported.
 		w.again(5*time.Second, func() { w.links((*link).cutAll) }, func() { w.informersSay(broken) })
 	}},
 	{"connections are reset at any byte", false, func(w *world, _ context.Context) {
@@ -86,7 +86,7 @@ var episodes = []episode{
 	{"connections are half-open", true, func(w *world, _ context.Context) {
 		w.links(func(l *link) { l.set(weather{lost: true}) })
 		time.Sleep(time.Second)
-		w.links(func(l *link) { l.set(weather{}) }) // new ones work, old ones are dead for ever
+		w.links(func(l *link) { l.set(weather{}) }) // new ones work, old ones stay dead
 		w.electorsSay(`no answer`)
 	}},
 	{"connections are slow", false, func(w *world, _ context.Context) {
@@ -135,12 +135,12 @@ var episodes = []episode{
 			w.hold(3*time.Second, 6*time.Second)
 			w.anybodySays(`EOF|INTERNAL_ERROR|stream error|closed before its end|closed the watch within a second`)
 			w.gateway.limit.Store(0)
-			w.front.cutAll() // or a watch that has begun ends in the next episode
+			w.front.cutAll() // or a new watch would end in the next episode
 		})
 	}},
 	{"the certificate is not valid yet", false, func(w *world, _ context.Context) {
 		good := w.gateway.shown.Load()
-		w.gateway.shown.Store(w.pair(w.authority(), 25*time.Hour)) // or our clock is slow
+		w.gateway.shown.Store(w.pair(w.authority(), 25*time.Hour)) // as if our clock were slow
 		w.through(nil, func() {
 			w.informersSay(`certificate has expired or is not yet valid`, "front")
 			w.lateSays(`configmaps: .*is not yet valid`, "front")
@@ -156,7 +156,7 @@ var episodes = []episode{
 	}},
 	{"both servers are killed", false, func(w *world, ctx context.Context) {
 		w.must(w.both(func(s *envtest.Server) error { s.Kill(); return nil }))
-		w.informersSay(broken + `|502 Bad Gateway`) // as the gateway has it
+		w.informersSay(broken + `|502 Bad Gateway`) // the gateway's text
 		w.lateSays(`configmaps: .*(`+broken+`)`, "front")
 		w.electorsSay(broken + `|502 Bad Gateway`)
 		w.must(w.both(func(s *envtest.Server) error { return s.Restart(ctx) }))
@@ -245,7 +245,7 @@ var episodes = []episode{
 	}},
 	{"the token is revoked", true, func(w *world, ctx context.Context) {
 		w.discharge(ctx)
-		time.Sleep(11 * time.Second) // for so long the servers believe it
+		time.Sleep(11 * time.Second) // the servers cache it for that long
 		w.front.cutAll()
 		w.informersSay(`[Uu]nauthorized`, "front")
 		w.lateSays(`configmaps: .*[Uu]nauthorized`, "front")
@@ -273,7 +273,7 @@ var episodes = []episode{
 	}},
 }
 
-// gadgetsSay is informersSay for those of the custom resource.
+// gadgetsSay is informersSay for the informers of the custom resource.
 func (w *world) gadgetsSay(words string) {
 	all := w.subjects
 	defer func() { w.subjects = all }()
@@ -286,7 +286,7 @@ func (w *world) gadgetsSay(words string) {
 	w.informersSay(words)
 }
 
-// fill writes what nobody watches until nothing more can be written.
+// fill writes unwatched objects until the server accepts no more.
 func fill(w *world, ctx context.Context) {
 	revisions := rest.ResourceFor[*appsv1.ControllerRevision](w.direct[0]).Namespace("default")
 	for n := 0; ; n++ {
@@ -299,7 +299,7 @@ func fill(w *world, ctx context.Context) {
 	}
 }
 
-// large is an object of a megabyte.
+// large returns an object of a megabyte.
 func large(revision int) *appsv1.ControllerRevision {
 	data := fmt.Appendf(nil, `{"x": %q}`, strings.Repeat("x", 1<<20))
 	return &appsv1.ControllerRevision{
@@ -307,7 +307,7 @@ func large(revision int) *appsv1.ControllerRevision {
 	}
 }
 
-// empty deletes all that and has etcd give the space back.
+// empty deletes the objects that fill wrote and makes etcd free the space.
 func empty(w *world, ctx context.Context) {
 	revisions := rest.ResourceFor[*appsv1.ControllerRevision](w.direct[0]).Namespace("default")
 	err := errors.New("not tried")
@@ -320,7 +320,7 @@ func empty(w *world, ctx context.Context) {
 	w.must(w.etcd.Defragment(ctx))
 }
 
-// deck draws kinds so that each comes before any comes again.
+// deck draws kinds in random order, each once before any is repeated.
 type deck struct {
 	random *rand.Rand
 	from   []episode

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// brisk is how soon what failed is tried again: the servers come back soon.
+// brisk is the back-off of clients: the servers are back soon.
 var brisk = reflector.Backoff{Initial: 50 * time.Millisecond, Max: time.Second}
 
 // subject is a follower of any type.
@@ -37,27 +37,27 @@ type subject interface {
 	route() string
 }
 
-// follower is one informer under test, with two witnesses: one that hears everything,
-// and one for whom changes are merged.
+// follower is one informer under test, with two witnesses: one that receives every change, and one
+// that receives merged changes.
 type follower[T object.Object] struct {
 	*sharedinformer.Informer[T]
 	w       *world
-	form    string               // what is special about it
+	form    string               // its special property
 	by      string               // the link that it uses
-	truth   source.ListerWatcher // the same, straight from a server
+	truth   source.ListerWatcher // the same objects, directly from a server
 	opts    sharedinformer.Options
 	several bool // its namespaces change
-	foreign bool // somebody else runs it
+	foreign bool // not run by the test
 
 	witnesses []*witness[T]
-	late      []*sharedinformer.Registration // of the last witnesses
+	late      []*sharedinformer.Registration // of the most recent witnesses
 
 	mu       sync.Mutex // guards failures
 	failures []*failure.Failure
 	halt     func()
 }
 
-// follow makes a follower of what of returns for a client. It does not run yet.
+// follow returns a follower of the source that of returns for a client. It is not running yet.
 func follow[T object.Object](w *world, form, by string, opts sharedinformer.Options, of func(*rest.Client) source.ListerWatcher) {
 	f := &follower[T]{w: w, form: form, by: by, truth: of(w.direct[0]), halt: func() {}}
 	opts.Timing.Backoff = brisk
@@ -67,7 +67,7 @@ func follow[T object.Object](w *world, form, by string, opts sharedinformer.Opti
 	w.subjects = append(w.subjects, f)
 }
 
-// attach puts witnesses on an informer.
+// attach adds witnesses to an informer.
 func (f *follower[T]) attach(i *sharedinformer.Informer[T]) {
 	f.Informer = i
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
@@ -82,7 +82,7 @@ func (f *follower[T]) witness(opts sharedinformer.HandlerOptions) *sharedinforme
 	return f.AddHandlerWith(wit, opts)
 }
 
-// Name tells it from others.
+// Name returns a unique name.
 func (f *follower[T]) Name() string { return f.form + " " + f.Informer.Name() }
 
 func (f *follower[T]) route() string { return f.by }
@@ -97,8 +97,8 @@ func (f *follower[T]) note(_ context.Context, one *failure.Failure) failure.Verd
 	return failure.Retry
 }
 
-// said returns what of the words its status, or a failure since then, has said. If none
-// did, it says what they said instead.
+// said returns the match of words in its status or in a failure since then. If there is none, it
+// returns the texts.
 func (f *follower[T]) said(since time.Time, words *regexp.Regexp) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *follower[T]) start() {
 
 func (f *follower[T]) stop() { f.halt() }
 
-// whim does something to it that its owner may do at any time.
+// whim performs a random operation that an owner may perform at any time.
 func (f *follower[T]) whim(r *rand.Rand) {
 	switch n := r.IntN(4); {
 	case n == 0 && !f.foreign:
@@ -170,8 +170,7 @@ func (f *follower[T]) whim(r *rand.Rand) {
 	}
 }
 
-// dismiss lets the last of the late witnesses leave, who must not hear a word after that
-// (L07).
+// dismiss removes the late witnesses. They must not be called afterwards (L07).
 func (f *follower[T]) dismiss() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -183,17 +182,17 @@ func (f *follower[T]) dismiss() {
 	f.late, f.witnesses = f.late[:len(f.late)-1], f.witnesses[:last]
 }
 
-// settle ends all whims.
+// settle reverts all whims.
 func (f *follower[T]) settle() {
 	for len(f.late) > 0 {
 		f.dismiss()
 	}
 }
 
-// differs compares cache and witnesses with a fresh list, and returns how they differ.
+// differs compares the cache and the witnesses with a fresh list, and returns the differences.
 func (f *follower[T]) differs(ctx context.Context) string {
-	// Failures count until something arrives on the new watch, which may be a bookmark a
-	// minute later: a watch that is accepted is good enough.
+	// Failures are shown until something arrives on the new watch, which may be a bookmark a minute
+	// later. An accepted watch is good enough.
 	if s := f.Status(); !s.Synced || s.Reflector.State != reflector.Watching {
 		return fmt.Sprintf("%s: %v, synced %t, %d attempts, failure %v", f.Name(), s.Reflector.State, s.Synced, s.Reflector.Attempts, s.Reflector.Failure)
 	}
@@ -216,7 +215,7 @@ func (f *follower[T]) differs(ctx context.Context) string {
 	return ""
 }
 
-// fresh lists what the informer ought to have.
+// fresh lists the objects that the informer should have.
 func (f *follower[T]) fresh(ctx context.Context) (map[object.Key]T, error) {
 	var opts source.Request
 	if f.opts.LabelSelector != nil {
@@ -234,8 +233,8 @@ func (f *follower[T]) fresh(ctx context.Context) (map[object.Key]T, error) {
 	return all, nil
 }
 
-// difference says in which key two sets differ, and how. Whether an object carries its
-// kind depends on the way that it took, and does not count.
+// difference returns a key in which two sets differ, and how. Whether an object has its kind set
+// depends on how it was read, and does not count.
 func difference[T object.Object](want, got map[object.Key]T) string {
 	for key, w := range want {
 		switch g, ok := got[key]; {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// plain is how most informers read.
+// plain returns the source that most informers use.
 func plain[T object.Object](c *rest.Client) source.ListerWatcher {
 	return rest.ResourceFor[T](c).Source()
 }
@@ -26,7 +26,7 @@ func ofKind[T object.Object](kind object.GVK) func(*rest.Client) source.ListerWa
 	return func(c *rest.Client) source.ListerWatcher { return rest.ResourceForKind[T](c, kind).Source() }
 }
 
-// followAll makes an informer of each form.
+// followAll creates an informer of each form.
 func (w *world) followAll() {
 	follow[*corev1.Pod](w, "typed protobuf", "front", sharedinformer.Options{}, plain[*corev1.Pod])
 	follow[*corev1.Pod](w, "listed and compacted", "certs", sharedinformer.Options{Initial: reflector.List, Compact: true}, plain[*corev1.Pod])
@@ -53,7 +53,7 @@ func (w *world) followAll() {
 	fromFactory[*corev1.Secret](w, f)
 	fromFactory[*corev1.Namespace](w, f)
 	f.Start(ctx)
-	w.stopAll = append(w.stopAll, f.Wait, stop) // from the last to the first
+	w.stopAll = append(w.stopAll, f.Wait, stop) // called in reverse order
 }
 
 // fromFactory follows an informer that a factory runs.

@@ -43,8 +43,8 @@ var crdKind = object.GVK{Group: "apiextensions.k8s.io", Version: "v1", Kind: "Cu
 
 const definition = "gadgets.torture.example.com"
 
-// define makes the definition of the custom resource. Each edition has another default.
-// It returns when both servers serve it.
+// define creates the definition of the custom resource. Each edition has another default. define
+// returns when both servers serve the resource.
 func (w *world) define(ctx context.Context, edition int) {
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": definition},
@@ -68,14 +68,14 @@ func schemaOf(edition int) map[string]any {
 	}}}
 }
 
-// redefine changes the schema of the definition that is there.
+// redefine changes the schema of the existing definition.
 func (w *world) redefine(ctx context.Context, edition int) {
 	patch := []map[string]any{{"op": "replace", "path": "/spec/versions/0/schema", "value": schemaOf(edition)}}
 	_, err := rest.ResourceForKind[*unstructured.Unstructured](w.direct[0], crdKind).Patch(ctx, object.Key{Name: definition}, types.JSONPatchType, marshal(patch), metav1.PatchOptions{})
 	require.NoError(w.t, err)
 }
 
-// undefine deletes the definition, with all objects, and returns when it is gone.
+// undefine deletes the definition with all objects, and returns when it is gone.
 func (w *world) undefine(ctx context.Context) {
 	crds := rest.ResourceForKind[*unstructured.Unstructured](w.direct[0], crdKind)
 	require.NoError(w.t, crds.Delete(ctx, object.Key{Name: definition}, metav1.DeleteOptions{}))

@@ -19,15 +19,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misdeed answers in place of a server, or returns false to let it pass.
+// misdeed answers instead of the server, or returns false to pass the request on.
 type misdeed func(w http.ResponseWriter, r *http.Request) bool
 
-// gateway is a proxy that ends TLS, as those before a cluster or before a company do.
+// gateway is a proxy that terminates TLS, as in front of a cluster or a company network.
 type gateway struct {
 	address string
 	mood    atomic.Pointer[misdeed]
 	shown   atomic.Pointer[tls.Certificate]
-	limit   atomic.Int64 // what is read ends after at most so many bytes; 0 is not at all
+	limit   atomic.Int64 // bodies end after at most this many bytes; 0 is no limit
 }
 
 func newGateway(t *testing.T, c *cluster, hosts []string) *gateway {
@@ -36,7 +36,7 @@ func newGateway(t *testing.T, c *cluster, hosts []string) *gateway {
 	g.shown.Store(c.pair(c.authority(), 0))
 	upstream := &http.Transport{
 		ForceAttemptHTTP2: true,
-		// The servers' authority changes, so the gateway reads it again for each.
+		// The servers' authority changes, so the gateway reads it again for each connection.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
 			text, err := os.ReadFile(filepath.Join(c.dirs[0], "ca.crt"))
 			if err != nil {
@@ -81,7 +81,7 @@ func newGateway(t *testing.T, c *cluster, hosts []string) *gateway {
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {
-		_ = server.Close() // what it can report is that a connection was closed already
+		_ = server.Close() // the only error is that a connection was already closed
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
@@ -90,7 +90,7 @@ func newGateway(t *testing.T, c *cluster, hosts []string) *gateway {
 	return g
 }
 
-// behave lets the gateway do something from now on; nil is to pass everything on.
+// behave sets the misdeed from now on; nil passes everything on.
 func (g *gateway) behave(do misdeed) {
 	if do == nil {
 		g.mood.Store(nil)
@@ -99,10 +99,10 @@ func (g *gateway) behave(do misdeed) {
 	g.mood.Store(&do)
 }
 
-// errShort is why a cut body ends.
+// errShort is the error at the end of a cut body.
 var errShort = errors.New("cut by the gateway")
 
-// cutBody is a body that breaks off, or worse, ends as if that were all.
+// cutBody is a body that breaks off or, worse, ends as if it were complete.
 type cutBody struct {
 	io.ReadCloser
 	left  int64
@@ -124,7 +124,7 @@ func (b *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// busy answers 429 and when to come again.
+// busy answers 429 with Retry-After.
 func busy(after string) misdeed {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Retry-After", after)
@@ -133,7 +133,7 @@ func busy(after string) misdeed {
 	}
 }
 
-// page answers with a page for people.
+// page answers with an HTML page.
 func page(code int, title string) misdeed {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -143,7 +143,7 @@ func page(code int, title string) misdeed {
 	}
 }
 
-// foreign answers every list and watch as if another resource had been asked for.
+// foreign answers every list and watch with objects of another resource.
 func foreign(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false

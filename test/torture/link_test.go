@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// weather is what happens to the bytes on a link. The zero value is a link that works.
+// weather is the state of a link. The zero value is a working link.
 type weather struct {
-	silent bool // bytes wait, in both directions, and nobody is told
-	lost   bool // bytes vanish, and those of the connections that live through it for ever
-	rate   int  // bytes a second in each direction; 0 is no limit
-	cut    int  // each connection is reset after so many bytes in one direction; 0 is never
-	flip   int  // the byte at this place of what the server says is another; 0 is never
+	silent bool // bytes wait, in both directions, without an error
+	lost   bool // bytes vanish, and existing connections stay dead forever
+	rate   int  // bytes per second in each direction; 0 is no limit
+	cut    int  // each connection is reset after this many bytes in one direction; 0 is never
+	flip   int  // the server's byte at this position is changed; 0 is never
 }
 
-// link is a proxy of TCP connections, at an address that stays the same.
+// link is a proxy of TCP connections at a fixed address.
 type link struct {
 	t       testing.TB
 	name    string
 	address string
 	pumps   sync.WaitGroup // all goroutines
 
-	opened atomic.Int64 // connections ever
+	opened atomic.Int64 // total number of connections
 	bytes  atomic.Int64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	listener net.Listener
-	target   func() string // where new connections go
+	target   func() string // address of new connections
 	weather  weather
-	changed  chan struct{} // closed and replaced with the weather
+	changed  chan struct{} // closed and replaced when the weather changes
 	open     map[*wired]bool
 }
 
@@ -49,7 +49,7 @@ type wired struct {
 	target   string
 }
 
-// newLink starts a link to what target returns for each new connection.
+// newLink starts a link to the address that target returns for each new connection.
 func newLink(t testing.TB, name string, target func() string) *link {
 	t.Helper()
 	l := &link{t: t, name: name, target: target, changed: make(chan struct{}), open: map[*wired]bool{}}
@@ -87,7 +87,7 @@ func (l *link) listen(address string) error {
 	return nil
 }
 
-// connect joins a client to the target and carries bytes until one of them ends.
+// connect connects a client to the target and copies bytes until one of them closes.
 func (l *link) connect(from net.Conn) {
 	l.mu.Lock()
 	target := l.target()
@@ -127,7 +127,7 @@ func (w *wired) carry(to, from net.Conn, answers bool) {
 		done += n
 		w.link.bytes.Add(int64(n))
 		if errors.Is(err, io.EOF) && !answers && !w.lost.Load() {
-			_ = to.(*net.TCPConn).CloseWrite() // the client has said all; the answer goes on
+			_ = to.(*net.TCPConn).CloseWrite() // the client has sent everything; the answer continues
 			<-w.ended
 			return
 		}
@@ -137,8 +137,8 @@ func (w *wired) carry(to, from net.Conn, answers bool) {
 	}
 }
 
-// pass writes some bytes, of which done were there before, and reports whether the
-// connection lives on.
+// pass writes some bytes, done bytes after the first, and reports whether the connection stays
+// open.
 func (w *wired) pass(to net.Conn, some []byte, done int, answers bool) bool {
 	for len(some) > 0 {
 		sky, changed := w.link.sky()
@@ -184,7 +184,7 @@ func (w *wired) pass(to net.Conn, some []byte, done int, answers bool) bool {
 	return true
 }
 
-// reset closes both ends as a crash would: without a goodbye.
+// reset closes both ends as a crash would, without FIN.
 func (w *wired) reset() {
 	w.end.Do(func() {
 		reset(w.from)
@@ -195,7 +195,7 @@ func (w *wired) reset() {
 
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // what it can report is that it is closed already
+		_ = tcp.SetLinger(0) // the only error is that it is already closed
 	}
 	_ = c.Close()
 }
@@ -206,8 +206,7 @@ func (l *link) sky() (weather, <-chan struct{}) {
 	return l.weather, l.changed
 }
 
-// set changes the weather. Where bytes are lost, so are those of every connection that
-// is open, busy or not.
+// set changes the weather. If bytes are lost, every open connection loses them, busy or not.
 func (l *link) set(sky weather) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,14 +220,14 @@ func (l *link) set(sky weather) {
 	l.changed = make(chan struct{})
 }
 
-// lead sends new connections somewhere else. Those that are open go on.
+// lead sends new connections to another target. Open connections are not affected.
 func (l *link) lead(target func() string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.target = target
 }
 
-// refuse lets nobody in; who is in may stay.
+// refuse refuses new connections. Open connections are not affected.
 func (l *link) refuse() {
 	l.mu.Lock()
 	listener := l.listener
@@ -253,7 +252,7 @@ func (l *link) admit() error {
 // cutAll resets every connection.
 func (l *link) cutAll() { l.cutSome(func() bool { return true }) }
 
-// cutSome resets the connections that which picks.
+// cutSome resets the connections for which which returns true.
 func (l *link) cutSome(which func() bool) {
 	l.mu.Lock()
 	var doomed []*wired
@@ -268,14 +267,14 @@ func (l *link) cutSome(which func() bool) {
 	}
 }
 
-// connections is how many are open.
+// connections returns the number of open connections.
 func (l *link) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
 }
 
-// anyOf leads each connection to one of several addresses.
+// anyOf sends each connection to one of several addresses.
 func anyOf(addresses ...string) func() string {
 	return func() string { return addresses[rand.IntN(len(addresses))] }
 }

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount makes a file system in memory that is attached nowhere: it is reached by the descriptor of
-// this process, and ends with those who use it, however they end. It takes Linux 5.2 and
-// CAP_SYS_ADMIN.
+// mount makes a file system in memory that is not attached anywhere: it is reached through the file
+// descriptor of this process, and ends with its users. It needs Linux 5.2 and CAP_SYS_ADMIN.
 func mount(size int) (*os.File, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {

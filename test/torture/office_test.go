@@ -23,9 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// office is a manager with a controller that keeps one ConfigMap for each Pod. Where it
-// ends because it has lost its lease, another takes its place, as a process would be
-// started again.
+// office is a manager with a controller that keeps one ConfigMap for each Pod. If it ends because
+// it has lost its lease, another manager replaces it, like a restarted process.
 type office struct {
 	throne
 	managers atomic.Int64
@@ -34,7 +33,7 @@ type office struct {
 	ended    sync.WaitGroup
 }
 
-// of is the beginning of the names of the ConfigMaps.
+// of is the prefix of the names of the ConfigMaps.
 const of = "of-"
 
 func newOffice(w *world) *office {
@@ -57,7 +56,7 @@ func (o *office) stop() {
 	o.ended.Wait()
 }
 
-// open runs one manager until ctx is done or it ends by itself.
+// open runs one manager until ctx is done or it ends.
 func (o *office) open(ctx context.Context, n int) error {
 	election := lease("office", fmt.Sprint("manager-", n))
 	opts := manager.Options{
@@ -91,7 +90,7 @@ func (o *office) open(ctx context.Context, n int) error {
 	return m.Run(ctx)
 }
 
-// reconcile makes the ConfigMap of one Pod, or deletes it.
+// reconcile creates the ConfigMap of one Pod, or deletes it.
 func reconcile(ctx context.Context, pods *controller.Client[*corev1.Pod], maps *controller.Client[*corev1.ConfigMap], key object.Key) error {
 	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: of + key.Name}}
 	pod, err := pods.Read(ctx, key)
@@ -122,7 +121,7 @@ func wanted(pod *corev1.Pod) map[string]string {
 	return map[string]string{"uid": string(pod.UID), "n": pod.Labels["n"]}
 }
 
-// differs says in what the ConfigMaps are not as they ought to be.
+// differs returns the differences between the ConfigMaps and their desired state.
 func (o *office) differs(ctx context.Context) string {
 	if n := o.throne.now.Load(); n != 1 {
 		return fmt.Sprintf("%d managers lead", n)
@@ -151,7 +150,7 @@ func (o *office) differs(ctx context.Context) string {
 	return ""
 }
 
-// String is how the controller is doing.
+// String returns the status of the controller.
 func (o *office) String() string {
 	m := o.now.Load()
 	if m == nil {
@@ -163,7 +162,7 @@ func (o *office) String() string {
 	return "there is no controller"
 }
 
-// controllerSays wants of the controller's last failure that it says some words.
+// controllerSays requires that the controller's last failure contains the words.
 func (w *world) controllerSays(words string) {
 	w.t.Helper()
 	pattern := regexp.MustCompile(words)
@@ -175,7 +174,7 @@ func (w *world) controllerSays(words string) {
 				}
 			}
 			if s := m.Report().Election; s != nil && s.Failure != nil && s.Failure.When.After(w.began()) && pattern.MatchString(s.Failure.Error()) {
-				return "" // it cannot work if it may not
+				return "" // it cannot work without rights
 			}
 		}
 		return w.office.String()

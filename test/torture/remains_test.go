@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// remains are what may be left over.
+// remains are resources that may be left over.
 type remains struct {
-	goroutines  int // of Millrace
+	goroutines  int // started by Millrace
 	connections int
 	heap        int // bytes in use
 }
 
-// heapSlack is by how much the heap may differ: the number of objects does.
+// heapSlack is by how much the heap may differ, because the number of objects differs.
 const heapSlack = 24 << 20
 
-// left counts what is in use now that all is quiet.
+// left counts the resources in use after everything has settled.
 func (w *world) left() remains {
 	for _, f := range w.subjects {
 		f.settle()
 	}
 	for _, client := range slices.AppendSeq(slices.Clone(w.candidates.clients), maps.Values(w.clients)) {
-		client.CloseIdleConnections() // of which there are more after a clock has stepped: net/http then takes them for old
+		client.CloseIdleConnections() // a clock step leaves more of them, because net/http then considers them old
 	}
 	runtime.GC()
 	runtime.GC()
@@ -34,8 +34,8 @@ func (w *world) left() remains {
 	return remains{len(ours()), w.front.connections() + w.certs.connections(), int(m.HeapAlloc)}
 }
 
-// nothingIsLeft compares with what was in use before. Dead connections are found in
-// less than a minute, and idle ones of a manager that is gone are closed in two.
+// nothingIsLeft compares the resources in use with those before. Dead connections are found in less
+// than a minute, and idle ones of a stopped manager are closed in two.
 func (w *world) nothingIsLeft(before remains) {
 	began, late := time.Now(), false
 	answer := until(patience, func() (answer string) {

@@ -21,8 +21,8 @@ var (
 	only     = flag.String("only", "", "play only the kinds of episodes whose names match this `regexp`")
 )
 
-// TestTorture breaks a cluster on purpose, in one way after the other, and looks after
-// each whether all who live on it have noticed, said so, and come to the truth again.
+// TestTorture breaks a cluster in one way after the other. After each it checks whether all clients
+// have noticed, reported the fault, and reached the state of the server again.
 func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
@@ -64,7 +64,7 @@ func TestTorture(t *testing.T) {
 	w.summary(tally, time.Since(began))
 }
 
-// playable leaves those out that this machine, or this build, does not allow, and says which.
+// playable removes the episodes that this machine or build does not support, and logs them.
 func (w *world) playable(kinds []episode) []episode {
 	lacks := map[string]error{} // by kind
 	note := func(kinds []episode, missing error) {
@@ -82,13 +82,13 @@ func (w *world) playable(kinds []episode) []episode {
 	})
 }
 
-// results are those of one kind of episode.
+// results are the results of one kind of episode.
 type results struct {
 	played  int
-	longest time.Duration // to convergence
+	longest time.Duration // until convergence
 }
 
-// play plays one episode, whims and all.
+// play plays one episode, including whims.
 func (w *world) play(ctx context.Context, n int, e episode, tally map[string]*results) {
 	for range w.random.IntN(6) {
 		w.subjects[w.random.IntN(len(w.subjects))].whim(w.random)
@@ -107,7 +107,7 @@ func (w *world) play(ctx context.Context, n int, e episode, tally map[string]*re
 	r.longest = max(r.longest, took)
 }
 
-// summary says what was done, in the way in which a page can quote it.
+// summary logs the results in a form that a page can quote.
 func (w *world) summary(tally map[string]*results, lasted time.Duration) {
 	var lists, relists, watches, objects uint64
 	for _, f := range w.subjects {

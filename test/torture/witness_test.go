@@ -10,16 +10,16 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// witness is a handler that knows what it was told and nothing else. It complains of
-// every call that does not follow from those before (L01, L03, L04) or that tells nothing
-// new (L17), or that the cache is behind of (L05).
+// witness is a handler that knows only the events it has received. It complains about every call
+// that does not follow from the earlier ones (L01, L03, L04), that brings nothing new (L17), or
+// that precedes the cache (L05).
 type witness[T object.Object] struct {
 	name     string
 	complain func(format string, args ...any)
 	cache    func(object.Key) (T, bool)
 	heard    *atomic.Int64
 	calls    atomic.Int32 // in progress
-	gone     atomic.Bool  // it has left
+	gone     atomic.Bool  // it was removed
 
 	mu    sync.Mutex // guards known
 	known map[object.Key]T
@@ -72,7 +72,7 @@ func (w *witness[T]) Handle(_ context.Context, e sharedinformer.Event[T]) error 
 	return nil
 }
 
-// knows is what it was told, as a copy.
+// knows returns a copy of the objects it knows.
 func (w *witness[T]) knows() map[object.Key]T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *witness[T]) knows() map[object.Key]T {
 	return known
 }
 
-// text is what tells a state of an object from others.
+// text returns what distinguishes a state of an object from others.
 func text[T object.Object](o T) string {
 	var none T
 	if any(o) == any(none) {

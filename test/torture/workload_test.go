@@ -19,14 +19,14 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// names is how many objects of a kind may be in a namespace.
+// names is the largest number of objects of a kind in a namespace.
 const names = 10
 
-// workload writes to the servers all the time, past all links, as long as they answer.
+// workload writes to the servers all the time, bypassing all links, while they answer.
 type workload struct {
 	w       *world
-	writes  atomic.Int64 // that were done
-	refused atomic.Int64 // that were not, or nobody knows
+	writes  atomic.Int64 // successful
+	refused atomic.Int64 // failed, or with an unknown result
 
 	pause  sync.RWMutex // held by a write in progress
 	cancel context.CancelFunc
@@ -51,7 +51,7 @@ func newWorkload(w *world, seed uint64) *workload {
 	return b
 }
 
-// rest returns when no write is in progress; none begins before resume.
+// rest waits for the writes in progress. No write starts before resume.
 func (b *workload) rest()   { b.pause.Lock() }
 func (b *workload) resume() { b.pause.Unlock() }
 
@@ -60,7 +60,7 @@ func (b *workload) stop() {
 	b.all.Wait()
 }
 
-// write does one thing to one object.
+// write makes a random write to one object.
 func (b *workload) write(ctx context.Context, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -107,7 +107,7 @@ func change[T object.Object](ctx context.Context, r *rand.Rand, in *rest.Resourc
 	switch r.IntN(8) {
 	case 0:
 		return in.Delete(ctx, key, now)
-	case 1: // another object of the same name
+	case 1: // a new object of the same name
 		if err := in.Delete(ctx, key, now); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func change[T object.Object](ctx context.Context, r *rand.Rand, in *rest.Resourc
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of what is written here
+		panic(err) // encoding a literal
 	}
 	return b
 }

@@ -22,19 +22,19 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// patience bounds how long anything may take. What takes longest is to notice that a
-// connection is dead, 45 s, and busy machines are slower.
+// patience is the time limit for any condition. Noticing a dead connection takes longest, 45 s, and
+// busy machines are slower.
 const patience = 3 * time.Minute
 
-// world is the cluster and all who live on it.
+// world is the cluster and all its clients.
 type world struct {
 	*cluster
 	random     *rand.Rand
 	namespaces []string
-	clients    map[string]*rest.Client // by the name of the link
+	clients    map[string]*rest.Client // by link name
 	subjects   []subject
-	stopAll    []func() // from the last to the first
-	stop       func()   // ends all that lives on the cluster
+	stopAll    []func() // called in reverse order
+	stop       func()   // stops all clients of the cluster
 
 	busy       *workload
 	candidates *candidates
@@ -48,7 +48,7 @@ type world struct {
 	complaints []string
 }
 
-// newWorld starts everybody, and returns when all is well.
+// newWorld starts all clients, and returns when they are synced.
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{cluster: newCluster(t), random: rand.New(rand.NewPCG(seed, 42))}
 	w.begin.Store(new(time.Now()))
@@ -82,14 +82,14 @@ func newWorld(t *testing.T, seed uint64) *world {
 			stop()
 		}
 	})
-	t.Cleanup(w.stop) // before that of the cluster
+	t.Cleanup(w.stop) // before the cleanup of the cluster
 	return w
 }
 
-// began is when the episode began.
+// began returns when the episode began.
 func (w *world) began() time.Time { return *w.begin.Load() }
 
-// complain notes that something is wrong. The torture goes on.
+// complain records a defect. The torture continues.
 func (w *world) complain(format string, args ...any) {
 	w.t.Errorf("%7.1fs "+format, append([]any{time.Since(w.began()).Seconds()}, args...)...)
 	w.mu.Lock()
@@ -103,8 +103,7 @@ func (w *world) failures() int {
 	return len(w.complaints)
 }
 
-// until asks again and again, until nothing is answered or the time is over. It returns
-// the last answer.
+// until calls ask repeatedly until it returns "" or the time is up. It returns the last result.
 func until(within time.Duration, ask func() string) string {
 	for end := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
 		if answer := ask(); answer == "" || time.Now().After(end) {
@@ -113,11 +112,11 @@ func until(within time.Duration, ask func() string) string {
 	}
 }
 
-// saying is how long a fault may last until everybody has told of it.
+// saying is the time within which every client must report a fault.
 const saying = 30 * time.Second
 
-// informersSay wants of every informer on some links that its status or a failure since
-// the begin of the episode says some words.
+// informersSay requires that every informer on some links has reported the words, in its status or
+// in a failure since the beginning of the episode.
 func (w *world) informersSay(words string, by ...string) {
 	w.t.Helper()
 	pattern := regexp.MustCompile(words)
@@ -137,7 +136,7 @@ func (w *world) informersSay(words string, by ...string) {
 	}
 }
 
-// again does something now and then until another thing has been done.
+// again repeats do at intervals until the function until returns.
 func (w *world) again(every time.Duration, do, until func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -156,8 +155,8 @@ func (w *world) again(every time.Duration, do, until func()) {
 	<-stopped
 }
 
-// anybodySays is informersSay of one informer at least: of a fault that does not concern
-// those that are quiet.
+// anybodySays is informersSay for at least one informer: for a fault that does not concern idle
+// ones.
 func (w *world) anybodySays(words string) {
 	w.t.Helper()
 	pattern := regexp.MustCompile(words)
@@ -176,8 +175,7 @@ func (w *world) anybodySays(words string) {
 	}
 }
 
-// lateSays starts an informer on a link and wants some words of what WaitForSync
-// returns.
+// lateSays starts an informer on a link and requires the words in the error of WaitForSync.
 func (w *world) lateSays(words, by string) {
 	w.t.Helper()
 	if err := w.late(by, 5*time.Second); err == nil || !regexp.MustCompile(words).MatchString(err.Error()) {
@@ -185,7 +183,7 @@ func (w *world) lateSays(words, by string) {
 	}
 }
 
-// late starts an informer with a client of its own, and returns what WaitForSync does.
+// late starts an informer with its own client, and returns the error of WaitForSync.
 func (w *world) late(by string, within time.Duration) error {
 	cfg := w.byToken()
 	if by == "certs" {
@@ -215,10 +213,10 @@ func (w *world) late(by string, within time.Duration) error {
 	return err
 }
 
-// slow is how long it may take until it is worth a line.
+// slow is the duration from which a convergence is logged.
 const slow = 5 * time.Second
 
-// converges waits until everybody has what the server has, and says how long it took.
+// converges waits until all clients have the state of the server, and returns how long it took.
 func (w *world) converges() (took time.Duration) {
 	healed := time.Now()
 	w.busy.rest()
@@ -235,7 +233,7 @@ func (w *world) converges() (took time.Duration) {
 		if answer := w.office.differs(ctx); answer != "" {
 			return answer
 		}
-		for next < len(w.subjects) { // the office is done: nobody writes
+		for next < len(w.subjects) { // the office is idle: there are no writes
 			if answer := w.subjects[next].differs(ctx); answer != "" {
 				return answer
 			}
@@ -249,7 +247,7 @@ func (w *world) converges() (took time.Duration) {
 	if answer != "" {
 		w.complain("not the same %v after all was healed: %s", patience, answer)
 	}
-	// Once more: who was equal at first may have been told something since.
+	// Check again: a client that was equal at first may have received something since.
 	for _, f := range w.subjects {
 		if answer := until(5*time.Second, func() string { return f.differs(context.Background()) }); answer != "" {
 			w.complain("it was equal, and is no longer: %s", answer)
@@ -258,7 +256,7 @@ func (w *world) converges() (took time.Duration) {
 	return time.Since(healed)
 }
 
-// lasting is a context that ends when everybody is to stop.
+// lasting returns a context that ends when all clients must stop.
 func (w *world) lasting() (context.Context, context.CancelFunc) {
 	return context.WithCancel(context.Background())
 }

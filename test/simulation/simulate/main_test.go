@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/test/simulation"
 )
 
-// binary is the simulation without the race detector, which makes the scheduler random.
+// binary builds the simulation without the race detector, which randomizes the scheduler.
 func binary(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "simulation.test")
@@ -80,9 +80,9 @@ func TestABinaryThatIsNotThere(t *testing.T) {
 	require.ErrorContains(t, err, "/nothing.test: no such file")
 }
 
-// repeats reports whether everything in w begins at an instant of its own. The two informers
-// of a controller, those of several namespaces and those of a factory begin at one; files are read and written
-// while others go on.
+// repeats reports whether all starts in w happen at distinct times. The two informers of a
+// controller, those of several namespaces and those of a factory start at the same time; files are
+// read and written concurrently.
 func repeats(w simulation.World) bool {
 	for _, f := range w.Informers {
 		if f.Namespaces != 0 || f.Snapshot {
@@ -92,7 +92,7 @@ func repeats(w simulation.World) bool {
 	return !w.Reconciles && !w.Loans
 }
 
-// events are the lines of a trace.
+// events returns the lines of a trace.
 func events(said []byte) (all []string) {
 	for line := range strings.Lines(string(said)) {
 		if !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "ok") {

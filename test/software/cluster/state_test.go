@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// pod is a Pod of a ReplicaSet, as a cluster might draw it.
+// pod is a Pod of a ReplicaSet with random names and times, as in a cluster.
 func pod(drawn, uid, owner, address, when string, labels ...any) located {
 	return located{"pods", &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
@@ -26,7 +26,7 @@ func set(uid string) located {
 	}}}
 }
 
-// What is drawn by chance makes no difference; what is not does.
+// Random differences do not count; others do.
 func TestStatesAreComparedWithoutChance(t *testing.T) {
 	compared := func(all ...located) State {
 		s, err := compare(all)
