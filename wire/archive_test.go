@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// archived packs objects, each of which make makes, and archives them.
+// archived packs the n objects that make returns, and archives them.
 func archived[T object.Object](t testing.TB, n int, make func(i int) T) (p *wire.Packer, packed []*wire.Packed, raw []byte) {
 	t.Helper()
 	p = wire.NewPacker(wire.NewPool())
@@ -30,7 +30,7 @@ func archived[T object.Object](t testing.TB, n int, make func(i int) T) (p *wire
 		require.NoError(t, err)
 		packed = append(packed, o)
 	}
-	for i := range packed { // backwards, so that some bases are not found where they are objects
+	for i := range packed { // backwards, so that some bases are written before the objects that they came from
 		var err error
 		raw, err = archive.Append(raw, packed[len(packed)-1-i])
 		require.NoError(t, err)
@@ -50,7 +50,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 	held, before := 0, 0
 	for i, o := range all {
 		want := make(n - 1 - i)
-		if i == n/2 { // what is in use is kept by those that use it
+		if i == n/2 { // objects in use hold the archive's bases
 			runtime.GC()
 		}
 		require.Equal(t, object.KeyOf(want), object.KeyOf(o))
@@ -76,7 +76,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 	runtime.KeepAlive([]any{packed, all}) // or the bases of their groups may be gone
 }
 
-// What is archived comes back in another process as it was (C02).
+// Archived objects are restored unchanged in another process (C02).
 func TestC02_ArchivedObjectsAreRestored(t *testing.T) {
 	wire.SkipUnderRace(t)
 	none := objects.Options{}
@@ -120,7 +120,7 @@ func TestObjectsKeptWholeAreNotArchived(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 
-// An archive that is cut off, goes on, or is of another type is an error.
+// An archive that is cut off, has extra bytes, or is of another type is an error.
 func TestInvalidArchive(t *testing.T) {
 	wire.SkipUnderRace(t)
 	_, _, raw := archived(t, 20, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
@@ -138,8 +138,8 @@ func TestInvalidArchive(t *testing.T) {
 
 var extractBudget = hostile.Budget{Memory: 1 << 20, MemoryPerByte: 700}
 
-// Whatever the bytes are, to read them, and to open what was read, ends in an error or an
-// object, and reading takes memory in proportion.
+// For any bytes, reading an archive and opening its objects gives an object or an error, and the
+// memory is proportional.
 func FuzzExtract(f *testing.F) {
 	_, _, raw := archived(f, 12, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	f.Add(raw, 12)

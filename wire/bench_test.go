@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// benchList is a list of realistic Pods.
+// benchList returns a list of realistic Pods.
 func benchList(b *testing.B, media string, n int) []byte {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	for i := range n {
@@ -21,7 +21,7 @@ func benchList(b *testing.B, media string, n int) []byte {
 	return encodeAs(b, media, corev1.SchemeGroupVersion.WithKind("PodList"), list)
 }
 
-// eachWay runs a benchmark for each encoding and each way to decode it.
+// eachWay runs a benchmark for each encoding and decoder.
 func eachWay(b *testing.B, run func(b *testing.B, media string, opts Options)) {
 	ways := []struct {
 		name string
@@ -35,9 +35,9 @@ func eachWay(b *testing.B, run func(b *testing.B, media string, opts Options)) {
 	b.Run(MediaCBOR, func(b *testing.B) { run(b, MediaCBOR, Options{}) })
 }
 
-// eachOf runs a benchmark whose operations read a whole body of n objects: a part of one would
-// be counted as the whole. It reports the time for each object, ns/object, beside what package
-// testing reports of an operation.
+// eachOf runs a benchmark whose operation reads a whole body of n objects; a part of one would be
+// counted as the whole. In addition to the standard metrics it reports the time per object,
+// ns/object.
 func eachOf(b *testing.B, n int, body []byte, read func()) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
@@ -47,8 +47,9 @@ func eachOf(b *testing.B, n int, body []byte, read func()) {
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N*n), "ns/object")
 }
 
-// BenchmarkList decodes a list of 1,000 Pods; one operation is the whole list, and ns/object the
-// time for one Pod of it. The last ones are kept, as in a cache: what nobody uses is not shared.
+// BenchmarkList decodes a list of 1,000 Pods. One operation is the whole list, and ns/object the
+// time for one Pod. The objects of the last list are kept, as in a cache, because only parts in use
+// are shared.
 func BenchmarkList(b *testing.B) {
 	eachWay(b, func(b *testing.B, media string, opts Options) {
 		const n = 1000
@@ -67,9 +68,9 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// BenchmarkWatch decodes a stream of 1,000 events; one operation is the whole stream, and
-// ns/object the time for one event. The stream comes again and again, but what two versions of an object have in common is not
-// shared, so each event has the cost of a change.
+// BenchmarkWatch decodes a stream of 1,000 events. One operation is the whole stream, and ns/object
+// the time for one event. The stream repeats, but versions of one object do not share parts, so
+// each event costs as much as a change.
 func BenchmarkWatch(b *testing.B) {
 	eachWay(b, func(b *testing.B, media string, opts Options) {
 		const n = 1000
@@ -90,8 +91,8 @@ func BenchmarkWatch(b *testing.B) {
 	})
 }
 
-// BenchmarkUntyped decodes a list of 1,000 custom resources without a Go type;
-// one operation is the whole list, and ns/object the time for one of them.
+// BenchmarkUntyped decodes a list of 1,000 custom resources without a Go type. One operation is the
+// whole list, and ns/object the time for one of them.
 func BenchmarkUntyped(b *testing.B) {
 	const n = 1000
 	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)

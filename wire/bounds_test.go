@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-// An object is as large as it may be wherever it comes: what a list has, a watch has too,
-// and the envelope around it does not count.
+// The size limit applies to the object alone: it is the same in lists and watches, and the envelope
+// does not count.
 func TestLimitsApplyToTheObject(t *testing.T) {
 	for _, media := range allMedia {
 		p := pod("a")
@@ -47,7 +47,7 @@ func TestLimitsApplyToTheObject(t *testing.T) {
 	}
 }
 
-// So is its depth.
+// The same applies to the depth limit.
 func TestDepthLimitAppliesToTheObject(t *testing.T) {
 	const depth = 10
 	for _, media := range []string{MediaJSON, MediaCBOR} {
@@ -75,7 +75,7 @@ func TestDepthLimitAppliesToTheObject(t *testing.T) {
 	}
 }
 
-// A limit may be as large as a number can be.
+// The limits may be the largest numbers.
 func TestHugeLimits(t *testing.T) {
 	for _, media := range allMedia {
 		d := podDecoder(t, media, Options{MaxObjectBytes: math.MaxInt, MaxDepth: math.MaxInt})
@@ -88,7 +88,7 @@ func TestHugeLimits(t *testing.T) {
 	}
 }
 
-// listOfOne puts an object, as encodeAs writes it, into a list.
+// listOfOne returns a list with one object, encoded by encodeAs.
 func listOfOne(t *testing.T, media string, kind object.GVK, obj []byte) []byte {
 	switch media {
 	case MediaProtobuf:

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A watch that is busy is decoded on all processors, and nobody sees a difference:
-// the same events in the same order before the same error.
+// A busy watch is decoded on all processors without a visible difference: the same events in the
+// same order before the same error.
 func TestW01_BusyWatches(t *testing.T) {
 	t.Parallel()
 	const events = 600
@@ -50,8 +50,8 @@ func TestW01_BusyWatches(t *testing.T) {
 	}
 }
 
-// Whatever arrives is told before the reader is asked for more: an event must not
-// wait for the next one.
+// Everything received is yielded before the reader is called again: an event must not wait for the
+// next one.
 func TestNothingWaitsForTheNetwork(t *testing.T) {
 	for _, media := range bothMedia {
 		var body []byte
@@ -75,8 +75,7 @@ func TestNothingWaitsForTheNetwork(t *testing.T) {
 	}
 }
 
-// pieces hands out a body in pieces of all sizes, and calls before with what was
-// handed out so far.
+// pieces returns a body in pieces of all sizes, and calls before with the part returned so far.
 type pieces struct {
 	body   []byte
 	at, n  int

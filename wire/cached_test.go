@@ -25,7 +25,7 @@ func versioned(name, uid, rv string) *corev1.Pod {
 	return p
 }
 
-// having makes some objects known.
+// having returns a function that knows these objects.
 func having(objects ...*corev1.Pod) typedKnown[*corev1.Pod] {
 	return func(key object.Key) (*corev1.Pod, bool) {
 		for _, o := range objects {
@@ -37,7 +37,7 @@ func having(objects ...*corev1.Pod) typedKnown[*corev1.Pod] {
 	}
 }
 
-// What is known in the same version is given back, and nothing else.
+// An object known in the same version is returned, and no other.
 func TestKnownItemsAreReturned(t *testing.T) {
 	have := []*corev1.Pod{versioned("same", "1", "7"), versioned("newer", "2", "6"), versioned("another", "3", "7"), versioned("unversioned", "4", "")}
 	sent := &corev1.PodList{Items: []corev1.Pod{
@@ -60,7 +60,7 @@ func TestKnownItemsAreReturned(t *testing.T) {
 	}
 }
 
-// The initial events of a streaming list are additions.
+// The initial events of a streaming list are ADDED events.
 func TestKnownObjectsOfAddedEventsAreReturned(t *testing.T) {
 	have := versioned("a", "1", "7")
 	for _, media := range allMedia {
@@ -83,7 +83,7 @@ func TestKnownObjectsOfAddedEventsAreReturned(t *testing.T) {
 	}
 }
 
-// An object that is known is not even looked at.
+// The content of a known object is not read.
 func TestKnownItemsAreNotDecoded(t *testing.T) {
 	have := versioned("a", "1", "7")
 	meta, err := have.ObjectMeta.Marshal()
@@ -98,7 +98,7 @@ func TestKnownItemsAreNotDecoded(t *testing.T) {
 	}
 }
 
-// lengthPrefixed is a length-delimited field.
+// lengthPrefixed returns a length-delimited field.
 func lengthPrefixed(number byte, content []byte) []byte {
 	if len(content) > 127 {
 		panic("too long for this test")
@@ -106,7 +106,7 @@ func lengthPrefixed(number byte, content []byte) []byte {
 	return append([]byte{number<<3 | frame.WireBytes, byte(len(content))}, content...)
 }
 
-// listAround is the body of a list of Pods with one item.
+// listAround returns the body of a list of Pods with one item.
 func listAround(t *testing.T, item []byte) []byte {
 	t.Helper()
 	body := encodeAs(t, MediaProtobuf, podListKind, &corev1.PodList{})
@@ -117,7 +117,7 @@ func listAround(t *testing.T, item []byte) []byte {
 	return []byte(before + string(lengthPrefixed(2, list)) + after)
 }
 
-// What is unusual is left to the decoder: the last of two names counts there.
+// Unusual input is left to the decoder: if a name appears twice, the last one counts there.
 func TestHeadIsReadOnlyIfUnambiguous(t *testing.T) {
 	name, uid := lengthPrefixed(1, []byte("a")), lengthPrefixed(5, []byte("u"))
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
@@ -146,8 +146,8 @@ func TestHeadIsReadOnlyIfUnambiguous(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are: where there is a head, it says what the reference
-// decoder makes of them (W01), if that takes them at all.
+// For any bytes, a head that is read equals the reference's result (W01), if the reference accepts
+// the bytes.
 func FuzzProtoHead(f *testing.F) {
 	for i := range 3 {
 		raw, err := objects.Pod(1, i, objects.Options{}).Marshal()
@@ -174,8 +174,8 @@ func FuzzProtoHead(f *testing.F) {
 	})
 }
 
-// BenchmarkKnown reads a list of 1,000 Pods that are known; one operation is the whole list, and
-// ns/object the time for one Pod.
+// BenchmarkKnown reads a list of 1,000 known Pods. One operation is the whole list, and ns/object
+// the time for one Pod.
 func BenchmarkKnown(b *testing.B) {
 	const n = 1000
 	body := benchList(b, MediaProtobuf, n)

@@ -26,8 +26,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Every kind of the scheme, alone, in lists and in watches, is in CBOR what it is
-// in JSON: with its Go type, as metadata, and as maps.
+// Every kind of the scheme, alone, in lists and in watches, decodes from CBOR as from JSON: with
+// its Go type, as metadata, and as maps.
 func TestW01_EveryKindInCBOR(t *testing.T) {
 	t.Parallel()
 	all := scheme.New()
@@ -74,8 +74,8 @@ func sameInCBOR[T object.Object](t *testing.T, opts Options, obj runtime.Object,
 	requireSameMeaning(t, []T{one, one}, []T{events[0].Object, events[1].Object}, about)
 }
 
-// requireSameMeaning requires that two values are the same in JSON but for the
-// order of fields: where a type keeps bytes, these have another one in CBOR.
+// requireSameMeaning requires that two values are equal in JSON except for the order of fields:
+// types that keep raw bytes have another order after CBOR.
 func requireSameMeaning(t *testing.T, want, got any, about string) {
 	t.Helper()
 	var trees [2]any
@@ -87,8 +87,8 @@ func requireSameMeaning(t *testing.T, want, got any, about string) {
 	requireSame(t, trees[0], trees[1], about)
 }
 
-// Lists as the serializer of servers writes them: item by item from v0.37 of
-// k8s.io/apimachinery on, as one value before.
+// Lists as the serializer of servers writes them: item by item since v0.37 of k8s.io/apimachinery,
+// and as one value before.
 func TestCBORListsAsServersWriteThem(t *testing.T) {
 	pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "5", Continue: "c"}}
 	untyped := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "PodList", "metadata": map[string]any{"resourceVersion": "5", "continue": "c"}}}
@@ -122,8 +122,8 @@ func TestCBORListsAsServersWriteThem(t *testing.T) {
 	}
 }
 
-// What other encoders write is read as well: indefinite lengths, strings in
-// pieces, tags, names of bytes, heads that are longer than they must be.
+// The output of other encoders is accepted as well: indefinite lengths, strings in pieces, tags,
+// names as byte strings, heads longer than necessary.
 func TestW01_CBORInOtherForms(t *testing.T) {
 	d := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind})
 	const kind = "\x6aapiVersion\x6eexample.com/v1\x64kind\x66Widget"
@@ -153,7 +153,7 @@ func TestW01_CBORInOtherForms(t *testing.T) {
 	require.Empty(t, empty)
 }
 
-// No two fields of one name, no end that comes early or late.
+// Duplicate fields are refused, and so are lists that end too early or too late.
 func TestL21_CBORListRefusesBadBodies(t *testing.T) {
 	const kind = "\x6aapiVersion\x62v1\x64kind\x67PodList"
 	const item = "\xa1\x68metadata\xa1\x64name\x61a"
@@ -180,8 +180,8 @@ func TestL21_CBORListRefusesBadBodies(t *testing.T) {
 	}
 }
 
-// The codec of apimachinery v0.35 reads less than a decoder may be asked for. That is no fault of
-// the body's form.
+// The codec of apimachinery v0.35 has lower limits than a decoder may be configured for. Exceeding
+// them is not a syntax error.
 func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
 	deep := any("x")
 	for range 100 {
@@ -203,7 +203,7 @@ func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": c.spec}}
 		body := encodeAs(t, MediaCBOR, widgetKind, u)
 		if direct.Unmarshal(body, new(any)) == nil {
-			continue // it is a later one
+			continue // it is a later version
 		}
 		_, err := decoderOfType[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind}).Object(body)
 		require.ErrorIs(t, err, c.want, name)
@@ -213,13 +213,13 @@ func TestL21_LimitsOfTheCBORCodecAreNamed(t *testing.T) {
 	}
 }
 
-// What is not wanted is not there; nothing of it is a matter of sharing.
+// Unselected fields are absent. CBOR objects share nothing.
 func TestW04_CBORIsProjected(t *testing.T) {
 	random := rand.New(rand.NewPCG(20261123, 0))
 	for n := range 50 {
 		var tree map[string]any
 		var widget []byte
-		for widget == nil { // no names twice, which CBOR does not allow
+		for widget == nil { // no duplicate names, which CBOR does not allow
 			text := randomWidget(random, "w")
 			require.NoError(t, json.Unmarshal(text, &tree))
 			widget, _ = json.Marshal(tree)
@@ -236,8 +236,8 @@ func TestW04_CBORIsProjected(t *testing.T) {
 	}
 }
 
-// Lengths are not believed, depth is bounded, and what the codec reads many times
-// over does not nest.
+// Lengths are not trusted, depth is bounded, and items that the codec reads repeatedly do not nest
+// deeply.
 func TestW02_CBORIsBounded(t *testing.T) {
 	opts := Options{MaxObjectBytes: 1 << 20, MaxDepth: 100}
 	d := podDecoder(t, MediaCBOR, opts)
@@ -267,7 +267,7 @@ func TestW02_CBORIsBounded(t *testing.T) {
 			require.ErrorIs(t, err, c.want, name)
 		})
 	}
-	// As deep and endless as can be.
+	// The deepest allowed items of indefinite length.
 	deep := start + strings.Repeat("\x9f", frame.MaxIndefinite) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", frame.MaxIndefinite)
 	_, err := d.Object([]byte(deep))
 	if !errors.Is(err, ErrTooLarge) { // see TestL21_LimitsOfTheCBORCodecAreNamed
@@ -282,7 +282,7 @@ func TestW02_CBORIsBounded(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Quantities are refused whatever they are written as; labels are not.
+// Absurd quantities are refused in every encoding; labels of the same form are accepted.
 func TestW02_CBORQuantitiesWithHugeExponents(t *testing.T) {
 	d := podDecoder(t, MediaCBOR, Options{})
 	const kind = "\x6aapiVersion\x62v1\x64kind\x63Pod\x68metadata\xa1\x64name\x61p"
@@ -312,7 +312,7 @@ func TestW02_CBORQuantitiesWithHugeExponents(t *testing.T) {
 	require.Equal(t, huge, got.Labels["a"])
 }
 
-// Errors of the codec quote what they were given; ours do not.
+// Errors of the codec quote their input; ours do not.
 func TestCBORErrorsKeepSecrets(t *testing.T) {
 	const secret = "hunter2"
 	d := decoderOfType[*corev1.Secret](t, MediaCBOR, Options{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
@@ -321,15 +321,14 @@ func TestCBORErrorsKeepSecrets(t *testing.T) {
 		require.NoError(t, err)
 		_, err = d.Object(body)
 		require.Error(t, err, "%v", value)
-		clear(body) // nothing of the error lies there
+		clear(body) // the error does not point into the body
 		require.NotContains(t, err.Error(), secret)
 		require.Contains(t, err.Error(), "(a)")
 	}
 }
 
-// FuzzCBOR decodes bytes as an object, a list and a watch. Whatever comes of it
-// is a value or an error, in bounded memory, and a value that is written again is
-// the same.
+// FuzzCBOR decodes bytes as an object, a list and a watch. The result is a value or an error, in
+// bounded memory, and encoding and decoding a value gives an equal one.
 func FuzzCBOR(f *testing.F) {
 	for i, kind := range fuzzKinds[:8] {
 		f.Add(seedObject(f, MediaCBOR, i, kind))
@@ -365,7 +364,7 @@ func FuzzCBOR(f *testing.F) {
 	})
 }
 
-// An object is taken for known only where what it says of itself is clear.
+// A known object is reused only if the item's identity is unambiguous.
 func TestCBORIdentity(t *testing.T) {
 	const metadata = "\x68metadata"
 	for body, want := range map[string]string{

@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// churn is the body of a watch with many events. Wherever the template has the
-// number of uniquePod(0), event i has the number i / repeat, so that content
-// comes as often as repeat says and never again.
+// churn is the body of a watch with many events. The number of uniquePod(0) in the template is
+// replaced by i / repeat in event i, so each content occurs repeat times and never again.
 type churn struct {
 	frame   []byte
-	places  []int // where the number stands in frame
+	places  []int // positions of the number in frame
 	repeat  int
 	events  int
 	written int
@@ -58,8 +57,8 @@ func (c *churn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// heapInUse returns the bytes of the objects that are left after a collection,
-// and after the cleanups that follow it.
+// heapInUse returns the bytes of the live objects after a collection and the cleanups that follow
+// it.
 func heapInUse() uint64 {
 	for range 3 {
 		runtime.GC()
@@ -70,9 +69,9 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// Up to a million objects pass through a cache of a thousand, and at the end the pool
-// holds no more than after the first ones: neither of content that never
-// repeats, nor of content that repeats just often enough to be remembered.
+// Up to a million objects pass through a cache of a thousand. At the end the pool holds no more
+// than at the beginning, neither for content that never repeats, nor for content that repeats just
+// often enough to be remembered.
 func TestW03_ChurnLeavesNothing(t *testing.T) {
 	for _, repeat := range []int{1, 2, 3} {
 		events := 1_000_000 / (2*repeat - 1)

@@ -28,7 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-// everyReader returns the ways to read objects of a kind.
+// everyReader returns all decoders for objects of a kind.
 func everyReader(t testing.TB, media string, kind object.GVK) map[string]typedDecoder[object.Object] {
 	opts := Options{Scheme: scheme.New(), Kind: kind}
 	readers := map[string]typedDecoder[object.Object]{"packed": newUnpacking[object.Object](t, media, opts, NewPool())}
@@ -44,7 +44,7 @@ func everyReader(t testing.TB, media string, kind object.GVK) map[string]typedDe
 	return readers
 }
 
-// dense are bodies of about size bytes whose elements take far more memory than they have bytes.
+// dense returns bodies of about size bytes whose elements take far more memory than bytes.
 func dense(t *testing.T, size int) map[string]struct {
 	media string
 	kind  object.GVK
@@ -58,7 +58,7 @@ func dense(t *testing.T, size int) map[string]struct {
 	statefulSet := object.GVK{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 	name := nest(0x0a, []byte("\x0a\x01a"), nil)
 	claims, containers := bytes.Repeat([]byte{0x22, 0x00}, size/2), bytes.Repeat([]byte{0x12, 0x00}, size/2)
-	// Another element behind a field that comes later, which the table leaves to the reference.
+	// An element after a field with a higher number, which the table leaves to the reference.
 	oddClaims := append(bytes.Clone(claims), 0x2a, 1, 'a', 0x22, 0x00)
 	oddContainers := append(bytes.Clone(containers), 0x1a, 1, 'a', 0x12, 0x00)
 	objects := strings.Repeat("{},", size/3) + "{}"
@@ -79,7 +79,8 @@ func dense(t *testing.T, size int) map[string]struct {
 
 const cborPod = "\x6aapiVersion\x62v1\x64kind\x63Pod\x68metadata\xa1\x64name\x61a"
 
-// A list of empty elements is refused before it is made, if it would be far larger than its bytes.
+// A list of empty elements that would be far larger than its bytes is refused before it is
+// allocated.
 func TestW02_EmptyElementsAreCountedBeforeTheyAreMade(t *testing.T) {
 	for name, c := range dense(t, 1<<18) {
 		for how, d := range everyReader(t, c.media, c.kind) {
@@ -110,8 +111,8 @@ func TestW02_EmptyElementsAreRefusedInListsAndWatches(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooDense)
 }
 
-// An object without a Go type is counted as well. JSON takes six bytes for a map, and so always
-// passes; CBOR takes two.
+// Objects without a Go type are counted as well. In JSON an empty map takes six bytes, so it always
+// passes; in CBOR it takes two.
 func TestW02_UntypedValuesAreCounted(t *testing.T) {
 	nameless := strings.Repeat("\xa1\x60", 10) + "\xf6"
 	asCBOR := []byte("\xa4" + cborPod + "\x64spec\x9f" + strings.Repeat(nameless, 1000) + "\xff")
@@ -125,7 +126,7 @@ func TestW02_UntypedValuesAreCounted(t *testing.T) {
 	}
 }
 
-// A file of packed objects may have been written by anybody: opening one checks what decoding does.
+// A file of packed objects is untrusted: opening an object checks its density as decoding does.
 func TestW02_PackedBytesAreCheckedWhenTheyAreOpened(t *testing.T) {
 	with := newBodyDecoders(nil)
 	pod := reflect.TypeFor[corev1.Pod]()
@@ -142,12 +143,12 @@ func TestW02_PackedBytesAreCheckedWhenTheyAreOpened(t *testing.T) {
 	}
 }
 
-// An object that just passes takes a stated multiple in all: what it becomes, once more if its
-// table gives up, and five times for the lists that the reference grows.
+// Decoding an object that is barely accepted allocates a stated multiple in total: the object, once
+// more if its table gives up, and five times for the lists that the reference grows.
 func TestW02_AcceptedObjectsTakeAStatedMultiple(t *testing.T) {
 	kind := object.GVK{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 	for _, odd := range []bool{false, true} {
-		// Each claim has a name that makes it as dense as it may be.
+		// The length of each claim's name makes it as dense as allowed.
 		claim := nest(0x22, nest(0x0a, []byte("\x0a\x01b"), nil), nil)
 		spec := bytes.Repeat(claim, 1<<17)
 		if odd {
@@ -163,7 +164,7 @@ func TestW02_AcceptedObjectsTakeAStatedMultiple(t *testing.T) {
 	}
 }
 
-// Without the field that is dense, such an object is read.
+// If the dense field is not selected, the object is accepted.
 func TestW02_FewerFieldsMakeAnObjectPass(t *testing.T) {
 	body := []byte(podText(`"containers":[` + strings.Repeat("{},", 1<<14) + `{}],"nodeName":"n"`))
 	got, err := podDecoder(t, MediaJSON, Options{Keep: Only("spec.nodeName")}).Object(body)
@@ -171,10 +172,10 @@ func TestW02_FewerFieldsMakeAnObjectPass(t *testing.T) {
 	require.Equal(t, "n", got.Spec.NodeName)
 }
 
-// What servers accept is read, however many small elements it has.
+// Objects that servers accept are decoded, however many small elements they have.
 func TestManySmallElementsAreRead(t *testing.T) {
 	SkipUnderRace(t)
-	const many = 1000 // as many as the CBOR codec of apimachinery v0.35 reads
+	const many = 1000 // the limit of the CBOR codec of apimachinery v0.35
 	meta := metav1.ObjectMeta{Name: "a"}
 	configMap := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{}}
 	//lint:ignore SA1019 some clusters still have them
@@ -214,7 +215,7 @@ func TestManySmallElementsAreRead(t *testing.T) {
 			}
 		}
 	}
-	// Without the codec's limit: as much as etcd takes.
+	// Without the codec's limit: as many as fit into etcd.
 	policy.Spec.Ingress = make([]networkingv1.NetworkPolicyIngressRule, 500_000)
 	for _, media := range bothMedia {
 		of := networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
@@ -226,7 +227,7 @@ func TestManySmallElementsAreRead(t *testing.T) {
 	}
 }
 
-// So are custom resources.
+// The same holds for custom resources.
 func TestManySmallUntypedElementsAreRead(t *testing.T) {
 	SkipUnderRace(t)
 	for name, element := range map[string]any{
@@ -257,8 +258,8 @@ func TestManySmallUntypedElementsAreRead(t *testing.T) {
 	}
 }
 
-// All ways to decode agree on which objects are too dense, also if a part is shared, in
-// the form of API servers and in odd ones.
+// All decoders agree on which objects are too dense, including objects with shared parts and in
+// unusual forms.
 func TestW01_DecodersAgreeOnWhatIsTooDense(t *testing.T) {
 	SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(20261128, 0))
@@ -270,7 +271,7 @@ func TestW01_DecodersAgreeOnWhatIsTooDense(t *testing.T) {
 		made, err := all.New(kind)
 		require.NoError(t, err)
 		goType := reflect.TypeOf(made).Elem()
-		for _, media := range []string{MediaJSON, MediaProtobuf} { // in one order, so that each run draws the same
+		for _, media := range []string{MediaJSON, MediaProtobuf} { // in a fixed order, so that each run draws the same
 			c := newContest[object.Object](t, media, Options{Scheme: all, Kind: kind}, pools[media])
 			for range rounds {
 				obj := reflect.New(goType)
@@ -300,7 +301,7 @@ func TestW01_DecodersAgreeOnWhatIsTooDense(t *testing.T) {
 // often names the fields that lead to large structs.
 var often = map[string]bool{"Spec": true, "Template": true, "JobTemplate": true, "Containers": true, "EphemeralContainers": true, "VolumeClaimTemplates": true}
 
-// repetitive fills a value with lists of few different elements, most of which are empty.
+// repetitive fills a value with lists of few different elements, most of them empty.
 func repetitive(random *rand.Rand, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -337,7 +338,7 @@ func repetitive(random *rand.Rand, v reflect.Value, depth int) {
 	}
 }
 
-// withoutEmptyFields leaves out fields of a JSON object that are empty, which Go writes.
+// withoutEmptyFields removes the empty fields that Go writes from a JSON object.
 func withoutEmptyFields(t *testing.T, body []byte) []byte {
 	t.Helper()
 	var content any
@@ -364,7 +365,8 @@ func withoutEmptyFields(t *testing.T, body []byte) []byte {
 	return raw
 }
 
-// thrice is a list of three equal objects: a pool sees their parts, remembers them and finds them.
+// thrice returns a list of three equal objects: a pool sees their parts, remembers them and finds
+// them.
 func thrice(t *testing.T, media string, kind object.GVK, body []byte) []byte {
 	t.Helper()
 	kind.Kind += "List"
@@ -376,7 +378,7 @@ func thrice(t *testing.T, media string, kind object.GVK, body []byte) []byte {
 	return messagesList(t, kind, e.Raw, e.Raw, e.Raw)
 }
 
-// withoutEmptyMessages leaves out fields of a message that are empty, but for elements of lists.
+// withoutEmptyMessages removes empty fields of a message, except elements of lists.
 func withoutEmptyMessages(t *testing.T, table *protobuf.Table, msg []byte) (thin []byte) {
 	t.Helper()
 	before := 0
@@ -400,7 +402,7 @@ func withoutEmptyMessages(t *testing.T, table *protobuf.Table, msg []byte) (thin
 	return thin
 }
 
-// Names of one letter are the densest that a server accepts, and nesting them changes little.
+// One-letter names are the densest that a server accepts, and nesting them changes little.
 func TestNestedMapsOfOneLetterAreReadFromCBOR(t *testing.T) {
 	SkipUnderRace(t)
 	for depth := range 8 {
@@ -409,7 +411,7 @@ func TestNestedMapsOfOneLetterAreReadFromCBOR(t *testing.T) {
 	}
 }
 
-// mapsIn returns a custom resource whose elements are maps of one letter, so deep.
+// mapsIn returns a custom resource with one-letter maps nested to the given depth.
 func mapsIn(t *testing.T, depth int) []byte {
 	var lists []any
 	for range 20 {
@@ -428,8 +430,8 @@ func mapsIn(t *testing.T, depth int) []byte {
 	return body
 }
 
-// A Status in the place of an object or a list, and the metadata of a list, are not counted. They need not be: the
-// largest of their elements takes 48 bytes.
+// A Status instead of an object or a list, and the metadata of a list, are not counted. That is
+// safe, because their largest element takes 48 bytes.
 func TestW02_AStatusTakesNoMoreThanAnObject(t *testing.T) {
 	const many = 1 << 18
 	cbor := func(s string) string { return string(byte(0x60+len(s))) + s }
@@ -447,7 +449,7 @@ func TestW02_AStatusTakesNoMoreThanAnObject(t *testing.T) {
 	}
 }
 
-// The selector of a list in CBOR is looked for in metadata without a Go type, which is counted.
+// The selector of a CBOR list is read from untyped metadata, whose memory is counted.
 func TestW02_MetadataOfAListIsCounted(t *testing.T) {
 	const depth, chains = 50, 1000
 	cbor := func(s string) string { return string(byte(0x60+len(s))) + s }

@@ -33,8 +33,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// Objects of every kind, filled at random and decoded in every way with fields
-// chosen at random, have what was asked for and nothing else.
+// Random objects of every kind, decoded in every way with random fields selected, have the selected
+// fields and no others.
 func TestW04_EveryKindIsProjectedExactly(t *testing.T) {
 	t.Parallel()
 	const seed = 20261121
@@ -57,7 +57,7 @@ func TestW04_EveryKindIsProjectedExactly(t *testing.T) {
 	}
 }
 
-// inlining embeds structs that are not exported. The fields of one are those of the object.
+// inlining embeds unexported structs, whose fields are promoted.
 type inlining struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -93,7 +93,7 @@ func TestW04_EmbeddedStructsThatAreNotExportedAreProjected(t *testing.T) {
 	}
 }
 
-// Hardly any path leads through the values of a map.
+// Few paths pass through the values of a map.
 func TestW04_PathsPassThroughMaps(t *testing.T) {
 	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: resourcev1.ResourceSliceSpec{Devices: []resourcev1.Device{{
 		Name: "d",
@@ -111,8 +111,8 @@ func TestW04_PathsPassThroughMaps(t *testing.T) {
 	}
 }
 
-// checkProjection decodes a list with obj in it three times, in every way: a
-// part is remembered at the second time and found at the third.
+// checkProjection decodes a list that contains obj three times, with every decoder: a part is
+// remembered the second time and found the third time.
 func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, obj apiruntime.Object) {
 	t.Helper()
 	three := reflect.New(list)
@@ -148,7 +148,7 @@ func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, 
 	}
 }
 
-// randomFields names some fields of t.
+// randomFields selects random fields of t.
 func randomFields(random *rand.Rand, t reflect.Type) Fields {
 	var paths []string
 	for range 1 + random.Intn(4) {
@@ -170,8 +170,8 @@ func randomFields(random *rand.Rand, t reflect.Type) Fields {
 	return Without(paths...)
 }
 
-// oracle compares an object with the whole one by the wording of the law: every
-// field that is not wanted is zero, every other is equal. It knows paths alone.
+// oracle compares an object with the full one according to the law: every unselected field is zero,
+// every other is equal. It works only on paths.
 type oracle struct {
 	fields Fields
 	errorf func(string, ...any)
@@ -285,7 +285,7 @@ func TestW04_UnstructuredIsProjected(t *testing.T) {
 	}
 }
 
-// Metadata-only objects keep the kind that they stand for.
+// Metadata-only objects keep their real kind.
 func TestW04_MetadataIsProjected(t *testing.T) {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}}}
 	for _, media := range allMedia {
@@ -298,8 +298,8 @@ func TestW04_MetadataIsProjected(t *testing.T) {
 	}
 }
 
-// The end of a streaming list is told by an annotation of a bookmark, which
-// nobody thinks of who says which fields of Pods are wanted.
+// An annotation of a bookmark marks the end of a streaming list. A selection of a Pod's fields does
+// not remove it.
 func TestW04_BookmarksAreWhole(t *testing.T) {
 	for _, media := range allMedia {
 		for _, typ := range []watch.EventType{watch.Added, watch.Bookmark} {
@@ -319,14 +319,13 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 	}
 }
 
-// What is left out is not looked at, and what is not left out is shared with
-// those who read objects whole.
+// Unselected fields are not decoded, and the others are shared with objects that are decoded whole.
 func TestW04_DroppedFieldsCostNothing(t *testing.T) {
 	pod := objects.Pod(1, 7, objects.Options{})
 	pod.Spec.Containers[0].Env = slices.Repeat(pod.Spec.Containers[0].Env, 2)
 	body := encodeAs(t, MediaProtobuf, corev1.SchemeGroupVersion.WithKind("PodList"), &corev1.PodList{Items: slices.Repeat([]corev1.Pod{*pod}, 16)})
 	pool := NewPool()
-	var all []*corev1.Pod // what is shared must be in use
+	var all []*corev1.Pod // only parts in use are shared
 	read := func(f Fields) *corev1.Pod {
 		pods, _, err := readList(podDecoder(t, MediaProtobuf, Options{Keep: f, Pool: pool}), bytes.NewReader(body))
 		require.NoError(t, err)
@@ -343,7 +342,7 @@ func TestW04_DroppedFieldsCostNothing(t *testing.T) {
 
 	runtime.KeepAlive(all)
 
-	// metadata{name: "a", managedFields: two bytes that are no message}
+	// metadata{name: "a", managedFields: two bytes that are not a message}
 	garbage := []byte{1<<3 | frame.WireBytes, 8, 1<<3 | frame.WireBytes, 1, 'a', 0x8a, 0x01, 2, 0xff, 0xff}
 	unknown, err := (&apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: garbage}).Marshal()
 	require.NoError(t, err)
@@ -393,7 +392,7 @@ func TestFieldsAreValues(t *testing.T) {
 	for _, c := range []struct {
 		f       Fields
 		text    string
-		managed bool // some of it
+		managed bool // part of it
 		all     bool // all of it
 		whole   bool
 	}{

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-// fuzzKinds are kinds that together have every sort of field there is. Their
-// order is part of the corpus in testdata: new ones go to the end.
+// fuzzKinds are kinds that together have every sort of field. Their order is part of the corpus in
+// testdata: append new ones.
 var fuzzKinds = []object.GVK{
 	podKind,
 	{Version: "v1", Kind: "Secret"},
@@ -40,7 +40,7 @@ var fuzzKinds = []object.GVK{
 	{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"},
 }
 
-// fuzzContest is a contest whose compiled decoders are also held to the budget.
+// fuzzContest is a contest whose compiled decoders must also keep the budget.
 type fuzzContest[T object.Object] struct{ *contest[T] }
 
 func newFuzzContest[T object.Object](t testing.TB, media string, kind object.GVK, pool *Pool) fuzzContest[T] {
@@ -108,7 +108,7 @@ func fuzzContests(f *testing.F, media string) (contests []fuzzContest[object.Obj
 	return contests
 }
 
-// seedObject returns a random object for the fuzzer to begin with.
+// seedObject returns a random object as a seed for the fuzzer.
 func seedObject(f *testing.F, media string, seed int, kind object.GVK) []byte {
 	f.Helper()
 	all := scheme.New()
@@ -157,13 +157,12 @@ func fuzzWatch(f *testing.F, media string) {
 	})
 }
 
-// maxRepeated is the size of the longest body of FuzzRepeated, in bytes: long enough
-// for what costs more than its length, and short enough to be read often.
+// maxRepeated is the size of the longest body of FuzzRepeated, in bytes: long enough to expose
+// costs that grow faster than the length, and short enough for many runs.
 const maxRepeated = 64 << 10
 
-// FuzzRepeated decodes long bodies, in which a part comes again and again. What takes
-// more than linear time or memory shows here: mutations alone seldom make a body that
-// is both long and sound.
+// FuzzRepeated decodes long bodies in which a part repeats. They expose superlinear time or memory:
+// mutations alone rarely make a body that is both long and valid.
 func FuzzRepeated(f *testing.F) {
 	for i, media := range allMedia {
 		f.Add(uint8(i), []byte(`{"items":[`), []byte(`{"metadata":{"name":"a"}},`), []byte(`{}]}`))
@@ -198,8 +197,8 @@ func repeated[T object.Object](t *testing.T, d typedDecoder[T], body []byte) {
 	withinBudget(t, body, func() { readWatch(d, bytes.NewReader(body)) })
 }
 
-// FuzzUnmarshalJSON decodes what webhooks are sent, as a kind with every sort of
-// field and into maps. A decoder that reads the same text agrees.
+// FuzzUnmarshalJSON decodes input for webhooks, as a kind with every sort of field and into maps. A
+// decoder that reads the same text must agree.
 func FuzzUnmarshalJSON(f *testing.F) {
 	f.Add(encodeAs(f, MediaJSON, podKind, pod("a")))
 	f.Add([]byte(podText(`"overhead":{"cpu":"1e-999999999"}`)))

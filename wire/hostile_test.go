@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-// allocated returns how many bytes f allocates in all.
+// allocated returns how many bytes f allocates in total.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -31,7 +31,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A long list of an untyped object takes no more memory to decode than the reference takes.
+// Decoding a long list of an untyped object takes no more memory than the reference.
 func TestW02_LongUntypedListsTakeNoMoreThanTheReference(t *testing.T) {
 	const n = 20_000
 	for _, element := range []string{"1", "12345", "1.5", "true", "null", `"a"`, "[]"} {
@@ -47,7 +47,7 @@ func TestW02_LongUntypedListsTakeNoMoreThanTheReference(t *testing.T) {
 	}
 }
 
-// Commas in text are not taken for elements beyond a small multiple of their bytes.
+// Commas in text do not count as elements beyond a small multiple of their bytes.
 func TestW02_CommasInTextAreNotElements(t *testing.T) {
 	body := []byte(podText(`"a":"` + strings.Repeat(",", 1<<20) + `"`))
 	d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind})
@@ -57,7 +57,7 @@ func TestW02_CommasInTextAreNotElements(t *testing.T) {
 	})
 }
 
-// A length that lies costs no more memory than the bytes that follow it.
+// A wrong length costs no more memory than the bytes that follow it.
 func TestW02_LengthsAreNotTrusted(t *testing.T) {
 	const gigabyte = 1 << 30
 	huge := Options{MaxObjectBytes: gigabyte + 1<<20}
@@ -74,7 +74,7 @@ func TestW02_LengthsAreNotTrusted(t *testing.T) {
 	require.Less(t, n, uint64(1<<20))
 }
 
-// What is larger than allowed is refused long before it is in memory.
+// A value that is too large is refused long before it is in memory.
 func TestW02_LargeValuesAreNotRead(t *testing.T) {
 	endless := func(start string) io.Reader { return io.MultiReader(strings.NewReader(start), ones{}) }
 	opts := Options{MaxObjectBytes: 1 << 20}
@@ -91,7 +91,7 @@ func TestW02_LargeValuesAreNotRead(t *testing.T) {
 	require.Less(t, n, uint64(40<<20))
 }
 
-// ones reads as an endless row of the digit 1.
+// ones is an endless reader of the digit 1.
 type ones struct{}
 
 func (ones) Read(p []byte) (int, error) {
@@ -110,8 +110,7 @@ func TestW02_DepthIsBounded(t *testing.T) {
 	}
 }
 
-// A type that contains itself would let the generated Unmarshal recurse until
-// the stack is full.
+// A type that contains itself would make the generated Unmarshal recurse until the stack overflows.
 func TestW02_TypesThatContainThemselvesAreNotReadFromProtobuf(t *testing.T) {
 	_, err := newTyped[*recursive](MediaProtobuf, Options{Kind: widgetKind})
 	require.ErrorIs(t, err, ErrMedia)
@@ -128,14 +127,14 @@ type recursive struct {
 func (r *recursive) DeepCopyObject() apiruntime.Object { return r }
 func (r *recursive) Unmarshal([]byte) error            { return nil }
 
-// resource.ParseQuantity computes for hours on such numbers.
+// resource.ParseQuantity computes for hours with such numbers.
 func TestW02_QuantitiesWithHugeExponents(t *testing.T) {
 	for _, s := range []string{"1e-999999999", "9e-999", "123456789012345678901234567890e99999999", "1E+10000", ".5e-1234567", " 1e-999999999", "1e-999999999\u00a0", strings.Repeat("0", 500) + "1e-99999999"} {
 		p := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"resources":{"limits":{"cpu":"` + s + `"}}}]}}`
 		_, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(p))
 		require.ErrorIs(t, err, ErrQuantity, s)
 
-		// The same in protobuf, which cannot be made from the API's own types.
+		// The same in protobuf. The API's own types cannot encode it.
 		text := append(binary.AppendUvarint([]byte{0x0a}, uint64(len(s))), s...)
 		entry := nest(0x12, text, []byte("\x0a\x03cpu"))
 		raw := nest(0x12, nest(0x12, nest(0x42, nest(0x0a, entry, nil), nil), nil), []byte("\x0a\x03\x0a\x01a"))
@@ -152,12 +151,12 @@ func TestW02_QuantitiesWithHugeExponents(t *testing.T) {
 	require.ErrorIs(t, err, ErrQuantity)
 }
 
-// The length of a quantity's text may be written in more bytes than it needs,
-// which must not lead past the look at the exponent. (One of five digits is
-// refused, and would still be computed within the test's time.)
+// The length of a quantity's text may be encoded in more bytes than necessary. That must not bypass
+// the check of the exponent. (An exponent of five digits is refused, and would still be computed
+// within the test's time.)
 func TestW02_QuantitiesBehindOddLengths(t *testing.T) {
 	const text = "1e-99999"
-	quantity := nest(0x12, make([]byte, 125), []byte("\x0a\x88\x00"+text)) // 0x88 is also what follows
+	quantity := nest(0x12, make([]byte, 125), []byte("\x0a\x88\x00"+text)) // 0x88 is also the number of bytes after it
 	entry := nest(0x12, quantity, []byte("\x0a\x03cpu"))
 	raw := nest(0x12, nest(0x12, nest(0x42, nest(0x0a, entry, nil), nil), nil), []byte("\x0a\x03\x0a\x01a"))
 	for _, opts := range []Options{{Reference: true}, {}, {Pool: NewPool()}} {
@@ -166,13 +165,13 @@ func TestW02_QuantitiesBehindOddLengths(t *testing.T) {
 	}
 }
 
-// nest wraps a message into a field of another, behind what it has already.
+// nest wraps a message into a field of another message, after the existing fields.
 func nest(tag byte, msg, before []byte) []byte {
 	return append(binary.AppendUvarint(append(before, tag), uint64(len(msg))), msg...)
 }
 
-// Texts that look like such a number are harmless anywhere else, and hashes in
-// names and labels do look like that.
+// Texts that look like such a number are harmless anywhere else, and hashes in names and labels
+// often do.
 func TestHashesAreNotQuantities(t *testing.T) {
 	p := pod("12e45678")
 	p.Labels = map[string]string{"commit": "1e123456", "12e45678": "9E99999999"}
@@ -191,7 +190,7 @@ func TestHashesAreNotQuantities(t *testing.T) {
 	}
 }
 
-// Errors quote no content, whoever found the fault.
+// Errors do not quote content, whichever package reports them.
 func TestErrorsKeepSecrets(t *testing.T) {
 	const secret = "hunter2"
 	secretKind := corev1.SchemeGroupVersion.WithKind("Secret")
@@ -213,8 +212,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	}
 }
 
-// Damage of every kind to sound bodies: bytes changed, lost, doubled and
-// shuffled. Whatever comes of it, it is a value or an error, in bounded memory.
+// Valid bodies are damaged: bytes changed, lost, doubled and shuffled. The result is a value or an
+// error, in bounded memory.
 func TestW02_DamagedBodies(t *testing.T) {
 	const seed = 20261120
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -261,9 +260,9 @@ func damage(random *rand.Rand, body []byte) []byte {
 	return body
 }
 
-// budget is what decoding may cost in all: memory for buffers, and for each byte six times what
-// the objects may become: their table makes them once and may give up, and the reference makes
-// them once more, and grows their lists by a quarter at a time.
+// budget is the total cost of decoding: memory for buffers, and for each byte six times the allowed
+// density. A table may make the objects and give up, and the reference makes them again, and grows
+// its lists by a quarter at a time.
 var budget = hostile.Budget{Memory: 1 << 20, MemoryPerByte: 6 * MaxMemoryPerByte}
 
 func withinBudget(t *testing.T, body []byte, read func()) {
@@ -271,5 +270,5 @@ func withinBudget(t *testing.T, body []byte, read func()) {
 	budget.Within(t, len(body), read)
 }
 
-// fuzzOptions are the limits of most decoders: the default.
+// fuzzOptions are the default limits, which most decoders use.
 var fuzzOptions = Options{}

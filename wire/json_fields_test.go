@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
-// treeNames are the names of fields in random trees. There are few of them, so
-// that selections meet objects, and some come twice in one object.
+// treeNames are the field names in random trees. There are few of them, so that selections match,
+// and some appear twice in one object.
 var treeNames = []string{"a", "b", "c", "d", "items", "metadata", "name", "uid", "kind", "app.kubernetes.io/name", "a.b", "", "é", "a long name that no place learns, since it has more than so many bytes"}
 
 // treeScalars are values that are neither objects nor lists.
 var treeScalars = []string{`null`, `true`, `false`, `0`, `-7`, `300`, `1.5`, `123456789012`, `""`, `"x"`, `"Always"`, `"\u00e9\n"`, `"a text that is long enough to be shared"`}
 
-// randomTree is a value as deep as depth. Its fields may come twice, and be null.
+// randomTree returns a value of at most the given depth. Its fields may appear twice and be null.
 func randomTree(random *rand.Rand, depth int) *jsonValue {
 	if depth == 0 || random.IntN(4) == 0 {
 		return &jsonValue{scalar: treeScalars[random.IntN(len(treeScalars))]}
@@ -42,8 +42,7 @@ func randomTree(random *rand.Rand, depth int) *jsonValue {
 	return v
 }
 
-// unescapedName returns a name as it stands in JSON, sometimes with escapes, and
-// what it stands for.
+// unescapedName returns a quoted JSON name, sometimes with escapes, and the name itself.
 func unescapedName(random *rand.Rand) (quoted, name string) {
 	name = treeNames[random.IntN(len(treeNames))]
 	quoted = `"` + name + `"`
@@ -53,7 +52,7 @@ func unescapedName(random *rand.Rand) (quoted, name string) {
 	return quoted, name
 }
 
-// randomPaths names fields of random trees.
+// randomPaths selects fields of random trees.
 func randomPaths(random *rand.Rand) Fields {
 	var paths []string
 	for range 1 + random.IntN(5) {
@@ -71,21 +70,21 @@ func randomPaths(random *rand.Rand) Fields {
 	return Without(paths...)
 }
 
-// A widget with a random tree in it.
+// randomWidget returns a widget that contains a random tree.
 func randomWidget(random *rand.Rand, name string) []byte {
 	metadata := fmt.Sprintf(`{"name":%q,"uid":"u","a":%s,"labels":%s}`, name, randomTree(random, 2).encode(nil), randomTree(random, 1).encode(nil))
 	return fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":%s,"a":%s,"b":%s,"items":%s,"b":%s}`, metadata,
 		randomTree(random, 5).encode(nil), randomTree(random, 3).encode(nil), randomTree(random, 5).encode(nil), randomTree(random, 2).encode(nil))
 }
 
-// Objects without a Go type, whatever is in them and whatever is wanted of them,
-// are what the reference makes of them and prunes afterwards.
+// Objects without a Go type, with any content and selection, equal the reference's result after
+// pruning.
 func TestW04_UntypedJSONIsProjectedExactly(t *testing.T) {
 	SkipUnderRace(t)
 	t.Parallel()
 	const seed = 20261122
 	random := rand.New(rand.NewPCG(seed, 0))
-	pool := NewPool() // of all selections, which must not mix
+	pool := NewPool() // shared by all selections, which must not mix
 	for n := range portion(400) {
 		f := randomPaths(random)
 		c := newContest[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Keep: f}, pool)
@@ -101,8 +100,8 @@ func TestW04_UntypedJSONIsProjectedExactly(t *testing.T) {
 	}
 }
 
-// The usual ways to want less, of the objects that benchmarks use: the compiled
-// decoder needs no help, and what is left of the objects is shared.
+// With the usual selections and the objects of benchmarks, the compiled decoder does not need the
+// reference, and the selected parts are shared.
 func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)
 	var widgets []any
@@ -131,8 +130,8 @@ func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 	}
 }
 
-// One pool serves all projections: equal bytes are another part where a projection
-// cuts inside, and the same part where it does not.
+// One pool serves all selections: equal bytes are different parts if a selection removes something
+// inside, and the same part otherwise.
 func TestW04_SelectionsDoNotMix(t *testing.T) {
 	const widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"inner":{"one":"1","two":"2"},"other":{"one":"1","two":"2"}}}`
 	body := listOf(t, MediaJSON, widgetKind, bytes.Split([]byte(strings.Repeat(widget+"\n", 6)), []byte("\n"))[:6])
@@ -156,8 +155,7 @@ func TestW04_SelectionsDoNotMix(t *testing.T) {
 	runtime.KeepAlive([]any{inner, other, cut, uncut, left, again, only})
 }
 
-// What is dropped of an object is still part of it: where it is no JSON, the
-// object is refused.
+// Dropped fields are checked: if they are not valid JSON, the object is refused.
 func TestW02_DroppedJSONIsChecked(t *testing.T) {
 	for _, bad := range []string{`tru`, `01`, `"\x"`, `[1,]`, `{"a"}`, `{"a":1,}`, `[1}`, "\"\x01\""} {
 		body := fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"status":%s,"spec":{"x":%s}}`, bad, bad)
@@ -168,8 +166,8 @@ func TestW02_DroppedJSONIsChecked(t *testing.T) {
 	}
 }
 
-// FuzzUntypedFieldsJSON decodes a text of which something is wanted. Where the
-// reference gives a value, it is that.
+// FuzzUntypedFieldsJSON decodes a text with a selection. If the reference returns a value, the
+// result equals it.
 func FuzzUntypedFieldsJSON(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 8 {

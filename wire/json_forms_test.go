@@ -18,12 +18,12 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// jsonValue is a JSON value taken apart, to be put together in another way.
+// jsonValue is a parsed JSON value, to be encoded in another form.
 type jsonValue struct {
 	open   byte         // '{' or '[', or 0 for a scalar
-	names  []string     // of an object, as they stand, with their quotes
+	names  []string     // of an object, as encoded, with quotes
 	parts  []*jsonValue // of an object or an array
-	scalar string       // as it stands
+	scalar string       // as encoded
 	gap    string       // white space around its parts
 }
 
@@ -75,7 +75,7 @@ func (v *jsonValue) encode(out []byte) []byte {
 		}
 		out = append(part.encode(out), v.gap...)
 	}
-	return append(out, v.open+2) // '}' and ']' stand two behind '{' and '['
+	return append(out, v.open+2) // '}' and ']' are two after '{' and '['
 }
 
 // all returns v and every value in it.
@@ -87,7 +87,7 @@ func (v *jsonValue) all() []*jsonValue {
 	return all
 }
 
-// add puts a part in at random. The name is of no use in an array.
+// add inserts a part at a random position. An array ignores the name.
 func (v *jsonValue) add(random *rand.Rand, name string, part *jsonValue) {
 	at := random.IntN(len(v.parts) + 1)
 	v.parts = slices.Insert(v.parts, at, part)
@@ -96,11 +96,10 @@ func (v *jsonValue) add(random *rand.Rand, name string, part *jsonValue) {
 	}
 }
 
-// become makes v another value.
+// become replaces v by another value.
 func (v *jsonValue) become(t testing.TB, text string) { *v = *takeJSONApart(t, []byte(text)) }
 
-// oddScalars are scalars of which some are no good for anything, and some for
-// nearly nothing.
+// oddScalars are scalars that are invalid, or valid in few places.
 var oddScalars = []string{
 	`0`, `-0`, `1`, `-1`, `1.0`, `1.5`, `1e2`, `1E400`, `-1e-400`, `2147483647`, `2147483648`, `-2147483649`,
 	`9223372036854775807`, `9223372036854775808`, `-9223372036854775808`, `-9223372036854775809`, `1e-99999`, `123456789012345678901234567890`,
@@ -112,8 +111,7 @@ var oddScalars = []string{
 	"\"\u2028<>&\"", `"` + strings.Repeat("long ", 100) + `"`, `"unterminated`,
 }
 
-// otherJSON are the ways in which another encoder could have written a value,
-// or in which a broken one could.
+// otherJSON are the ways in which another encoder, or a broken one, could have written a value.
 var otherJSON = map[string]func(t testing.TB, random *rand.Rand, v *jsonValue){
 	"unknown field": func(t testing.TB, random *rand.Rand, v *jsonValue) {
 		texts := []string{`1`, `"x"`, `null`, `[1,{"a":[]}]`, `{"metadata":{"name":1},"a":{"b":"c"}}`, strings.Repeat("[", 90) + strings.Repeat("]", 90)}
@@ -205,7 +203,7 @@ var otherJSON = map[string]func(t testing.TB, random *rand.Rand, v *jsonValue){
 	},
 }
 
-// escaped writes some plain letters of a quoted text as escapes.
+// escaped replaces some letters of a quoted text by escapes.
 func escaped(random *rand.Rand, text string) string {
 	if !strings.HasPrefix(text, `"`) || strings.Contains(text, `\`) {
 		return text
@@ -221,8 +219,8 @@ func escaped(random *rand.Rand, text string) string {
 	return out.String()
 }
 
-// Whatever valid or broken form a JSON object has, it is decoded as the
-// reference decodes it: into Go types, into metadata, and into maps.
+// A JSON object of any valid or broken form is decoded as the reference decodes it: into Go types,
+// into metadata, and into maps.
 func TestW01_JSONInOtherForms(t *testing.T) {
 	SkipUnderRace(t)
 	t.Parallel()

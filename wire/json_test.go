@@ -38,7 +38,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
-// quirks is a type with everything that JSON and Go make difficult.
+// quirks is a type with everything that is difficult about JSON in Go.
 type quirks struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -142,7 +142,7 @@ func (q *quirks) DeepCopyObject() runtime.Object { return q }
 
 var quirkKind = object.GVK{Group: "example.com", Version: "v1", Kind: "Quirk"}
 
-// quirkValues are pieces of JSON for its fields, sound and otherwise.
+// quirkValues are pieces of JSON for its fields, valid and invalid.
 var quirkValues = []string{
 	`null`, `true`, `false`, `tru`, `nul`, `x`, ``, `0`, `-0`, `1`, `-1`, `01`, `-`, `1.`, `.5`, `1.5`, `1e3`, `1E+2`, `1e`, `+1`,
 	`127`, `128`, `-128`, `-129`, `255`, `256`, `32768`, `2147483648`, `9223372036854775807`, `9223372036854775808`, `-9223372036854775808`,
@@ -159,8 +159,7 @@ var quirkValues = []string{
 	`{"kind":"Quirk","string":"inner","self":{"string":"deep"}}`, `[{"string":"x","ints":[1]},{"labels":{"a":"b"}}]`,
 }
 
-// A field of each kind with a value of each kind is what the reference makes
-// of it, be it an error.
+// Every kind of field with every kind of value gives the same result or error as the reference.
 func TestW01_JSONQuirks(t *testing.T) {
 	SkipUnderRace(t)
 	t.Parallel()
@@ -196,7 +195,7 @@ func TestW01_JSONQuirks(t *testing.T) {
 	}
 }
 
-// twins decode the same bytes by the reference and otherwise.
+// twins decodes the same bytes with the reference and with another decoder.
 type twins[T object.Object] struct {
 	reference typedDecoder[T]
 	others    map[string]typedDecoder[T]
@@ -221,7 +220,7 @@ func (w twins[T]) object(t testing.TB, body []byte) {
 		got, err := d.Object(body)
 		equalResults(t, name, body, want, got, wantErr, err)
 	}
-	for range 2 { // what repeats is shared
+	for range 2 { // parts that repeat are shared
 		got, err := w.others["pooled"].Object(body)
 		equalResults(t, "shared", body, want, got, wantErr, err)
 	}
@@ -251,8 +250,7 @@ func (w twins[T]) watch(t testing.TB, body []byte) {
 	}
 }
 
-// equalResults compares to the last byte: nil slices and empty ones are not the
-// same.
+// equalResults compares exactly: nil and empty slices differ.
 func equalResults(t testing.TB, name string, body []byte, want, got any, wantErr, err error) {
 	t.Helper()
 	if wantErr != nil || err != nil {
@@ -266,8 +264,8 @@ func equalResults(t testing.TB, name string, body []byte, want, got any, wantErr
 	}
 }
 
-// TestW01_JSONOfRealObjects decodes lists of the objects that the benchmarks
-// use, with much in common and with nothing.
+// TestW01_JSONOfRealObjects decodes lists of the objects that the benchmarks use, with much and
+// with nothing in common.
 func TestW01_JSONOfRealObjects(t *testing.T) {
 	SkipUnderRace(t)
 	t.Parallel()
@@ -292,7 +290,7 @@ func TestW01_JSONOfRealObjects(t *testing.T) {
 	}
 }
 
-// Events too, whichever of their fields comes first.
+// The same for events, with their fields in any order.
 func TestW01_JSONOfRealEvents(t *testing.T) {
 	t.Parallel()
 	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)
@@ -312,7 +310,7 @@ func TestW01_JSONOfRealEvents(t *testing.T) {
 	newTwins[*corev1.Pod](t, Options{Kind: podKind}).watch(t, pods)
 }
 
-// The APIVersion that an object without a Go type names becomes the usual one.
+// The APIVersion of an object without a Go type is normalized.
 func TestJSONApiVersionIsNormal(t *testing.T) {
 	for _, version := range []string{"v1", "/v1"} {
 		got, err := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}).Object(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod"}`, version))
@@ -330,8 +328,8 @@ func indentedList(t testing.TB, kind object.GVK, indent string, items []any) []b
 	return body
 }
 
-// Objects of all kinds as the API server writes them are not left to the
-// reference, and are what it makes of them.
+// Objects of all kinds as the API server writes them are decoded without the reference, with the
+// same result.
 func TestW01_JSONOfAllKinds(t *testing.T) {
 	t.Parallel()
 	const seed = 20261120
@@ -360,7 +358,7 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 	}
 }
 
-// What is not wanted is skipped while the text is read, not cut out afterwards.
+// Unselected fields are skipped while reading, not removed afterwards.
 func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 	pod := objects.Pod(1, 1, objects.Options{})
 	body := encodeAs(t, MediaJSON, podKind, pod)
@@ -379,7 +377,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 	}
 }
 
-// However the bytes arrive, the values are the same.
+// The result does not depend on how the bytes arrive.
 func TestJSONReadInPieces(t *testing.T) {
 	tricky := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{
 		"quotes": strings.Repeat(`\"`, 30), "slashes": strings.Repeat(`\`, 31), "long": strings.Repeat("é{[", 50), "": "",

@@ -39,7 +39,7 @@ func listKinds(scheme *runtime.Scheme) map[object.GVK]reflect.Type {
 	return kinds
 }
 
-// The streaming list decoder takes the numbers of the two fields for granted.
+// The streaming list decoder relies on the numbers of these two fields.
 func TestEveryListIsMetadataAndItems(t *testing.T) {
 	kinds := listKinds(scheme.New())
 	require.Greater(t, len(kinds), 100)
@@ -60,7 +60,7 @@ func TestEveryListIsMetadataAndItems(t *testing.T) {
 	}
 }
 
-// A type that contains itself is left to JSON, where the depth is bounded.
+// A type that contains itself is only read from JSON, which has a depth limit.
 func TestBuiltinKindsAreReadFromProtobuf(t *testing.T) {
 	all := scheme.New()
 	var others []string
@@ -69,7 +69,7 @@ func TestBuiltinKindsAreReadFromProtobuf(t *testing.T) {
 			others = append(others, kind.String())
 		}
 	}
-	// From v0.37 of k8s.io/api on.
+	// Since v0.37 of k8s.io/api.
 	require.Subset(t, []string{"scheduling.k8s.io/v1alpha3, Kind=Workload", "scheduling.k8s.io/v1beta1, Kind=Workload"}, others)
 }
 
@@ -90,8 +90,8 @@ func encodeAs(t testing.TB, media string, kind object.GVK, obj runtime.Object) [
 	return buf.Bytes()
 }
 
-// Every list of every built-in kind, filled at random, is decoded as
-// apimachinery's serializers decode it.
+// Every list of every built-in kind, filled with random values, is decoded as by apimachinery's
+// serializers.
 func TestListsEqualApimachinery(t *testing.T) {
 	const seed = 20261120
 	all := scheme.New()
@@ -134,8 +134,7 @@ func TestListsEqualApimachinery(t *testing.T) {
 	}
 }
 
-// nameItems gives every item a name and no kind of its own, as in a list from
-// the server.
+// nameItems gives every item a name and removes its kind, as in a list from a server.
 func nameItems(list runtime.Object) {
 	items := reflect.ValueOf(list).Elem().FieldByName("Items")
 	for i := range items.Len() {
@@ -153,7 +152,7 @@ func decoderOfType[T object.Object](t testing.TB, media string, opts Options) ty
 	return d
 }
 
-// An unstructured object decodes as unstructured does it itself.
+// An unstructured object decodes as with its own UnmarshalJSON.
 func TestUnstructuredEqualsApimachinery(t *testing.T) {
 	body := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","generation":3},
 		"spec":{"int":9007199254740993,"float":1.5,"Case":1,"case":2,"null":null,"list":[1,"a",{"b":[]}]},"items":[1]}`)
@@ -166,7 +165,7 @@ func TestUnstructuredEqualsApimachinery(t *testing.T) {
 
 var widgetKind = object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
 
-// A Go type that the scheme has for other kinds would read the bytes of one kind as another.
+// A Go type that the scheme has for other kinds would misread the bytes.
 func TestATypeOfAnotherKindIsRefused(t *testing.T) {
 	type own struct{ corev1.Pod }
 	configMap, pod := corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Pod")

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// heads writes down everything that it is asked about, and wants every second object of an owner.
+// heads records everything that it is asked for, and accepts every second object of an owner.
 type heads struct {
 	mu    sync.Mutex
 	asked []string
@@ -36,10 +36,10 @@ func (h *heads) wants(o object.Head) bool {
 	return len(owner+o.GetUID())%2 == 0
 }
 
-// seen sorts what was asked: several goroutines may have.
+// seen returns the questions, sorted because several goroutines may have asked.
 func (h *heads) seen() []string { return slices.Sorted(slices.Values(h.asked)) }
 
-// chosenPods are Pods of all sorts.
+// chosenPods returns various Pods.
 func chosenPods(n int) *corev1.PodList {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}
 	for i := range n {
@@ -53,15 +53,15 @@ func chosenPods(n int) *corev1.PodList {
 		case 3:
 			p.Annotations = map[string]string{"escaped": "a \"quote\" \n <b>", "": "empty"}
 		case 4:
-			p.UID = "" // which only decoding tells
+			p.UID = "" // known only after decoding
 		}
 		list.Items = append(list.Items, *p)
 	}
 	return list
 }
 
-// What is chosen before anything is decoded is what would be chosen afterwards, by the same
-// heads, in every encoding, whole and packed, and whatever is kept of the objects.
+// Filtering before decoding gives the same result as filtering afterwards, with equal heads, in
+// every encoding, whole and packed, and with any selection of fields.
 func TestFilterEqualsFilteringAfterDecoding(t *testing.T) {
 	list := chosenPods(60)
 	for _, media := range allMedia {
@@ -121,8 +121,8 @@ func choosesAsAfterwards(t *testing.T, media string, body, stream []byte, d Deco
 	require.Equal(t, after.seen(), before.seen(), media)
 }
 
-// What is not wanted is not looked at any further than its head, and known objects are asked
-// for too. What cannot be read at all is an error, whoever wants it.
+// Only the head of an unwanted object is read, and the filter also sees known objects. An object
+// that cannot be decoded is an error even if it is unwanted.
 func TestUnwantedObjectsAreNotDecoded(t *testing.T) {
 	have := versioned("a", "1", "7")
 	meta, err := have.ObjectMeta.Marshal()
@@ -145,8 +145,8 @@ func TestUnwantedObjectsAreNotDecoded(t *testing.T) {
 	require.ErrorIs(t, err, ErrKind)
 }
 
-// BenchmarkForeign passes by 1,000 objects that are not wanted, as a UID or a label says, or
-// decodes them first; one operation is one of them.
+// BenchmarkForeign skips 1,000 objects that are unwanted by UID or label, or decodes them first.
+// One operation is one object.
 func BenchmarkForeign(b *testing.B) {
 	const n = 1000
 	for _, media := range allMedia {
@@ -178,8 +178,8 @@ func BenchmarkForeign(b *testing.B) {
 	}
 }
 
-// foreign runs a benchmark of which n operations are one call. Wall time says little on a busy
-// machine, so that it counts processor time too.
+// foreign runs a benchmark in which one call of read is n operations. It also reports processor
+// time, because wall time is unreliable on a busy machine.
 func foreign(b *testing.B, name string, n int, read func()) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
@@ -193,7 +193,7 @@ func foreign(b *testing.B, name string, n int, read func()) {
 	})
 }
 
-// A bookmark costs a decoder that chooses no more than any other.
+// A bookmark costs a decoder with a filter no more than any other decoder.
 func TestBookmarkCostsTheSameWithAFilter(t *testing.T) {
 	for _, media := range bothMedia {
 		body := bytes.Repeat(frameOf(t, media, "BOOKMARK", podKind, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}}), 300)

@@ -17,20 +17,20 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// podText is a Pod in JSON with something in its spec.
+// podText returns a Pod in JSON with the given fields in its spec.
 func podText(spec string) string {
 	return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{` + spec + `}}`
 }
 
-// overhead is a Pod in protobuf whose overhead has one entry.
+// overhead returns a Pod in protobuf whose overhead has one entry.
 func overhead(t *testing.T, entry []byte) []byte {
 	spec := append(binary.AppendUvarint([]byte{0x82, 0x02}, uint64(len(entry))), entry...)
 	return protobufBody(t, podKind, nest(0x12, spec, []byte("\x0a\x03\x0a\x01a")))
 }
 
-// A quantity is looked at wherever the reference would parse one, also where
-// something else hides it or takes its place in the end. (One of five digits is
-// refused, and would still be computed within the test's time.)
+// A quantity is checked wherever the reference would parse one, even if another field hides or
+// replaces it. (An exponent of five digits is refused, and would still be computed within the
+// test's time.)
 func TestW02_HiddenQuantities(t *testing.T) {
 	const huge = "1e-99999"
 	text := nest(0x0a, []byte(huge), nil)
@@ -69,7 +69,7 @@ func TestW02_HiddenQuantities(t *testing.T) {
 	require.True(t, resource.MustParse("1000").Equal(got.Spec.Overhead["memory"]))
 }
 
-// embeds has a quantity in a struct that is embedded and not exported.
+// embeds has a quantity in an unexported embedded struct.
 type embeds struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -85,13 +85,13 @@ type hidden struct {
 
 func (e *embeds) DeepCopyObject() apiruntime.Object { return e }
 
-// Generated code lets the value of a map's entry reach beyond the entry, so that
-// each of many entries could copy all that follows it.
+// Generated code lets the value of a map's entry extend beyond the entry, so each of many entries
+// could copy all bytes after it.
 func TestW02_EntriesDoNotReachBeyondTheirEnd(t *testing.T) {
 	const entries = 20_000
 	var meta []byte
 	for i := entries; i > 0; i-- {
-		// The value is said to have all the bytes behind it.
+		// The value claims all the following bytes.
 		entry := binary.AppendUvarint(fmt.Appendf(nil, "\x0a\x05%05d\x12", i), uint64(len(meta)))
 		meta = append(nest(0x5a, entry, nil), meta...)
 		if len(meta) > 100<<10 {
@@ -109,7 +109,7 @@ func TestW02_EntriesDoNotReachBeyondTheirEnd(t *testing.T) {
 	}
 }
 
-// How many elements a list has is believed only where they may be its elements.
+// The number of elements of a list is trusted only after they were checked.
 func TestW02_ElementsAreCountedOnceChecked(t *testing.T) {
 	const n = 1 << 18
 	for name, c := range map[string]struct {
@@ -132,8 +132,8 @@ func TestW02_ElementsAreCountedOnceChecked(t *testing.T) {
 	}
 }
 
-// Within the default limits nothing takes long: not a great number of quantities
-// that are as long as they may be, nor parts that nest as deeply as they may.
+// Within the default limits nothing takes long: neither very many quantities of the largest allowed
+// length, nor parts nested to the largest allowed depth.
 func TestW02_DefaultLimitsBoundTime(t *testing.T) {
 	size := DefaultMaxObjectBytes - 1000
 	if raceDetector {
@@ -193,7 +193,7 @@ type branch struct {
 
 func (t *tree) DeepCopyObject() apiruntime.Object { return t }
 
-// What protobuf allows and nobody uses is passed over, as the reference does.
+// Valid protobuf that no API uses is skipped, as by the reference.
 func TestW01_UnknownGroupsAreSkipped(t *testing.T) {
 	raw := append(nest(0x0a, []byte("\x0a\x01a"), nil), "\x93\x03\x08\x01\x94\x03"...) // 50: {1: 1}
 	require.NoError(t, new(corev1.Pod).Unmarshal(raw))
@@ -204,7 +204,7 @@ func TestW01_UnknownGroupsAreSkipped(t *testing.T) {
 	}
 }
 
-// The object of an ERROR event is no larger than any other may be.
+// The size limit applies to the object of an ERROR event.
 func TestAnErrorEventIsHeldToTheLimit(t *testing.T) {
 	for _, media := range []string{MediaJSON, MediaCBOR} {
 		status := &metav1.Status{Status: "Failure", Message: strings.Repeat("m", 900), Reason: metav1.StatusReasonExpired, Code: 410}

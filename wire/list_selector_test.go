@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// What a list says of its selector is told at its end, in every encoding.
+// The selector in a list is reported at its end, in every encoding.
 func TestOnSelectorReportsTheSelector(t *testing.T) {
 	const selector = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
 	json := `{"metadata":{"resourceVersion":"1","shardInfo":{"selector":"` + selector + `"}},"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`
@@ -44,7 +44,7 @@ func TestOnSelectorReportsTheSelector(t *testing.T) {
 	}
 }
 
-// listWithMetadata is the body of an empty list of Pods.
+// listWithMetadata returns the body of an empty list of Pods.
 func listWithMetadata(t *testing.T, metadata []byte) []byte {
 	t.Helper()
 	length := func(number byte, content []byte) []byte {

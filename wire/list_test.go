@@ -24,7 +24,7 @@ import (
 var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
 	podListKind = corev1.SchemeGroupVersion.WithKind("PodList")
-	bothMedia   = []string{MediaJSON, MediaProtobuf} // that have a compiled decoder
+	bothMedia   = []string{MediaJSON, MediaProtobuf} // with a compiled decoder
 	allMedia    = append(bothMedia, MediaCBOR)
 )
 
@@ -89,7 +89,7 @@ func TestListFieldsInAnyOrder(t *testing.T) {
 	}
 }
 
-// Whatever is cut off the end of a list, it is never taken for a shorter one.
+// A truncated list is never taken for a shorter one, wherever it was cut.
 func TestTruncatedListIsAnError(t *testing.T) {
 	for _, media := range allMedia {
 		body := encodeAs(t, media, podListKind, podList("a", "b"))
@@ -97,7 +97,7 @@ func TestTruncatedListIsAnError(t *testing.T) {
 		for n := range body {
 			items, _, err := readList(podDecoder(t, media, Options{}), bytes.NewReader(body[:n]))
 			if media == MediaProtobuf && len(items) == 2 && err == nil && n >= len(body)-4 {
-				continue // only the empty fields behind the list are missing
+				continue // only the empty fields after the list are missing
 			}
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%s cut at %d of %d", media, n, len(body))
 			var e *Error
@@ -106,7 +106,7 @@ func TestTruncatedListIsAnError(t *testing.T) {
 	}
 }
 
-// A connection that breaks is not the fault of the bytes.
+// A broken connection is not reported as an error of the bytes.
 func TestListPassesErrorsOfTheTransport(t *testing.T) {
 	reset := errors.New("connection reset")
 	for _, media := range allMedia {
@@ -120,8 +120,8 @@ func TestListPassesErrorsOfTheTransport(t *testing.T) {
 	}
 }
 
-// An empty list of Services is none of Pods, whatever Pods are in Go: an informer would delete all
-// that it has.
+// An empty list of Services is not accepted as a list of Pods, whatever the Go type: an informer
+// would delete all Pods.
 func TestL21_ListOfAnotherBuiltinKindIsRefused(t *testing.T) {
 	body := `{"kind":"ServiceList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}`
 	_, _, err := readList(decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}), strings.NewReader(body))
@@ -292,8 +292,7 @@ func TestMetadataOnlyFromItsOwnKind(t *testing.T) {
 	}
 }
 
-// A custom resource may call its list what it likes, if its items say what
-// they are.
+// The list of a custom resource may have any kind if its items name theirs.
 func TestListKindOfACustomResource(t *testing.T) {
 	d := decoderOfType[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind})
 	own := `{"kind":"Widgets","apiVersion":"example.com/v1","items":[{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"a"}}]}`
@@ -307,7 +306,8 @@ func TestListKindOfACustomResource(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A single object of another custom resource is no empty list: an informer would delete all that it has.
+// A single object of another custom resource is not an empty list: an informer would delete all
+// objects.
 func TestL21_AnotherCustomResourceIsNoList(t *testing.T) {
 	for _, media := range []string{MediaJSON, MediaCBOR} {
 		gadget := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
@@ -317,7 +317,7 @@ func TestL21_AnotherCustomResourceIsNoList(t *testing.T) {
 	}
 }
 
-// A single object names its kind in full.
+// A single object must name its kind in full.
 func TestL21_ObjectsNameTheirKind(t *testing.T) {
 	for _, media := range allMedia {
 		whole := encodeAs(t, media, podKind, pod("a"))

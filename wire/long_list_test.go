@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// chunks passes a body on in pieces of random size, as a network does.
+// chunks returns a body in pieces of random size, as a network does.
 type chunks struct {
 	r      io.Reader
 	random *rand.Rand
@@ -26,9 +26,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return c.r.Read(p[:1+c.random.IntN(min(len(p), 1<<c.random.IntN(18)))])
 }
 
-// A list of half a megabyte or more, however it arrives, and whatever is wrong with it
-// and where, is read as the reference reads it: the same items before the same
-// error.
+// A list of half a megabyte or more is read as by the reference, however it arrives and wherever it
+// is broken: the same items before the same error.
 func TestW01_LongLists(t *testing.T) {
 	t.Parallel()
 	const seed, items = 20261120, 500

@@ -24,8 +24,8 @@ import (
 
 const keptAnnotation = "kept"
 
-// unpacking is a decoder that packs objects as they come and opens them again. They must be
-// what a decoder makes of the same bytes, and so must their heads.
+// unpacking is a decoder that packs objects as received and opens them. The objects and their heads
+// must equal those of a plain decoder.
 type unpacking[T object.Object] struct{ packing Decoder }
 
 func newUnpacking[T object.Object](t testing.TB, media string, opts Options, pool *Pool) typedDecoder[T] {
@@ -91,9 +91,9 @@ func (u unpacking[T]) Watch(body io.Reader, known typedKnown[T]) iter.Seq2[Event
 	}
 }
 
-// BenchmarkPacking packs a list of 10,000 Pods; one operation is the whole list, and ns/object
-// and cpu-ns/object, of all processors, the collector's included, are for one Pod. By way of
-// objects is how a source is packed that cannot do it itself.
+// BenchmarkPacking packs a list of 10,000 Pods. One operation is the whole list. ns/object and
+// cpu-ns/object are for one Pod; the latter counts all processors, including the garbage collector.
+// The variant "by way of objects" is for sources that cannot pack.
 func BenchmarkPacking(b *testing.B) {
 	const n = 10_000
 	for _, media := range bothMedia {
@@ -143,8 +143,8 @@ func benchPacking(b *testing.B, body []byte, n int, list func(*Packer, func(*Pac
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N*n), "cpu-ns/object")
 }
 
-// What an API server writes is packed as it comes, of every kind, and what is opened is to
-// the last pointer what a decoder makes of it (C01).
+// Objects of every kind, as an API server writes them, are packed without decoding. Opening one
+// gives exactly the result of a decoder (C01).
 func TestC01_EveryKindIsPackedWithoutDecoding(t *testing.T) {
 	t.Parallel()
 	all := scheme.New()
@@ -205,7 +205,7 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 		packed, _, ok = r.pack(i, true)
 	}
 	require.True(t, ok, "%s was not packed as it came: %.2000s", about, raw)
-	copy(raw, bytes.Repeat([]byte{0xff}, len(raw))) // nothing of it may be needed any more
+	copy(raw, bytes.Repeat([]byte{0xff}, len(raw))) // the packed object must not need it any more
 	require.Equal(t, want.GetName(), packed.GetName())
 	got, err := packed.(*Packed).Open()
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	require.Equal(t, wantValue, value)
 }
 
-// archivedAsItCame requires that a packed object survives in an archive.
+// archivedAsItCame requires that a packed object survives being archived.
 func archivedAsItCame[T object.Object](t *testing.T, packed *Packed, want T, about string) {
 	t.Helper()
 	raw, err := new(Archive).Append(nil, packed)
@@ -235,7 +235,8 @@ func archivedAsItCame[T object.Object](t *testing.T, packed *Packed, want T, abo
 	requireSame(t, want, got, about)
 }
 
-// knownPackedItemsAreGivenBack requires that the first item is given back, and no other.
+// knownPackedItemsAreGivenBack requires that the decoder returns the known object for the first
+// item, and for no other.
 func knownPackedItemsAreGivenBack(t *testing.T, media string, body []byte, have []*corev1.Pod) {
 	t.Helper()
 	p := NewPacker(nil)
@@ -259,10 +260,9 @@ func knownPackedItemsAreGivenBack(t *testing.T, media string, body []byte, have 
 	}
 }
 
-// FuzzPacked reads bytes as an object, once with a decoder and once with one that packs
-// them as they come, with and without some fields. The same must come of it: the same
-// error, or the same object when it is opened. A number chooses kind, encoding and
-// fields.
+// FuzzPacked decodes bytes as an object, once with a decoder and once with one that packs them as
+// received, with and without some fields. Both must give the same error, or the same object after
+// opening. A number selects kind, encoding and fields.
 func FuzzPacked(f *testing.F) {
 	all := scheme.New()
 	fields := []Fields{{}, WithoutManagedFields, Only("metadata.labels", "metadata.ownerReferences.uid"), Without("metadata.labels", "metadata.annotations")}
@@ -289,7 +289,7 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// bothWays returns what reads an object in both ways.
+// bothWays returns a function that reads an object in both ways.
 func bothWays[T object.Object](f *testing.F, media string, opts Options) func(body []byte) (whole, packed object.Object, wholeErr, packedErr error) {
 	f.Helper()
 	decoder, opener := decoderOfType[T](f, media, opts), newUnpacking[T](f, media, opts, nil)

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// reopened is what comes back of o.
+// reopened packs and opens o.
 func reopened[T object.Object](t *testing.T, o T) T {
 	t.Helper()
 	p, err := wire.NewPacker(nil).Pack(o)
@@ -40,7 +40,7 @@ func same(t *testing.T, want, got any) {
 	require.True(t, equality.Semantic.DeepEqual(want, got), "packed: %+v\nopened: %+v", want, got)
 }
 
-// The claims in a StatefulSet have a TypeMeta in JSON, which protobuf has no place for.
+// The claims in a StatefulSet have a TypeMeta in JSON, which protobuf cannot represent.
 func TestC01_PackedKeepsTheKindOfAClaimTemplate(t *testing.T) {
 	raw := `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"s"},"spec":{"volumeClaimTemplates":[{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"}}]}}`
 	o, err := wire.UnmarshalJSON[*appsv1.StatefulSet]([]byte(raw), appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
@@ -55,7 +55,7 @@ func TestC01_PackedKeepsFractionsOfSeconds(t *testing.T) {
 	same(t, o, reopened(t, o))
 }
 
-// custom has no code of its own for protobuf.
+// custom has no protobuf code.
 type custom struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -109,7 +109,7 @@ func TestC01_PackedKeepsObjectsOfRawExtensions(t *testing.T) {
 	require.True(t, got.Data.Object != nil || len(got.Data.Raw) > 0, "the data is lost")
 }
 
-// wrapped is a Pod and something more. The Pod's code for protobuf is promoted.
+// wrapped is a Pod with an additional field. The Pod's protobuf code is promoted.
 type wrapped struct {
 	corev1.Pod `json:",inline"`
 	Extra      string `json:"extra,omitempty"`
@@ -122,7 +122,7 @@ func TestC01_PackedKeepsFieldsBesideAnEmbeddedType(t *testing.T) {
 	require.Equal(t, "e", reopened(t, o).Extra)
 }
 
-// untyped has no TypeMeta, so that the ObjectMeta's code for protobuf is promoted.
+// untyped has no TypeMeta, so the ObjectMeta's protobuf code is promoted.
 type untyped struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              string `json:"spec,omitempty"`
@@ -136,7 +136,7 @@ func TestC01_PackedKeepsFieldsBesideAnEmbeddedObjectMeta(t *testing.T) {
 	require.Equal(t, "e", reopened(t, o).Spec)
 }
 
-// parsed has what a transform has parsed, and a time of the standard library.
+// parsed has a field set by a transform, and a time.Time.
 type parsed struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -165,7 +165,7 @@ func quantityPod() *corev1.Pod {
 	return o
 }
 
-// Pack only reads: with -race.
+// Pack only reads, which the race detector checks.
 func TestPackChangesNothing(t *testing.T) {
 	o := quantityPod()
 	before := fmt.Sprintf("%#v", *o.Spec.Volumes[0].EmptyDir.SizeLimit)
@@ -191,7 +191,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// Who opened large objects and has let go of them holds next to nothing.
+// A caller that opened large objects and released them keeps almost no memory.
 func TestOpenedLargeObjectsAreReleased(t *testing.T) {
 	wire.SkipUnderRace(t)
 	p := wire.NewPacker(wire.NewPool())
@@ -248,7 +248,7 @@ func TestAllSizesAreRestored(t *testing.T) {
 	}
 }
 
-// Objects of two informers may share parts: what is read of a cache is not written to.
+// Objects of two informers may share parts: reading a cache writes to none of them.
 func TestSharedQuantitiesAreNotWritten(t *testing.T) {
 	pool := wire.NewPool()
 	item := func(n int) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// change changes all that is easily reached of an object.
+// change changes the easily reachable parts of an object.
 func change(o object.Object) {
 	o.GetLabels()["app"] = "changed"
 	switch o := o.(type) {
@@ -26,8 +26,8 @@ func change(o object.Object) {
 	}
 }
 
-// A copy is the caller's: nobody else ever sees what becomes of it, though equal parts of
-// what is opened are shared.
+// A copy belongs to the caller: changing it affects no other object, although opened objects share
+// equal parts.
 func TestCopyBelongsToTheCaller(t *testing.T) {
 	pod := objects.Pod(1, 0, objects.Options{})
 	pod.Labels, pod.Spec.EnableServiceLinks = map[string]string{"app": "web"}, new(true)
@@ -52,7 +52,7 @@ func TestCopyBelongsToTheCaller(t *testing.T) {
 			require.EqualValues(t, 1, p.Opened())
 			_, used := packed.InUse()
 			require.False(t, used, "a copy is nobody else's")
-			for range 3 { // equal parts are shared from the second or third on
+			for range 3 { // equal parts are shared from the second or third object on
 				again, err := p.Pack(o)
 				require.NoError(t, err)
 				opened, err := again.Open()
@@ -71,11 +71,11 @@ func TestCopyBelongsToTheCaller(t *testing.T) {
 	}
 }
 
-// An object that is kept as it is is copied, too.
+// An object kept whole is copied, too.
 func TestCopyOfAnObjectKeptWhole(t *testing.T) {
 	o := objects.Pod(1, 0, objects.Options{})
 	o.Labels = map[string]string{"app": "web"}
-	o.CreationTimestamp.Time = o.CreationTimestamp.Add(1) // bytes have no nanoseconds
+	o.CreationTimestamp.Time = o.CreationTimestamp.Add(1) // nanoseconds are not encoded
 	p := wire.NewPacker(nil)
 	packed, err := p.Pack(o)
 	require.NoError(t, err)

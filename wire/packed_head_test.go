@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// What decisions need of an object is in its head: none of it opens anything.
+// The head has the fields that most decisions need; reading them opens nothing.
 func TestHeadsAreReadWithoutOpening(t *testing.T) {
 	p := NewPacker(nil)
 	p.KeepAnnotations([]string{"a", "b", "empty"})
@@ -51,7 +51,7 @@ func TestHeadsAreReadWithoutOpening(t *testing.T) {
 	require.EqualValues(t, 1, p.Opened())
 }
 
-// aged says of its own what its generation and its annotations are.
+// aged overrides its generation and its annotations.
 type aged struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -79,7 +79,7 @@ func TestC01_HeadsEqualTheMethodsOfTheType(t *testing.T) {
 	require.Equal(t, "7", value)
 }
 
-// Two objects that are to be deleted at different times do not share their metadata.
+// Two objects with different deletion times do not share their metadata.
 func TestDeletionTimestampsAreNotMixedUp(t *testing.T) {
 	p := NewPacker(nil)
 	var all []*Packed
@@ -104,8 +104,8 @@ func TestSizeOfPacked(t *testing.T) {
 	require.EqualValues(t, packedSize, unsafe.Sizeof(Packed{}))
 }
 
-// A flipped bit, wherever it is, is an error with the key; nothing else is served, the object
-// has no version any more, and that is told once.
+// A flipped bit in any place is an error with the key. No other object is returned, the Packed has
+// no version any more, and the damage is reported once.
 func TestAFlippedBitIsAnError(t *testing.T) {
 	p := NewPacker(nil)
 	lost := 0
@@ -128,7 +128,7 @@ func TestAFlippedBitIsAnError(t *testing.T) {
 			before := lost
 			data[at] ^= 1 << (at % 8)
 			opened, err := o.Open()
-			if err == nil { // a repetition of the same bytes from elsewhere
+			if err == nil { // the same bytes repeated from elsewhere
 				require.True(t, equality.Semantic.DeepEqual(pods[n], opened))
 				o.opened = memory.Weak{}
 				harmless++

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// scribble changes all that can be reached from v.
+// scribble changes everything reachable from v.
 func scribble(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -57,8 +57,8 @@ func scribble(v reflect.Value) {
 	}
 }
 
-// Whatever a caller does to a copy, no other object of the packer changes, in whichever form
-// it is packed.
+// Nothing that a caller does to a copy changes another object of the packer, in any form of
+// packing.
 func TestACopySharesNothing(t *testing.T) {
 	pod := objects.Pod(1, 0, objects.Options{})
 	pod.Spec.EnableServiceLinks, pod.Spec.Tolerations = new(true), []corev1.Toleration{{Key: "some", TolerationSeconds: new(int64(300))}}
@@ -83,7 +83,7 @@ func copiesShareNothing[T object.Object](t *testing.T, kind schema.GroupVersionK
 	decoder, err := p.Decoder(media, &Options{Type: reflect.TypeFor[T](), Scheme: scheme.New(), Kind: kind, Pool: pool})
 	require.NoError(t, err)
 	var all []*Packed
-	for range 4 { // equal parts are shared from the second or third on
+	for range 4 { // equal parts are shared from the second or third object on
 		packed, err := packedOf(decoder.Object(body))
 		require.NoError(t, err)
 		require.False(t, packed.KeptWhole())

@@ -15,9 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// The states of a packed object that are open at the same time, such as those of an update,
-// are no two objects that have something in common; nor is one state that is opened twice.
-// Other objects are.
+// States of one packed object that are open at the same time, such as those of an update, do not
+// count as two objects, and neither does one state opened twice. Other objects do.
 func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	for _, media := range []string{MediaProtobuf, MediaJSON} {
@@ -41,7 +40,7 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 				held = append(held, open("web-0", strconv.Itoa(n/2)))
 			}
 			require.Zero(t, pool.Len(), "parts that only one object has")
-			for n := range 8 { // for a pool, names may be the same by chance, but not all of them
+			for n := range 8 { // in a pool, names may be equal by chance, but not all of them
 				held = append(held, open("web-"+strconv.Itoa(n), "9"))
 			}
 			require.NotZero(t, pool.Len())
@@ -50,8 +49,8 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 	}
 }
 
-// A packer that nobody has any more is gone with all that it reaches, such as an informer
-// with its cache by way of OnOpen.
+// An unreferenced packer is collected with everything it leads to, such as an informer with its
+// cache through OnOpen.
 func TestW03_PackerIsFreed(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	type cache struct{ objects []*Packed }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods of several shapes under one controller, such as the head and the workers of a RayCluster, find
-// siblings of their shape in any order.
+// Pods of several shapes with one controller, such as the head and the workers of a RayCluster,
+// find siblings of their shape in any order.
 func TestSiblingsOfSeveralShapes(t *testing.T) {
 	SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Objects of every form come back equal, with their heads (C01).
+// Objects of every form are restored equal, with their heads (C01).
 func TestC01_PackedObjectsAreRestored(t *testing.T) {
 	p := wire.NewPacker(wire.NewPool())
 	named := objects.Pod(1, 3, objects.Options{})
@@ -49,7 +49,7 @@ func TestC01_PackedObjectsAreRestored(t *testing.T) {
 	}
 }
 
-// All who open an object while somebody holds it get the same one, and later ones another.
+// While an object is held, all callers of Open get the same one; later callers get another.
 func TestAnOpenedObjectIsSharedWhileItIsHeld(t *testing.T) {
 	p := wire.NewPacker(nil)
 	packed, err := p.Pack(objects.Pod(1, 0, objects.Options{}))
@@ -74,7 +74,7 @@ func TestAnOpenedObjectIsSharedWhileItIsHeld(t *testing.T) {
 	gone := make(chan struct{})
 	runtime.AddCleanup(got[0], func(ch chan struct{}) { close(ch) }, gone)
 	clear(got)
-	for i := range 100 { // others that were opened last
+	for i := range 100 { // other objects, opened last
 		other, err := p.Pack(objects.Pod(1, i, objects.Options{}))
 		require.NoError(t, err)
 		_, err = other.Open()
@@ -101,7 +101,7 @@ func TestEqualComparesContent(t *testing.T) {
 	require.False(t, p.Equal(pack(a), pack(b)))
 }
 
-// labelled is an object that is not of an API type: it hides another one.
+// labelled is not an API type: it wraps another object.
 type labelled struct {
 	object.Object
 	labels map[string]string
@@ -109,7 +109,7 @@ type labelled struct {
 
 func (l *labelled) GetLabels() map[string]string { return l.labels }
 
-// Objects of types of which nobody knows how to write them are kept as they are.
+// Objects of types that cannot be encoded are kept as they are.
 func TestC01_ObjectsOfOtherTypesAreKept(t *testing.T) {
 	p := wire.NewPacker(nil)
 	o := &labelled{objects.Pod(1, 0, objects.Options{}), map[string]string{"a": "b"}}
@@ -125,11 +125,11 @@ func TestC01_ObjectsOfOtherTypesAreKept(t *testing.T) {
 	require.True(t, p.Equal(packed, other))
 }
 
-// What bytes cannot give back is kept.
+// An object that cannot be restored from bytes is kept.
 func TestC01_UnencodableObjectsAreKept(t *testing.T) {
 	p := wire.NewPacker(nil)
 	o := objects.Widget(1, 0, objects.Options{})
-	o.Object["spec"] = map[string]any{"size": 3} // an int
+	o.Object["spec"] = map[string]any{"size": 3} // an int, which decodes as int64
 	packed, err := p.Pack(o)
 	require.NoError(t, err)
 	opened, err := packed.Open()
@@ -137,8 +137,8 @@ func TestC01_UnencodableObjectsAreKept(t *testing.T) {
 	require.Same(t, o, opened)
 }
 
-// An object that was looked at lately stays in use, so that it is not made again after each
-// collection; one that was not is gone.
+// A recently opened object stays in use, so it is not decoded again after each collection; an older
+// one is collected.
 func TestTheLastOpenedStayInUse(t *testing.T) {
 	p := wire.NewPacker(nil)
 	var all []*wire.Packed

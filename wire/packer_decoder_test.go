@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A decoder of Pods in protobuf takes 240 KB and half a millisecond. A packer makes it once, although many
-// requests begin at the same time.
+// A protobuf decoder of Pods takes 240 KB and half a millisecond to make. A packer makes it once,
+// even if many requests begin at the same time.
 func TestAPackerMakesADecoderOnce(t *testing.T) {
 	opts := typedAs[*corev1.Pod](Options{Kind: podKind})
 	packer, begin := NewPacker(nil), make(chan struct{})

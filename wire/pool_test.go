@@ -19,8 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// replica is a Pod that has a part of every sort, and is equal to all others
-// but for its name.
+// replica returns a Pod with every sort of part, equal to all other replicas except for its name.
 func replica(name string) *corev1.Pod {
 	p := pod(name)
 	p.Labels = map[string]string{"app": "ledger", "pod-template-hash": "5d8f7b6c9d"}
@@ -32,7 +31,7 @@ func replica(name string) *corev1.Pod {
 	return p
 }
 
-// sharedParts are the places in a replica of what is to be shared, by name.
+// sharedParts returns the addresses of the parts of a replica that must be shared, by name.
 func sharedParts(p *corev1.Pod) map[string]unsafe.Pointer {
 	return map[string]unsafe.Pointer{
 		"a map of strings":         reflect.ValueOf(p.Labels).UnsafePointer(),
@@ -61,9 +60,8 @@ func decodeReplicas(t testing.TB, pool *Pool, names ...string) []*corev1.Pod {
 	return pods
 }
 
-// decodeOthers decodes Pods that have in common with a replica, and with each
-// other, only what is within other parts: parts are known by themselves when they
-// were met in different wholes.
+// decodeOthers decodes Pods that share with a replica, and with each other, only parts inside other
+// parts. Such parts are remembered when they have appeared in different outer parts.
 func decodeOthers(t testing.TB, pool *Pool, n int) {
 	t.Helper()
 	list := new(corev1.PodList)
@@ -78,8 +76,8 @@ func decodeOthers(t testing.TB, pool *Pool, n int) {
 	require.NoError(t, err)
 }
 
-// collectUntil collects garbage until done, and reports whether it came to that.
-// Weak pointers and cleanups take a few collections.
+// collectUntil collects garbage until done returns true, and reports whether it did. Weak pointers
+// and cleanups take a few collections.
 func collectUntil(done func() bool) bool {
 	for range 1000 {
 		if done() {
@@ -98,8 +96,7 @@ func requireForgotten(t testing.TB, pool *Pool) {
 	}
 }
 
-// What an object has in common with one before it is the same memory, from the
-// second object on.
+// From the second object on, equal parts of objects are the same memory.
 func TestW03_EqualPartsAreOne(t *testing.T) {
 	pool := NewPool()
 	decodeReplicas(t, pool, "a")
@@ -130,7 +127,7 @@ func TestW03_UnusedPartsAreForgotten(t *testing.T) {
 	}
 }
 
-// The parts of every type are forgotten.
+// Parts of every type are forgotten.
 func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
 	all := scheme.New()
 	f := newFiller(all)
@@ -150,8 +147,7 @@ func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
 	requireForgotten(t, pool)
 }
 
-// To read a quantity may write to it. So no object has one that another object has too, whatever
-// they have in common.
+// Reading a quantity may write to it, so no two objects share one.
 func TestW03_QuantitiesAreNotShared(t *testing.T) {
 	all := scheme.New()
 	f := newFiller(all)
@@ -181,14 +177,14 @@ func TestW03_QuantitiesAreNotShared(t *testing.T) {
 	before := count
 	require.Greater(t, before, portion(200))
 
-	// There is a quantity, although the body has none.
+	// The object has a quantity although the body has none.
 	body := []byte(podText(`"containers":[{"name":"main","env":[{"name":"LIMIT","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}}]}]`))
 	d := decoderOfType[object.Object](t, MediaJSON, Options{Scheme: all, Kind: podKind, Pool: pool})
 	check(d, listOf(t, MediaJSON, podKind, [][]byte{body, body, body}), "a quantity that is left out")
 	require.Equal(t, before+3, count)
 }
 
-// quantitiesIn returns the quantities to which v leads. Those in maps have no address.
+// quantitiesIn returns the quantities that v leads to. Those in maps are not addressable.
 func quantitiesIn(v reflect.Value) (all []*resource.Quantity) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -219,7 +215,7 @@ func quantitiesIn(v reflect.Value) (all []*resource.Quantity) {
 	return all
 }
 
-// What has no quantity is shared, also beside one.
+// Parts without a quantity are shared, even next to one.
 func TestW03_PartsBesideAQuantityAreOne(t *testing.T) {
 	for _, media := range bothMedia {
 		list := podList()
@@ -238,7 +234,7 @@ func TestW03_PartsBesideAQuantityAreOne(t *testing.T) {
 	}
 }
 
-// Content that never repeats costs the pool nothing.
+// Content that never repeats takes no memory in the pool.
 func TestW03_UniqueContentIsNotRemembered(t *testing.T) {
 	pool := NewPool()
 	d := podDecoder(t, MediaProtobuf, Options{Pool: pool})
@@ -253,7 +249,7 @@ func TestW03_UniqueContentIsNotRemembered(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// uniquePod is a Pod that has nothing in common with another one.
+// uniquePod returns a Pod that has nothing in common with the others.
 func uniquePod(i int) *corev1.Pod {
 	text := func(what string) string { return fmt.Sprintf("%s-%032d", what, i) }
 	p := pod(text("name"))
@@ -266,7 +262,7 @@ func uniquePod(i int) *corev1.Pod {
 	return p
 }
 
-// Equal bytes stand for different things in fields of different types.
+// Equal bytes have different meanings in fields of different types.
 func TestW03_TypesDoNotMix(t *testing.T) {
 	p := pod("a")
 	ref := corev1.LocalObjectReference{Name: "the-name-of-a-reference"}
@@ -287,8 +283,8 @@ func TestW03_TypesDoNotMix(t *testing.T) {
 	}
 }
 
-// What one does to the fields of an object itself shows in no other, and
-// appending to its lists overwrites nothing.
+// Changing the fields of an object affects no other object, and appending to its lists overwrites
+// nothing.
 func TestW03_ObjectsDoNotShareTheirFields(t *testing.T) {
 	pods := decodeReplicas(t, NewPool(), "a", "a", "a", "a")
 	for i, p := range pods {
@@ -302,7 +298,7 @@ func TestW03_ObjectsDoNotShareTheirFields(t *testing.T) {
 	}
 }
 
-// What is forgotten is decoded anew, and then shared again.
+// Forgotten parts are decoded again, and then shared again.
 func TestW03_ForgottenPartsAreNotShared(t *testing.T) {
 	pool := NewPool()
 	decodeReplicas(t, pool, "a")
@@ -328,8 +324,7 @@ func TestW03_ForgottenPartsAreNotShared(t *testing.T) {
 	requireForgotten(t, pool)
 }
 
-// Many may decode with one pool at once, while the garbage collector takes
-// parts away.
+// Many goroutines may decode with one pool while the garbage collector frees parts.
 func TestW03_ConcurrentDecoding(t *testing.T) {
 	all := scheme.New()
 	f := newFiller(all)

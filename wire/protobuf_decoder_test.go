@@ -14,8 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-// Of a field that comes twice the last one counts, also where the first one is
-// longer, shorter or empty.
+// If a field appears twice the last one counts, even if the first one is longer, shorter or empty.
 func TestW01_StringsThatComeTwice(t *testing.T) {
 	for _, names := range [][]string{{"ab", "xyz"}, {"abc", "xy"}, {"", "x"}, {"x", ""}, {"a", "b", "c"}} {
 		var meta []byte
@@ -41,7 +40,7 @@ func TestW01_BytesThatComeTwice(t *testing.T) {
 	}
 }
 
-// A list that reads itself is there, though empty, where its field is.
+// A list type that decodes itself is empty but not nil if its field is present.
 func TestW01_EmptyListsThatReadThemselves(t *testing.T) {
 	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenReview")
 	entry := nest(0x12, nil, []byte("\x0a\x01k"))
@@ -51,7 +50,7 @@ func TestW01_EmptyListsThatReadThemselves(t *testing.T) {
 	require.Equal(t, map[string]authenticationv1.ExtraValue{"k": {}}, got.Status.User.Extra)
 }
 
-// Not even an empty string holds on to the body.
+// Not even an empty string keeps the body alive.
 func TestW03_EmptyStringsKeepNoBody(t *testing.T) {
 	body := protobufBody(t, podKind, nest(0x0a, []byte("\x0a\x01a\x12\x00\x1a\x01b"), nil))
 	got, err := podDecoder(t, MediaProtobuf, Options{}).Object(body)
@@ -59,8 +58,8 @@ func TestW03_EmptyStringsKeepNoBody(t *testing.T) {
 	requireFree(t, got, body, "Pod")
 }
 
-// An object of a great many strings is decoded by its table, and a
-// list of small elements takes no more of it than the reference.
+// An object with very many strings is decoded by its table, and a list of small elements takes no
+// more memory than with the reference.
 func TestW02_ManySmallParts(t *testing.T) {
 	finalizers := bytes.Repeat([]byte("\x72\x01f"), 1<<18)
 	run, table := new(protobuf.Decoder), podTable(t)

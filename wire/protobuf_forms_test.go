@@ -15,20 +15,19 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-// message is a protobuf message taken apart, to be put together in another way.
+// message is a parsed protobuf message, to be encoded in another form.
 type message struct{ fields []*messageField }
 
-// messageField is a field of a message. What it holds is a number, bytes, or a
-// message.
+// messageField is a field of a message: a number, bytes, or a message.
 type messageField struct {
 	tag    uint64
 	number uint64
 	bytes  []byte
 	inner  *message
-	waste  int // bytes by which its numbers are longer than they need be
+	waste  int // extra bytes in the encoding of its numbers
 }
 
-// takeApart reads the message raw, as far down as table knows of messages.
+// takeApart parses the message raw, as deeply as table knows its messages.
 func takeApart(t testing.TB, table *protobuf.Table, raw []byte) *message {
 	t.Helper()
 	m := new(message)
@@ -77,7 +76,7 @@ func (m *message) encode() (out []byte) {
 	return out
 }
 
-// appendLong appends a varint with waste more bytes than it needs.
+// appendLong appends a varint with waste more bytes than necessary.
 func appendLong(out []byte, v uint64, waste int) []byte {
 	out = binary.AppendUvarint(out, v)
 	for range waste {
@@ -87,7 +86,7 @@ func appendLong(out []byte, v uint64, waste int) []byte {
 	return out
 }
 
-// copyOf returns a field of its own with the same content.
+// copyOf returns a separate field with the same content.
 func (f *messageField) copyOf() *messageField {
 	c := *f
 	if f.inner != nil {
@@ -99,8 +98,7 @@ func (f *messageField) copyOf() *messageField {
 	return &c
 }
 
-// otherForms are the ways in which another encoder could have written a
-// message, or in which a broken one could.
+// otherForms are the ways in which another encoder, or a broken one, could have written a message.
 var otherForms = map[string]func(random *rand.Rand, m *message){
 	"unknown field": func(random *rand.Rand, m *message) {
 		number := []uint64{19, 100, 4000, 5000, 1<<29 - 1, 0, 1 << 33}[random.IntN(7)]
@@ -213,8 +211,7 @@ var otherForms = map[string]func(random *rand.Rand, m *message){
 	},
 }
 
-// Whatever valid or broken form a message has, it is decoded as the reference
-// decodes it.
+// A message of any valid or broken form is decoded as the reference decodes it.
 func TestW01_ProtobufInOtherForms(t *testing.T) {
 	t.Parallel()
 	const seed = 20261120
@@ -256,7 +253,7 @@ func TestW01_ProtobufInOtherForms(t *testing.T) {
 	require.Greater(t, errs, portion(100))
 }
 
-// Damaged at random, an object is what the reference makes of it.
+// A randomly damaged object gives the same result as with the reference.
 func TestW01_DamagedProtobuf(t *testing.T) {
 	t.Parallel()
 	const seed = 20261120

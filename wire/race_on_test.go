@@ -2,6 +2,6 @@
 
 package wire
 
-// raceDetector says that the test runs with it, which makes everything ten times
-// slower: what takes long has fewer cases then.
+// raceDetector reports whether the race detector is enabled. It makes everything ten times slower,
+// so slow tests have fewer cases.
 const raceDetector = true

@@ -46,9 +46,9 @@ func (a apiType) isObject() bool {
 	return reflect.PointerTo(a.typ).Implements(reflect.TypeFor[object.Object]())
 }
 
-// fullness is how much of an object is filled.
+// fullness determines how much of an object is filled.
 type fullness struct {
-	nils      float64 // the share of pointers, maps and lists that are left out
+	nils      float64 // the share of nil pointers, maps and lists
 	from, max int     // elements of a list
 }
 
@@ -67,8 +67,8 @@ func newFiller(all *runtime.Scheme) *filler {
 	return &filler{serializer.NewCodecFactory(all)}
 }
 
-// object returns a new random value of a type, always the same for one seed.
-// It has a name and a namespace where it can have them.
+// object returns a new random value of a type, which depends only on the seed. If the type has
+// metadata, it sets a name and a namespace.
 func (f *filler) object(typ reflect.Type, how fullness, seed int64) runtime.Object {
 	if protobuf.ContainsItself(typ) {
 		how = sparse // it would grow without end
@@ -83,14 +83,14 @@ func (f *filler) object(typ reflect.Type, how fullness, seed int64) runtime.Obje
 	return obj
 }
 
-// variedFuncs fills what apimachinery's fuzzers leave out or always fill alike.
+// variedFuncs fill fields that apimachinery's fuzzers omit or always fill alike.
 func variedFuncs(serializer.CodecFactory) []any {
 	return []any{
 		func(q *resource.Quantity, c randfill.Continue) {
 			texts := []string{"0", "1", "-1", "500m", "2Gi", "1e3", "1E2", "0.1", "12345678901234567890", ".5u", "100Ki"}
 			*q = resource.MustParse(texts[c.Intn(len(texts))])
 			if c.Bool() {
-				_ = q.String() // which it remembers
+				_ = q.String() // which caches its text
 			}
 		},
 		func(e *metav1.ManagedFieldsEntry, c randfill.Continue) { c.FillNoCustom(e) },
@@ -101,7 +101,7 @@ func variedFuncs(serializer.CodecFactory) []any {
 		func(m *map[string][]byte, c randfill.Continue) {
 			c.FillNoCustom(m)
 			for key, data := range *m {
-				if data == nil { // no server has that, and protobuf leaves it out
+				if data == nil { // servers never send that, and protobuf omits it
 					(*m)[key] = []byte{}
 				}
 			}

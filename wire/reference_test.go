@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// contest is a decoder of each sort for the objects of one kind and one media
-// type: the reference, and those that have to give the same.
+// contest has every decoder for the objects of one kind and media type: the reference, and those
+// that must agree with it.
 type contest[T object.Object] struct {
 	reference typedDecoder[T]
 	compiled  []contestant[T]
@@ -51,8 +51,8 @@ func newContest[T object.Object](t testing.TB, media string, opts Options, pool 
 	}
 }
 
-// objects requires that all make the same of a body with one object: the same
-// value, which does not depend on the body's memory, or the same error.
+// objects requires that all decoders agree on a body with one object: the same value, which does
+// not refer to the body, or the same error.
 func (c *contest[T]) objects(t testing.TB, body []byte, about string, args ...any) {
 	t.Helper()
 	want, wantErr := c.reference.Object(bytes.Clone(body))
@@ -68,8 +68,8 @@ func (c *contest[T]) objects(t testing.TB, body []byte, about string, args ...an
 	}
 }
 
-// lists is objects for the body of a list. A pool sees a part first, then
-// remembers it, then finds it, so that an object had better be there three times.
+// lists is objects for the body of a list. A pool first sees a part, then remembers it, then finds
+// it, so an object should appear three times.
 func (c *contest[T]) lists(t testing.TB, body []byte, about string, args ...any) {
 	t.Helper()
 	want, wantMeta, wantErr := readList(c.reference, bytes.NewReader(body))
@@ -103,8 +103,8 @@ func (c *contest[T]) watches(t testing.TB, body []byte, about string, args ...an
 	}
 }
 
-// requireAlike is requireSame for packed objects. What has a form that no server writes may
-// come back in another one that means the same.
+// requireAlike is requireSame for packed objects. Objects in a form that no server writes may be
+// restored in an equivalent form.
 func requireAlike(t testing.TB, want, got any, about string) {
 	t.Helper()
 	if !equality.Semantic.DeepEqual(want, got) {
@@ -112,8 +112,8 @@ func requireAlike(t testing.TB, want, got any, about string) {
 	}
 }
 
-// requireSame requires that two values are equal to the last pointer, or that
-// two errors read alike and say the same of where they are.
+// requireSame requires that two values are deeply equal, including nil pointers, or that two errors
+// have the same text and place.
 func requireSame(t testing.TB, want, got any, about string) {
 	t.Helper()
 	wantErr, _ := want.(error)
@@ -126,7 +126,7 @@ func requireSame(t testing.TB, want, got any, about string) {
 	}
 }
 
-// difference names the first place in which two values differ.
+// difference returns the first place where two values differ.
 func difference(want, got reflect.Value, path string) string {
 	differ := fmt.Sprintf("%s is %v, want %v", path, got, want)
 	if want.IsValid() != got.IsValid() || !want.IsValid() {
@@ -173,8 +173,8 @@ func difference(want, got reflect.Value, path string) string {
 	return differ
 }
 
-// requireFree requires that a value does not point into memory, not even with
-// an empty string, and goes on to write over it.
+// requireFree requires that a value does not point into memory, not even with an empty string. Then
+// it overwrites the memory.
 func requireFree(t testing.TB, value any, memory []byte, about string) {
 	t.Helper()
 	w := walker{inside: memory, seen: make(map[unsafe.Pointer]bool)}
@@ -227,7 +227,7 @@ func (w *walker) look(at unsafe.Pointer, path string) {
 	}
 }
 
-// recorder passes a body on, and knows all memory that it went into.
+// recorder forwards a body and records all memory that received it.
 type recorder struct {
 	r     io.Reader
 	given [][]byte
@@ -245,9 +245,8 @@ func (r *recorder) requireFree(t testing.TB, value any, about string) {
 	}
 }
 
-// Every type of the scheme that is read by a table, its lists and options
-// included, is read as its own Unmarshal reads it, and what apimachinery writes
-// never needs the reference's help.
+// Every type of the scheme that has a table, including lists and options, is decoded as by its own
+// Unmarshal, and bytes that apimachinery writes never need the reference.
 func TestW01_EveryTypeByItsTable(t *testing.T) {
 	t.Parallel()
 	all := scheme.New()
@@ -298,12 +297,12 @@ func objectKinds(all *runtime.Scheme, each func(i int, a apiType)) (count int) {
 	return count
 }
 
-// raceShare is how many cases there are for each that runs with the race
-// detector, where cases differ in their data alone.
+// raceShare is how many cases are reduced to one under the race detector, if they differ only in
+// their data.
 const raceShare = 8
 
-// SkipUnderRace skips a test that the race detector slows tenfold and that has nothing to
-// find in it, as only one goroutine runs. The package is tested without it too.
+// SkipUnderRace skips a test that the race detector slows tenfold and that cannot race, because it
+// uses one goroutine. The package is also tested without the race detector.
 func SkipUnderRace(t *testing.T) {
 	if raceDetector {
 		t.Skip("only one goroutine runs: without the race detector only")
@@ -313,7 +312,7 @@ func SkipUnderRace(t *testing.T) {
 // among reports whether case n of many runs.
 func among(n int) bool { return !raceDetector || n%raceShare == 0 }
 
-// share returns how many of n cases run.
+// portion returns how many of n cases run.
 func portion(n int) int {
 	if raceDetector {
 		return n / raceShare
@@ -329,8 +328,7 @@ func mediaOf(all *runtime.Scheme, kind object.GVK) []string {
 	return []string{MediaJSON}
 }
 
-// Every kind of the scheme, alone, in lists and in watches, is decoded as the
-// reference decodes it.
+// Every kind of the scheme, alone, in lists and in watches, is decoded as by the reference.
 func TestW01_EveryKindInEveryBody(t *testing.T) {
 	t.Parallel()
 	all := scheme.New()
@@ -359,7 +357,7 @@ func TestW01_EveryKindInEveryBody(t *testing.T) {
 	require.GreaterOrEqual(t, decoded, portion(318))
 }
 
-// listOf puts objects, as encodeAs writes them, into a list.
+// listOf returns a list of objects that encodeAs has encoded.
 func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byte {
 	t.Helper()
 	kind.Kind += "List"
@@ -381,10 +379,10 @@ func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byt
 	return messagesList(t, kind, messages...)
 }
 
-// cborTextOf is a text in CBOR.
+// cborTextOf returns a text in CBOR.
 func cborTextOf(s string) string { return string([]byte{frame.CBORText<<5 | 24, byte(len(s))}) + s }
 
-// messagesList puts messages into a protobuf list of this kind.
+// messagesList returns a protobuf list of this kind with the messages as items.
 func messagesList(t testing.TB, list object.GVK, messages ...[]byte) []byte {
 	t.Helper()
 	raw := nest(0x0a, []byte("\x12\x015"), nil)
@@ -403,7 +401,7 @@ func protobufBody(t testing.TB, kind object.GVK, raw []byte) []byte {
 	return append([]byte(protobuf.Magic), body...)
 }
 
-// watchOf puts objects, as encodeAs writes them, into the frames of a watch.
+// watchOf returns the frames of a watch with objects that encodeAs has encoded.
 func watchOf(t testing.TB, media string, objects [][]byte) (body []byte) {
 	t.Helper()
 	for i, obj := range objects {
@@ -412,8 +410,8 @@ func watchOf(t testing.TB, media string, objects [][]byte) (body []byte) {
 	return body
 }
 
-// The metadata of every kind is decoded as the reference decodes it, whatever
-// else there is, and so is JSON of every kind without Go types.
+// The metadata of every kind is decoded as by the reference, whatever the rest of the object, and
+// so is JSON of every kind without Go types.
 func TestW01_EveryKindAsMetadataAndAsMaps(t *testing.T) {
 	t.Parallel()
 	all := scheme.New()

@@ -17,12 +17,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// poolBytes is what the pool of a test may hold beside the parts: its marks and
-// its table.
+// poolBytes is how much a test's pool may hold in addition to the parts, for its marks and its
+// table.
 const poolBytes = (256 + 64) << 10
 
-// heldBy returns how many bytes the objects of a watch hold when it has ended, of
-// each name the last one, and how many the body has for each.
+// heldBy returns how many bytes the last objects of each name hold after a watch has ended, and how
+// many bytes of the body there are for each.
 func heldBy[T object.Object](t *testing.T, media string, opts Options, body []byte) (held, objects int) {
 	t.Helper()
 	d := decoderOfType[T](t, media, opts)
@@ -38,7 +38,7 @@ func heldBy[T object.Object](t *testing.T, media string, opts Options, body []by
 	return held, len(cache)
 }
 
-// ordinaryPod is a Pod with a template that is told by n.
+// ordinaryPod returns a Pod with a template that depends on n.
 func ordinaryPod(name string, n int) *corev1.Pod {
 	p := pod(name)
 	for c := range 2 {
@@ -52,9 +52,8 @@ func ordinaryPod(name string, n int) *corev1.Pod {
 	return p
 }
 
-// Sharing takes less memory where objects repeat, and hardly more where they do
-// not repeat often enough: a part holds the bytes that it was decoded from, once,
-// however deep it nests, and versions of one object do not count.
+// Sharing saves memory if objects repeat, and costs little if they do not repeat often enough: a
+// part keeps its bytes only once, however deeply it nests, and versions of one object do not count.
 func TestW03_SharingTakesLittleMemory(t *testing.T) {
 	SkipUnderRace(t)
 	const objects = 300
@@ -95,7 +94,7 @@ func TestW03_SharingTakesLittleMemory(t *testing.T) {
 		media string
 		body  []byte
 		keep  Fields
-		most  float64 // of what the objects take alone
+		most  float64 // share of the memory without sharing
 	}{
 		"one of each, protobuf":      {pod, MediaProtobuf, pods(MediaProtobuf, 1), Fields{}, 1.02},
 		"two replicas, protobuf":     {pod, MediaProtobuf, pods(MediaProtobuf, 2), Fields{}, 1.08},
@@ -116,8 +115,8 @@ func TestW03_SharingTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// An object holds a few times its own bytes, however deep its parts nest and
-// however often each was met.
+// An object holds a few times its own bytes, however deeply its parts nest and however often each
+// was seen.
 func TestW03_DeepPartsHoldLittle(t *testing.T) {
 	const depth, size = 240, 128 << 10
 	text := strings.Repeat("x", size)
@@ -125,8 +124,7 @@ func TestW03_DeepPartsHoldLittle(t *testing.T) {
 	watch := func(spec, opening string, names ...string) []byte {
 		var b strings.Builder
 		for range 3 {
-			// The innermost parts first, so that each is known before it is met in
-			// the one around it.
+			// The innermost parts first, so that each is known before it appears inside another.
 			for level := depth; level >= 0; level -= depth / 4 {
 				inner := spec[level*len(opening):]
 				inner = inner[:len(inner)-level*strings.Count(opening, "{")-level*strings.Count(opening, "[")]
@@ -145,7 +143,7 @@ func TestW03_DeepPartsHoldLittle(t *testing.T) {
 	}
 }
 
-// What is dropped of the values of a map is not held by their texts.
+// Dropped fields in the values of a map are not kept alive by their texts.
 func TestW04_MapsKeepNoDroppedFields(t *testing.T) {
 	body := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"k":{"kept":"short","dropped":"` + strings.Repeat("x", 1<<20) + `"}}}`)
 	for _, pool := range []*Pool{nil, NewPool()} {
@@ -171,8 +169,8 @@ type atlas struct {
 
 func (a *atlas) DeepCopyObject() apiruntime.Object { return a }
 
-// What has no memory of its own, for want of size or because it is so small that
-// it lies beside others, is not shared: the pool would not hear that it is gone.
+// Values without their own memory, because their size is zero or they are so small that they share
+// an allocation, are not shared: the pool would not notice when they are unused.
 func TestW03_SmallThingsAreForgotten(t *testing.T) {
 	pool := NewPool()
 	d := decoderOfType[*smalls](t, MediaJSON, Options{Kind: widgetKind, Pool: pool})
@@ -197,8 +195,8 @@ type smalls struct {
 
 func (s *smalls) DeepCopyObject() apiruntime.Object { return s }
 
-// A watch that waits holds little, whatever it has read: neither its buffers,
-// nor what one object taught it of its many places, nor what workers needed.
+// An idle watch holds little, whatever it has read: it releases its buffers, the paths of an object
+// with many fields, and the memory of workers.
 func TestW03_WaitingWatchesHoldLittle(t *testing.T) {
 	var wide func(depth int) string
 	wide = func(depth int) string {
@@ -227,7 +225,7 @@ func TestW03_WaitingWatchesHoldLittle(t *testing.T) {
 	}
 }
 
-// Nor do the batches of a burst stay with the watch, in any encoding.
+// It also releases the batches of a burst, in any encoding.
 func TestW03_BurstsLeaveLittle(t *testing.T) {
 	const events = 20_000
 	for _, media := range []string{MediaJSON, MediaProtobuf, MediaCBOR} {
@@ -258,7 +256,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A hundred caches that hold nothing cost next to nothing.
+// A hundred empty caches take almost no memory.
 func TestFreshPoolsAndWatchesAreSmall(t *testing.T) {
 	require.Less(t, allocated(func() { NewPool() }), uint64(4<<10))
 	d := podDecoder(t, MediaProtobuf, Options{Pool: NewPool()})

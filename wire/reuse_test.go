@@ -27,11 +27,11 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// reuseTest decodes messages beside others.
+// reuseTest decodes messages reusing others.
 type reuseTest struct {
 	typ   reflect.Type
 	table *protobuf.Table
-	runs  []*protobuf.Decoder // with a pool and without
+	runs  []*protobuf.Decoder // with and without a pool
 }
 
 func newReuseTest(t testing.TB, typ reflect.Type) *reuseTest {
@@ -44,7 +44,7 @@ func newReuseTest(t testing.TB, typ reflect.Type) *reuseTest {
 	}}
 }
 
-// reference returns what the reference makes of raw, or nil.
+// reference returns the reference's result for raw, or nil.
 func (b *reuseTest) reference(raw []byte) reflect.Value {
 	want := reflect.New(b.typ)
 	if want.Interface().(protobuf.Unmarshaler).Unmarshal(bytes.Clone(raw)) != nil {
@@ -53,9 +53,9 @@ func (b *reuseTest) reference(raw []byte) reflect.Value {
 	return want
 }
 
-// require decodes raw beside an object of was, with each run, and requires that it comes to what
-// the reference makes of it or is left to that, and that the other object stays as it is. It
-// returns how often it was decoded.
+// require decodes raw with each decoder, reusing an object of was. It requires that the result
+// equals the reference's or is left to the reference, and that the other object does not change. It
+// returns how many decoders succeeded.
 func (b *reuseTest) require(t testing.TB, raw, was []byte, about string) (decoded int) {
 	t.Helper()
 	want, other := b.reference(raw), b.reference(was)
@@ -81,8 +81,8 @@ func (b *reuseTest) require(t testing.TB, raw, was []byte, about string) (decode
 	return decoded
 }
 
-// Whatever forms an object and the other one have, and whatever they have in common, the object is
-// what the reference makes of it.
+// For any form of an object and the reused one, and any common parts, the result equals the
+// reference's.
 func TestW01_DecodedReusingAnother(t *testing.T) {
 	t.Parallel()
 	const seed = 20261125
@@ -102,7 +102,7 @@ func TestW01_DecodedReusingAnother(t *testing.T) {
 		}
 		one, other := marshal(6000*i, full), marshal(6000*i+1, half)
 		usual := [][]byte{one, other}
-		for range 2 { // some of one, some of the other
+		for range 2 { // some parts of one, some of the other
 			usual = append(usual, crossed(random, takeApart(t, b.table, one), takeApart(t, b.table, other)).encode())
 		}
 		for _, raw := range usual {
@@ -131,7 +131,7 @@ func TestW01_DecodedReusingAnother(t *testing.T) {
 	require.Greater(t, decoded, portion(1000))
 }
 
-// crossed returns m with some of its parts replaced by those of another.
+// crossed returns m with some of its parts replaced by those of the other message.
 func crossed(random *rand.Rand, m, other *message) *message {
 	at := make(map[uint64][]*messageField)
 	for _, f := range other.fields {
@@ -155,7 +155,7 @@ func crossed(random *rand.Rand, m, other *message) *message {
 	return m
 }
 
-// Two states that are opened at once have in common what has not changed.
+// Two states opened together share their unchanged parts.
 func TestW03_BothStatesHaveMuchInCommon(t *testing.T) {
 	p := NewPacker(NewPool())
 	pack := func(pod *corev1.Pod) *Packed {
@@ -182,7 +182,7 @@ func TestW03_BothStatesHaveMuchInCommon(t *testing.T) {
 	runtime.KeepAlive(openedOld)
 }
 
-// What must not be there once is not: without a pool, and where mutations are looked for.
+// States are not shared if they must not be: without a pool, and if mutations are detected.
 func TestW03_StatesThatShareNothingAreOpenedAlone(t *testing.T) {
 	watched := NewPacker(NewPool())
 	watched.OnOpen(func(*Packed, object.Object) {})
@@ -194,7 +194,7 @@ func TestW03_StatesThatShareNothingAreOpenedAlone(t *testing.T) {
 	}
 }
 
-// A small state that stays in use after its update keeps nothing of a large one that does not.
+// A small state that stays in use after its update does not keep a large one alive.
 func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
 	const updates, large = 20, 1 << 20
 	p := NewPacker(NewPool())
@@ -224,7 +224,7 @@ func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
 	runtime.KeepAlive(states)
 }
 
-// Whoever appends to bytes of one state has changed nothing that others have.
+// Appending to bytes of one state changes no other state.
 func TestW03_SharedBytesHaveNoSpareCapacity(t *testing.T) {
 	p := NewPacker(NewPool())
 	pack := func(rv string) *Packed {
@@ -261,8 +261,8 @@ func TestW03_SharedBytesHaveNoSpareCapacity(t *testing.T) {
 	}
 }
 
-// settings is like an object of a custom resource: some of its fields read themselves, and some are
-// of types that the reference reads.
+// settings resembles an object of a custom resource: some of its fields decode themselves, and some
+// have types that the reference reads.
 type settings struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -275,7 +275,7 @@ type settingsSpec struct {
 	ByPort  map[int][]string   `json:"byPort"`
 }
 
-// anyJSON is as apiextensionsv1.JSON is.
+// anyJSON resembles apiextensionsv1.JSON.
 type anyJSON struct{ Raw []byte }
 
 func (s *anyJSON) UnmarshalJSON(data []byte) error { s.Raw = append(s.Raw[0:0], data...); return nil }
@@ -316,8 +316,8 @@ func TestW03_SharedOwnersHaveNoSpareCapacity(t *testing.T) {
 	require.Equal(t, len(owners), cap(owners))
 }
 
-// BenchmarkOpening opens Pods that nobody keeps: one after the other as a list has them, each of
-// another controller than the one before, and both states of an update. One operation opens one
+// BenchmarkOpening opens Pods that are then released: one after the other in list order, each with
+// another controller than the previous one, and both states of an update. One operation opens one
 // of these.
 func BenchmarkOpening(b *testing.B) {
 	const n = 20000
@@ -338,7 +338,7 @@ func BenchmarkOpening(b *testing.B) {
 		return slices.SortedFunc(slices.Values(of), func(a, b *Packed) int { return strings.Compare(a.GetName(), b.GetName()) })
 	}
 	open := func(b *testing.B, of *Packed) {
-		if _, err := p.unpack(of, &p.sharingDecoders); err != nil { // whoever opens one soon again gets the same
+		if _, err := p.unpack(of, &p.sharingDecoders); err != nil { // a second Open soon afterwards gets the same object
 			b.Fatal(err)
 		}
 	}
@@ -366,11 +366,11 @@ func BenchmarkOpening(b *testing.B) {
 	})
 }
 
-// Generated code reads the value of an entry of a map beyond the end of the entry. What it comes to
-// depends on what follows then, although the bytes of the map are the same.
+// Generated code reads the value of a map entry beyond the end of the entry. The result then
+// depends on the following bytes, although the bytes of the map are equal.
 func TestW01_AnEntryThatRunsPastItsEnd(t *testing.T) {
 	t.Parallel()
-	data := "\x12\x05\x0a\x01k\x12\x04" // key k, and four bytes of which none are in the entry
+	data := "\x12\x05\x0a\x01k\x12\x04" // key k, and a value of four bytes, none of them in the entry
 	b := newReuseTest(t, reflect.TypeFor[corev1.Secret]())
 	require.Equal(t, "\x1a\x06Op", string(b.reference([]byte(data + "\x1a\x06Opaque")).Interface().(*corev1.Secret).Data["k"]))
 	require.False(t, b.reference([]byte(data)).IsValid())
@@ -379,8 +379,8 @@ func TestW01_AnEntryThatRunsPastItsEnd(t *testing.T) {
 	}
 }
 
-// FuzzDecodeBeside decodes a message beside another one. It must come to what the reference makes
-// of it, or be left to that.
+// FuzzDecodeBeside decodes a message, reusing another one. The result must equal the reference's or
+// be left to the reference.
 func FuzzDecodeBeside(f *testing.F) {
 	all := scheme.New()
 	var contests []*reuseTest

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// statefulPod returns a Pod with the name and the labels that a StatefulSet gives it.
+// statefulPod returns a Pod with the name and labels that a StatefulSet would give it.
 func statefulPod(i int) *corev1.Pod {
 	p := objects.Pod(1, i, objects.Options{})
 	p.Name = fmt.Sprintf("%s%d", p.GenerateName, i)
@@ -23,7 +23,8 @@ func statefulPod(i int) *corev1.Pod {
 	return p
 }
 
-// Labels whose values come from the name of each object are in one sharedMeta, whether objects, protobuf or JSON are packed.
+// Labels whose values come from the object's name are shared in one sharedMeta, whether objects,
+// protobuf or JSON are packed.
 func TestLabelsFromNamesAreCommon(t *testing.T) {
 	const n = 20
 	list := &corev1.PodList{}
@@ -73,7 +74,7 @@ func TestLabelsFromNamesAreCommon(t *testing.T) {
 	}
 }
 
-// Size hides no memory, whether objects have labels and owners in common or not.
+// Size counts all memory, whether objects share labels and owners or not.
 func TestSizeHidesNoMemory(t *testing.T) {
 	SkipUnderRace(t)
 	const n = 2000

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// typedDecoder is a decoder whose objects are of one type.
+// typedDecoder is a decoder for objects of one type.
 type typedDecoder[T object.Object] interface {
 	Object(body []byte) (T, error)
 	List(body io.Reader, meta *metav1.ListMeta, known typedKnown[T]) iter.Seq2[T, error]
@@ -39,7 +39,7 @@ func newTyped[T object.Object](contentType string, opts Options) (typedDecoder[T
 	return typed[T]{d}, nil
 }
 
-// typed makes a Decoder a typed one.
+// typed wraps a Decoder as a typed one.
 type typed[T object.Object] struct{ plain Decoder }
 
 func as[T object.Object](o object.Head, err error) (T, error) {
@@ -74,16 +74,16 @@ func (d typed[T]) Selected(told func(string)) typedDecoder[T] {
 	return typed[T]{d.plain.OnSelector(told)}
 }
 
-// plainOf returns what a typed decoder is made of.
+// plainOf returns the Decoder in a typed decoder.
 func plainOf[T object.Object](d typedDecoder[T]) Decoder { return d.(typed[T]).plain }
 
-// packedOf returns what a decoder of a Packer made.
+// packedOf returns the result of a Packer's decoder as a *Packed.
 func packedOf(o object.Head, err error) (*Packed, error) {
 	packed, _ := o.(*Packed)
 	return packed, err
 }
 
-// typedAs returns the options of objects of one type.
+// typedAs returns options for objects of one type.
 func typedAs[T object.Object](opts Options) Options {
 	opts.Type = reflect.TypeFor[T]()
 	return opts

@@ -25,7 +25,7 @@ func TestUnmarshalJSON(t *testing.T) {
 	require.Equal(t, map[string]any{"apiVersion": "v1", "kind": "X", "n": int64(1)}, u.Object)
 }
 
-// An object that is decoded as a kind says itself that it is of that kind.
+// The object must name the expected kind itself.
 func TestUnmarshalJSONRefusesOtherKinds(t *testing.T) {
 	deployment := object.GVK{Group: "apps", Version: "v1", Kind: "Deployment"}
 	for body, got := range map[string]string{
@@ -52,7 +52,7 @@ func TestUnmarshalJSONRefusesOtherKinds(t *testing.T) {
 	require.ErrorIs(t, err, ErrKind)
 }
 
-// What strangers send is refused before apimachinery computes with it.
+// Untrusted input is refused before apimachinery computes with it.
 func TestW02_UnmarshalJSONIsGuarded(t *testing.T) {
 	for body, want := range map[string]error{
 		podText(`"overhead":{"cpu":"1e-999999999"}`):                                                  ErrQuantity,

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// frame writes a watch event as the API server does.
+// frameOf encodes a watch event as the API server does.
 func frameOf(t testing.TB, media, typ string, kind object.GVK, obj runtime.Object) []byte {
 	t.Helper()
 	return rawFrame(t, media, typ, encodeAs(t, media, kind, obj))
@@ -43,8 +43,7 @@ func rawFrame(t testing.TB, media, typ string, obj []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
 }
 
-// Where a frame is broken is counted from the frame's beginning if it is said of the
-// frame, whatever came before it.
+// The offset of a syntax error in a frame counts from the beginning of the frame.
 func TestL21_PlacesInFrames(t *testing.T) {
 	sound := string(frameOf(t, MediaJSON, "ADDED", podKind, pod("a")))
 	for frame, want := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A message holds what can be printed, and nothing that only looks so: a byte that is no
-// UTF-8 may be a control character to a terminal.
+// A message contains only printable text: a terminal may interpret an invalid UTF-8 byte as a
+// control character.
 func TestExcerptIsPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"web-0":                 "web-0",

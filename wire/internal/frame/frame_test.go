@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A long watch does not keep the buffer that one large object needed.
+// A long watch releases the buffer of one large object.
 func TestBufferShrinksAgain(t *testing.T) {
 	text := strings.Repeat("y", maxReusedBuffer+1)
 	long := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
@@ -21,7 +21,7 @@ func TestBufferShrinksAgain(t *testing.T) {
 	}
 	const most = 2 * maxReusedBuffer
 	for name, body := range bodies {
-		// Two readers, so that the second frame is read only when it is asked for.
+		// Two readers, so that the second frame is read only when needed.
 		s := NewSource(io.MultiReader(bytes.NewReader(body[0]), bytes.NewReader(body[1])))
 		next := map[string]func() (Item, error){
 			"JSON":     (&JSON{Source: s, MaxBytes: most, MaxDepth: 10}).NextFrame,
@@ -39,7 +39,7 @@ func TestBufferShrinksAgain(t *testing.T) {
 	}
 }
 
-// A tape that one value needed does not stay.
+// The tape of a large value is released.
 func TestTapeShrinksAgain(t *testing.T) {
 	large := `[` + strings.Repeat("{},", 2*maxReusedTape) + `{}]`
 	s := &JSON{Source: FromBytes([]byte(large + "[1]")), MaxBytes: 1 << 20, MaxDepth: 10}

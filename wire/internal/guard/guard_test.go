@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What leads to nothing that is checked is passed over, and what comes to it by a detour
-// is not.
+// Fields that lead to no checked value are omitted, and fields that lead to one indirectly are not.
 func TestGuardOmitsUncheckedFields(t *testing.T) {
 	type chain struct {
 		Name  string
@@ -36,7 +35,7 @@ func TestGuardOmitsUncheckedFields(t *testing.T) {
 	require.Contains(t, pod.Field("spec").names, "overhead")
 }
 
-// A type that reads itself may become what its fields are.
+// A type that decodes itself may become any of its fields.
 func TestSelfDecodingTypesAreGuarded(t *testing.T) {
 	g := Of(reflect.TypeFor[schemaOrBool]())
 	require.Equal(t, Unmarshaler, g.Form)
@@ -59,13 +58,14 @@ type schema struct {
 
 func (s *schemaOrBool) UnmarshalJSON([]byte) error { return nil }
 
-// Of fields with one name, encoding/json fills the one with the least depth, or the one whose name is from a tag, or none.
+// If fields have the same name, encoding/json fills the one with the least depth, or the one whose
+// name is from a tag, or none.
 func TestAHiddenFieldIsNotGuarded(t *testing.T) {
 	type hidden struct{ Same, Twice, Tagged, Deep []corev1.Pod }
 	type other struct {
 		Twice  []corev1.Pod
 		Other  []corev1.Node `json:"Tagged"`
-		hidden               // whose Deep is hidden by the one of the same name that is less deep
+		hidden               // its Deep is hidden by the less deep field of the same name
 	}
 	g := Of(reflect.TypeFor[struct {
 		hidden

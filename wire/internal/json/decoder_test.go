@@ -11,12 +11,11 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// What a decoder has learned, and what a large object needed, does not grow without
-// a bound and does not stay.
+// The names that a decoder has learned and the buffers of a large object are bounded and released.
 func TestW02_JSONRunsStaySmall(t *testing.T) {
 	d := NewDecoder(share.NewPool(), nil)
 	for i := range 3 * maxPaths {
-		// Each name twice: in two objects.
+		// Each name occurs in two objects.
 		body := fmt.Appendf(nil, `{"spec":{"a%d":{"x":1},"a%d":{"x":1}}}`, i, i+1)
 		value, err := (&frame.JSON{Source: frame.FromBytes(body), MaxBytes: 1000, MaxDepth: 10}).Value()
 		require.NoError(t, err)

@@ -12,8 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// An object that is checked value by value, such as a large one, costs no memory for
-// each name and value.
+// Checking an object, such as a large one, does not allocate for each name and value.
 func TestCheckMakesNothing(t *testing.T) {
 	var list corev1.PodList
 	for i := range 50 {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roomy leads to slices on every way that there is.
+// roomy leads to slices in every possible way.
 type roomy struct {
 	Bytes   []byte
 	Nested  [][]string
@@ -31,7 +31,7 @@ func TestClipReachesEverySlice(t *testing.T) {
 		Tree:    map[string]any{"list": append(make([]any, 0, 8), map[string]any{"deep": room()})},
 		private: make([]byte, 1, 8), inner: inner{make([]int, 1, 8)},
 	}
-	v.To = &roomy{Bytes: make([]byte, 1, 8), To: v} // which leads back
+	v.To = &roomy{Bytes: make([]byte, 1, 8), To: v} // a cycle
 	Clip(reflect.ValueOf(v).Elem())
 	list := v.Tree.(map[string]any)["list"].([]any)
 	for name, room := range map[string]int{

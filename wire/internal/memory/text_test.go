@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Strings that point into a body have memory of their own when they are settled, side
-// by side.
+// Commit moves strings that point into a body into one allocation.
 func TestTextMovesTogether(t *testing.T) {
 	body := []byte("onetwo")
 	var l Text
@@ -26,7 +25,7 @@ func TestTextMovesTogether(t *testing.T) {
 	require.Equal(t, unsafe.Add(unsafe.Pointer(unsafe.StringData(one)), 3), unsafe.Pointer(unsafe.StringData(two)))
 }
 
-// An object of a great many strings leaves no memory behind.
+// An object with very many strings leaves no memory behind.
 func TestTextStaysSmall(t *testing.T) {
 	var l Text
 	strs := make([]string, 2*maxReusedRefs)

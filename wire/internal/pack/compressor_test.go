@@ -20,7 +20,7 @@ func pod(t testing.TB, i int, hostile bool) (group string, raw []byte) {
 	return string(p.OwnerReferences[0].UID), raw
 }
 
-// Whatever is packed comes back, with its prefix apart.
+// Packed bytes are restored, and the prefix is separate.
 func TestPackedBytesAreRestored(t *testing.T) {
 	s := NewCompressor()
 	type kept struct {
@@ -59,8 +59,8 @@ func TestPackedBytesAreRestored(t *testing.T) {
 	}
 }
 
-// A sibling is a tenth of its size, one without siblings a quarter, and what has nothing
-// in common with anything no more than its bytes.
+// A sibling takes a tenth of its size, a text without siblings a quarter, and incompressible bytes
+// no more than their size.
 func TestSiblingsAreSmall(t *testing.T) {
 	s := NewCompressor()
 	var plain, packed int
@@ -82,7 +82,7 @@ func TestSiblingsAreSmall(t *testing.T) {
 	runtime.KeepAlive(texts)
 }
 
-// A base is found by its group as long as a text refers to it, and no longer (W03).
+// A base is found by its group while a text refers to it, and no longer (W03).
 func TestW03_BaseIsFreedWithItsLastUser(t *testing.T) {
 	s := NewCompressor()
 	group, raw := pod(t, 0, false)
@@ -111,10 +111,10 @@ func TestW03_BaseIsFreedWithItsLastUser(t *testing.T) {
 	t.Fatal("the group is still known")
 }
 
-// A group whose objects became something else gets another base.
+// If the objects of a group change, the group gets another base.
 func TestAPoorBaseIsReplaced(t *testing.T) {
 	s := NewCompressor()
-	for i := range firstPeriod { // so that there are samples
+	for i := range firstPeriod { // to create samples
 		_, raw := pod(t, i, false)
 		s.Pack("", nil, raw)
 	}
@@ -154,7 +154,7 @@ func TestPackingInManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// Damaged bytes are an error, and never harm anybody.
+// Damaged bytes cause an error and nothing worse.
 func FuzzDamagedTexts(f *testing.F) {
 	s := NewCompressor()
 	group, raw := pod(f, 0, false)
@@ -179,7 +179,7 @@ func FuzzDamagedTexts(f *testing.F) {
 	runtime.KeepAlive(keep)
 }
 
-// A base that is damaged is an error of those that need it, and not used again.
+// A damaged base is an error for the texts that need it, and is not used again.
 func TestADamagedBase(t *testing.T) {
 	s := NewCompressor()
 	group, raw := pod(t, 0, false)
@@ -194,7 +194,7 @@ func TestADamagedBase(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// The samples follow what changes, ever more slowly.
+// The samples follow changes, ever more slowly.
 func TestFewVersionsOfSamples(t *testing.T) {
 	var c sampler
 	var at []int

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireBeside checks that S2 reads what beside writes of src, and how large that is at most.
+// requireBeside checks that S2 decodes what appendDelta writes for src, and the size of the block.
 func requireBeside(t testing.TB, sibling, src []byte) (block []byte) {
 	t.Helper()
 	block = appendDelta([]byte("before"), sibling, src)
@@ -25,7 +25,7 @@ func requireBeside(t testing.TB, sibling, src []byte) (block []byte) {
 	return block
 }
 
-// FuzzBeside lays any text beside any sibling.
+// FuzzBeside compresses any text with any sibling.
 func FuzzBeside(f *testing.F) {
 	_, one := pod(f, 0, false)
 	_, other := pod(f, 200, false)
@@ -42,8 +42,8 @@ func FuzzBeside(f *testing.F) {
 	})
 }
 
-// Texts of all sizes that have anything from nothing to all in common come back. Some are no
-// more than a few different bytes, so that everything is found everywhere.
+// Texts of all sizes are restored, whether they have nothing, something or everything in common.
+// Some consist of a few different bytes, so that matches are everywhere.
 func TestDeltasAreRestored(t *testing.T) {
 	const seed = 20261124
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -59,7 +59,7 @@ func TestDeltasAreRestored(t *testing.T) {
 		most := 1 << (5 + n%11)
 		sibling := noise(s2.MinDictSize+random.IntN(most), letters)
 		src := bytes.Clone(sibling)
-		for range random.IntN(12) { // replace, insert, take out, or move something
+		for range random.IntN(12) { // replace, insert, remove or move bytes
 			from := random.IntN(len(src) + 1)
 			to := from + random.IntN(min(len(src)-from, 1<<random.IntN(12))+1)
 			part := noise(random.IntN(1<<random.IntN(9)), letters)
@@ -74,7 +74,7 @@ func TestDeltasAreRestored(t *testing.T) {
 	}
 }
 
-// A copy may be as long as there is room for it, and has all its lengths right.
+// A copy may be as long as possible, and all of its lengths are encoded correctly.
 func TestCopiesOfEveryLength(t *testing.T) {
 	random := rand.New(rand.NewPCG(20261124, 2))
 	sibling := make([]byte, math.MaxUint16/2)
@@ -93,7 +93,7 @@ func TestCopiesOfEveryLength(t *testing.T) {
 	}
 }
 
-// What has nothing in common with its sibling takes a few bytes more than it has.
+// A text with nothing in common with its sibling takes a few bytes more than its size.
 func TestNothingInCommon(t *testing.T) {
 	random := rand.New(rand.NewPCG(20261124, 3))
 	noise := make([]byte, math.MaxUint16)
@@ -108,7 +108,7 @@ func TestNothingInCommon(t *testing.T) {
 	require.False(t, found)
 }
 
-// A Pod beside its sibling is no larger than S2's own encoder makes it.
+// A Pod compressed with its sibling is no larger than with S2's own encoder.
 func TestDeltaIsAsSmallAsS2(t *testing.T) {
 	siblings := map[string][]byte{}
 	dicts := map[string]*s2.Dict{}

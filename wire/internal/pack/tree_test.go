@@ -34,7 +34,7 @@ func TestInvalidTrees(t *testing.T) {
 	require.ErrorContains(t, err, "spec: replicas: a int is no value")
 }
 
-// Lists within lists do not all make room for the bytes that follow.
+// Nested lists cannot reserve memory for the same remaining bytes twice.
 func TestW02_NestedListsOfADamagedTreeShareItsBytes(t *testing.T) {
 	raw := make([]byte, 0, 1<<16)
 	for len(raw) < 1<<15 {
@@ -47,7 +47,7 @@ func TestW02_NestedListsOfADamagedTreeShareItsBytes(t *testing.T) {
 	})
 }
 
-// Damaged trees are an error, and cost no more than their bytes are worth.
+// Damaged trees cause an error, and take memory in proportion to their bytes.
 func FuzzDamagedTrees(f *testing.F) {
 	for _, value := range []any{nil, int64(7), 1.5, "text", []any{"a"}, objects.Widget(1, 0, objects.Options{}).Object} {
 		raw, err := AppendTree(nil, value)

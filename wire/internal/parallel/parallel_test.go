@@ -26,9 +26,8 @@ const numberSize = 1 << 10
 
 var errOdd = errors.New("odd one out")
 
-// newNumbers reads such a body. Decoding fails on value bad and
-// panics on value mad, or ends its goroutine if mad is negative; the consumer stops
-// after so many.
+// newNumbers reads such a body. Decoding fails at value bad and panics at value mad, or calls
+// Goexit if mad is negative. The consumer stops after enough values.
 func newNumbers(r io.Reader, bad, mad, enough int) *numbers {
 	n := &numbers{Source: frame.NewSource(r)}
 	decode := func(i frame.Item, number int) (int, error) {
@@ -121,13 +120,13 @@ func TestValuesComeInOrderFromAllProcessors(t *testing.T) {
 	}
 }
 
-// requirePanic requires a panic that says where it began.
+// requirePanic requires a panic with the stack where it began.
 func requirePanic(t *testing.T, n *numbers) {
 	t.Helper()
 	defer func() {
 		switch p := recover().(type) {
 		case string:
-			require.Equal(t, "mad", p) // of the goroutine at hand
+			require.Equal(t, "mad", p) // in the caller's goroutine
 		case *Panic:
 			require.Equal(t, "mad", p.Value)
 			require.Regexp(t, `^mad\n\n(.|\n)*newNumbers`, p.Error())
@@ -142,7 +141,7 @@ type brokenReader struct{}
 
 func (*brokenReader) Read([]byte) (int, error) { return 0, errOdd }
 
-// gusts passes a body on in pieces of random size, as a network does.
+// gusts returns a body in pieces of random size, as a network does.
 type gusts struct {
 	r      io.Reader
 	random *rand.Rand

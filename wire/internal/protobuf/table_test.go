@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// A part without memory of its own would never be forgotten.
+// A part without its own memory would never be forgotten.
 func TestW03_ZeroSizeValuesAreNotShared(t *testing.T) {
 	tables := 0
 	for _, typ := range scheme.New().AllKnownTypes() {
@@ -40,7 +40,7 @@ func requireSizes(t *testing.T, table *Table) {
 	}
 }
 
-// The same bytes may be a list and what a pointer points to.
+// The same bytes may encode a list and a pointer's target.
 func TestW03_PointersAndListsAreDifferentParts(t *testing.T) {
 	container := reflect.TypeFor[corev1.Container]()
 	require.NotSame(t, share.SiteOf(partName{container, opStructPtr, ""}), share.SiteOf(partName{container, opStructs, ""}))
