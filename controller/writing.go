@@ -220,7 +220,7 @@ func (c *client) whole(verb string, o object.Object) error {
 	has := ""
 	switch kept := c.informer.Source().Kept; {
 	case c.informer.Source().Altered:
-		has = "what a transform made of it"
+		has = "the output of a transform"
 	case !kept.Whole():
 		has = kept.String()
 	default:

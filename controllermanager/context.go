@@ -141,7 +141,7 @@ func (r Resources) Has(gvr object.GVR) bool {
 func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
 	mappings, err := mapper.Mappings(ctx)
 	if len(mappings) == 0 && err != nil {
-		return nil, fmt.Errorf("cannot find out what the server serves: %w", err)
+		return nil, fmt.Errorf("cannot discover the server's resources: %w", err)
 	}
 	served := Resources{}
 	for _, m := range mappings {

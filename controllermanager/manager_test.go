@@ -242,7 +242,7 @@ func TestDiscoveryIsTriedAgain(t *testing.T) {
 		require.NoError(t, err)
 		e.Start(m)
 		e.Settle(5 * time.Second)
-		require.ErrorContains(t, m.Ready(), "controllers are being started: cannot find out what the server serves")
+		require.ErrorContains(t, m.Ready(), "controllers are being started: cannot discover the server's resources")
 		require.Equal(t, controllermanager.Pending, m.Status()[0].State)
 		e.Server.Up()
 		e.Settle(time.Minute)

@@ -269,7 +269,7 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 && resp.StatusCode <= 399 {
-		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s redirects to another address, which is not followed: name the address of the process itself", req.URL.Redacted())}
+		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("the server at %s redirects to another address, which is not followed: give the address of the process itself", req.URL.Redacted())}
 	}
 	if version != "" && version != protocol {
 		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), conceal(version), protocol)}
@@ -278,7 +278,7 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	if form == "" {
 		sends = "no Content-Type"
 	}
-	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %s", req.URL.Redacted(), sends)}
+	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("the server at %s is not a Millrace process: it sends %s", req.URL.Redacted(), sends)}
 	if resp.StatusCode == http.StatusOK { // such as a proxy's login page
 		return nil, 0, foreign
 	}

@@ -91,12 +91,12 @@ func TestWhyNamesTheOwner(t *testing.T) {
 			want    debug.Cause
 			text    string
 		}{
-			{"ours", membership.Holding{Owner: "m1", To: "m1", Since: now.Add(-time.Minute)}, debug.Owned, `^shop/p is owned by m1 \(this replica\), slot \d of the group carts, since 1m1s ago\.$`},
-			{"another's", membership.Holding{Owner: "m2", To: "m2", Since: now}, debug.Elsewhere, `^shop/p is owned by the member m2 and not by m1 \(this replica\), slot \d of the group carts, since 1s ago or longer\.$`},
-			{"from us", membership.Holding{Owner: "m1", To: "m2", Since: now, Waiting: now.Add(-2 * time.Second), Hands: 1}, debug.HandedOver, `^shop/p is being handed over from m1 \(this replica\) to m2 for 3s \(slot \d of the group carts\), waiting for m1, where one piece of work has yet to end\.$`},
-			{"to us", membership.Holding{Owner: "m2", To: "m1", Since: now, Waiting: now}, debug.HandedOver, `from m2 to m1 \(this replica\) for 1s \(slot \d of the group carts\), waiting for m2, which has to end what it has in hand\.$`},
-			{"nobody's", membership.Holding{To: "m2", Since: now}, debug.Unowned, `^shop/p has no owner: no member has slot \d of the group carts, which m2 is to take, for 1s\.$`},
-			{"nobody's, for good", membership.Holding{Since: now}, debug.Unowned, `is not assigned to any member, for 1s\.$`},
+			{"ours", membership.Holding{Owner: "m1", To: "m1", Since: now.Add(-time.Minute)}, debug.Owned, `^shop/p has been owned by m1 \(this replica\) for 1m1s \(slot \d of the group carts\)\.$`},
+			{"another's", membership.Holding{Owner: "m2", To: "m2", Since: now}, debug.Elsewhere, `^shop/p is owned by the member m2, not by m1 \(this replica\): it has owned slot \d of the group carts for at least 1s\.$`},
+			{"from us", membership.Holding{Owner: "m1", To: "m2", Since: now, Waiting: now.Add(-2 * time.Second), Hands: 1}, debug.HandedOver, `^shop/p is being handed over from m1 \(this replica\) to m2 \(slot \d of the group carts\): it has waited 3s for m1 to finish one piece of work\.$`},
+			{"to us", membership.Holding{Owner: "m2", To: "m1", Since: now, Waiting: now}, debug.HandedOver, `from m2 to m1 \(this replica\) \(slot \d of the group carts\): it has waited 1s for m2 to finish its work in progress\.$`},
+			{"nobody's", membership.Holding{To: "m2", Since: now}, debug.Unowned, `^shop/p has had no owner for 1s: slot \d of the group carts is assigned to m2, which has not taken it\.$`},
+			{"nobody's, for good", membership.Holding{Since: now}, debug.Unowned, `^shop/p has had no owner for 1s: slot \d of the group carts is not assigned to any member\.$`},
 		} {
 			c.holding = one.holding
 			why, err := process.Why(e.Context(), "pods", "", object.Key{Namespace: "shop", Name: "p"})

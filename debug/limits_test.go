@@ -160,10 +160,10 @@ func TestHTMLPageInsteadOfAnAnswer(t *testing.T) {
 	defer server.Close()
 	client := debug.Attach(server.URL, nil)
 	_, err := client.Status(t.Context())
-	require.ErrorContains(t, err, `is no process of Millrace: it sends "text/html"`)
+	require.ErrorContains(t, err, `is not a Millrace process: it sends "text/html"`)
 	events := 0
 	for _, err := range client.Events(t.Context(), "", object.Key{}) {
-		require.ErrorContains(t, err, "is no process of Millrace")
+		require.ErrorContains(t, err, "is not a Millrace process")
 		events++
 	}
 	require.Equal(t, 1, events)
@@ -176,7 +176,7 @@ func TestEmptyAnswer(t *testing.T) {
 			w.WriteHeader(code)
 		})}})
 		_, err := client.Status(t.Context())
-		require.EqualError(t, err, fmt.Sprintf("what answers at http://there/debug/millrace/v1/status is no process of Millrace: it sends no Content-Type (HTTP %d)", code))
+		require.EqualError(t, err, fmt.Sprintf("the server at http://there/debug/millrace/v1/status is not a Millrace process: it sends no Content-Type (HTTP %d)", code))
 	}
 }
 

@@ -111,7 +111,7 @@ func (p *Process) choose(q query) (one, error) {
 	}
 	switch {
 	case len(found) == 0 && len(names) == 0:
-		return one{}, refuse(http.StatusNotFound, "This process shows no informers.")
+		return one{}, refuse(http.StatusNotFound, "This process exposes no informers.")
 	case len(found) == 0:
 		return one{}, refuse(http.StatusNotFound, "No informer is called that. There are: %s.", enumerated(names, "; "))
 	case len(found) > 1:

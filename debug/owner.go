@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -77,19 +78,19 @@ func (i *inquiry) owner(s membership.Status, h membership.Holding) {
 	case s.Seen.IsZero():
 		i.say(Unowned, "The owner of %s is not known: %v.", i.name, orReason(s.Refusal, "the group has not been seen yet"))
 	case h.Owner == "" && h.To == "":
-		i.say(Unowned, "%s has no owner: %s is not assigned to any member, for %s.", i.name, slot, age(i.now, h.Since))
+		i.say(Unowned, "%s has had no owner for %s: %s is not assigned to any member.", i.name, age(i.now, h.Since), slot)
 	case h.Owner == "":
-		i.say(Unowned, "%s has no owner: no member has %s, which %s is to take, for %s.", i.name, slot, us(h.To), age(i.now, h.Since))
+		i.say(Unowned, "%s has had no owner for %s: %s is assigned to %s, which has not taken it.", i.name, age(i.now, h.Since), slot, us(h.To))
 	case !h.Waiting.IsZero():
-		text := "which has to end what it has in hand"
+		work := "its work in progress"
 		if h.Owner == s.Identity {
-			text = fmt.Sprintf("where %s has yet to end", pieces(h.Hands))
+			work = pieces(h.Hands)
 		}
-		i.say(HandedOver, "%s is being handed over from %s to %s for %s (%s), waiting for %s, %s.", i.name, us(h.Owner), orNobody(us(h.To)), age(i.now, h.Waiting), slot, h.Owner, text)
+		i.say(HandedOver, "%s is being handed over from %s to %s (%s): it has waited %s for %s to finish %s.", i.name, us(h.Owner), cmp.Or(us(h.To), "another member"), slot, age(i.now, h.Waiting), h.Owner, work)
 	case h.Owner == s.Identity:
-		i.say(Owned, "%s is owned by %s, %s, since %s ago.", i.name, us(h.Owner), slot, age(i.now, h.Since))
+		i.say(Owned, "%s has been owned by %s for %s (%s).", i.name, us(h.Owner), age(i.now, h.Since), slot)
 	default:
-		i.say(Elsewhere, "%s is owned by the member %s and not by %s, %s, since %s ago or longer.", i.name, h.Owner, us(s.Identity), slot, age(i.now, h.Since))
+		i.say(Elsewhere, "%s is owned by the member %s, not by %s: it has owned %s for at least %s.", i.name, h.Owner, us(s.Identity), slot, age(i.now, h.Since))
 	}
 	if !s.Seen.IsZero() && s.Refusal != nil {
 		i.say(NotRunning, "This replica does not participate in the group %s: %v. Its information about the group is %s old.", s.Group, s.Refusal, age(i.now, s.Seen))

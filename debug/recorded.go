@@ -24,7 +24,7 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 		fail(w, refuse(http.StatusNotFound, "This process shows no contents, and a recording has them: debug.Options.Contents or manager.Options.DebugContents allows it."))
 		return
 	case recorder.Status().Secrets:
-		fail(w, refuse(http.StatusNotFound, "The recording of this process has what Secrets hold, which is never shown: copy the file from where it runs."))
+		fail(w, refuse(http.StatusNotFound, "The recording of this process contains Secrets, which are never shown: copy the file from its machine."))
 		return
 	}
 	done, ok := p.place(w)

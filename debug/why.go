@@ -84,7 +84,7 @@ func (p *Process) why(q query) (*Why, error) {
 		case e.Attempts > 0 && e.Failure != nil:
 			i.say(NotLeading, "This replica (%s) does not lead, and cannot read or renew the lease %s: %v.", e.Identity, object.FormatKey(e.Lease), e.Failure)
 		default:
-			i.say(NotLeading, "This replica (%s) does not lead; %s does, by the lease %s.", e.Identity, orNobody(e.Holder), object.FormatKey(e.Lease))
+			i.say(NotLeading, "This replica (%s) does not lead; %s does (lease %s).", e.Identity, cmp.Or(e.Holder, "no replica"), object.FormatKey(e.Lease))
 		}
 	}
 	unowned := i.owners(all, p.opts.memberships(), q.get("hash"))
@@ -100,7 +100,7 @@ func (p *Process) why(q query) (*Why, error) {
 		return nil, refuse(http.StatusNotFound, "No controller is called %s.", clipped(wanted))
 	}
 	if !any {
-		i.say(NoController, "This process shows no controllers, so nothing is reconciled as far as can be seen.")
+		i.say(NoController, "This process exposes no controllers, so apparently nothing is reconciled.")
 	}
 	i.order(wanted != "")
 	return &Why{Key: key, Reasons: i.reasons, Cached: i.holders, Unowned: unowned, Entries: line[max(0, len(line)-mostItems):]}, nil
@@ -133,7 +133,7 @@ func located(all []one, informer string, key object.Key) (object.Key, error) {
 	case 1:
 		return object.Key{Namespace: namespaces[0], Name: key.Name}, nil
 	default:
-		return key, refuse(http.StatusConflict, "%s is in several namespaces: %s. Say which is meant.", clipped(key.Name), enumerated(namespaces, ", "))
+		return key, refuse(http.StatusConflict, "%s is in several namespaces: %s. Specify one.", clipped(key.Name), enumerated(namespaces, ", "))
 	}
 }
 
@@ -202,13 +202,6 @@ func (i *inquiry) say(c Cause, format string, args ...any) {
 	i.reasons = append(i.reasons, Reason{c, fmt.Sprintf(format, args...), i.asking, i.aside})
 }
 
-func orNobody(name string) string {
-	if name == "" {
-		return "nobody"
-	}
-	return name
-}
-
 // caches looks for obstacles between the server and the handlers, in the informers that
 // have the object or, if there are none, in all selected ones.
 func (i *inquiry) caches(all []one) {
@@ -228,7 +221,7 @@ func (i *inquiry) caches(all []one) {
 	}
 	switch {
 	case len(all) == 0:
-		i.say(NoInformer, "This process shows no informers.")
+		i.say(NoInformer, "This process exposes no informers.")
 	case len(meant) == 0:
 		i.say(NoInformer, "No informer of this process is called %s.", clipped(i.informer))
 	case len(holders) == 0:
@@ -265,7 +258,7 @@ func (i *inquiry) gone(meant []one) bool {
 		}
 		for _, each := range meant {
 			if e.Name == each.status.Reflector.Resource {
-				i.say(NotCached, "%s is in no cache any more: it left %s %s ago, at version %s: it was deleted, or the informer's namespaces and selectors do not take it in any more.", i.name, describe(each), age(i.now, e.At), e.RV)
+				i.say(NotCached, "%s is in no cache any more: it left %s %s ago, at version %s. It was deleted, or the informer's namespaces and selectors no longer include it.", i.name, describe(each), age(i.now, e.At), e.RV)
 				return true
 			}
 		}
@@ -289,7 +282,7 @@ func (i *inquiry) missing(meant []one) {
 		complete = append(complete[:most], fmt.Sprintf("%d more", more))
 	}
 	if len(complete) > 0 {
-		i.say(NotCached, "%s is in no cache: not in %s. Either there is no such object, or no informer's namespaces and selectors take it in.", i.name, strings.Join(complete, ", nor in "))
+		i.say(NotCached, "%s is in no cache: not in %s. Either the object does not exist, or no informer's namespaces and selectors include it.", i.name, strings.Join(complete, ", nor in "))
 	}
 }
 
@@ -309,7 +302,7 @@ func namespacesOf(s sharedinformer.Status) string {
 	if more := len(s.Namespaces) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return ", of the namespaces " + strings.Join(names, ", ")
+	return ", namespaces " + strings.Join(names, ", ")
 }
 
 // arriving reports whether changes reach the caches.
@@ -325,9 +318,9 @@ func (i *inquiry) arriving(meant []one) {
 				}
 				switch leaving := of.status.Leaving; {
 				case leaving != "" && missing.RV != "":
-					i.say(Unsynced, "The informer of %s is synced when the source lets go of %s.", name, leaving)
+					i.say(Unsynced, "The informer of %s syncs when the source has returned from %s.", name, leaving)
 				case leaving != "" && missing.State == reflector.Idle:
-					i.say(Unsynced, "The informer of %s has no initial list yet: it begins when the source lets go of %s.", name, leaving)
+					i.say(Unsynced, "The informer of %s has no initial list yet: it starts when the source has returned from %s.", name, leaving)
 				default:
 					i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", name, missing.State, age(i.now, missing.Since), because(missing))
 				}
@@ -345,15 +338,15 @@ func (i *inquiry) late(of one) {
 	s, name := of.status, describe(of)
 	switch r := s.Reflector; {
 	case s.Synced && r.Polling && r.Failure != nil:
-		i.say(WatchFails, "Changes of %s arrive late, by lists: watches fail: %s. The cache is as of version %s, %s ago.", name, failure.Reason(r.Failure.Err), s.RV, short(r.Age(i.now)))
+		i.say(WatchFails, "Changes of %s arrive late, through lists, because watches fail: %s. The cache is at version %s, %s old.", name, failure.Reason(r.Failure.Err), s.RV, short(r.Age(i.now)))
 	case s.Synced && (r.Attempts > 0 || r.Held()):
-		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s%s.", name, r.State, because(r), s.RV, old(r, i.now))
+		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is at version %s%s.", name, r.State, because(r), s.RV, old(r, i.now))
 	}
 	if silence := silent(&s, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
-		i.say(WatchSilent, "The informer of %s is silent: %s. The cache is as of version %s; informer-debug check compares it with the server.", name, silence, s.RV)
+		i.say(WatchSilent, "The informer of %s is silent: %s. The cache is at version %s; informer-debug check compares it with the server.", name, silence, s.RV)
 	}
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
-		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: %s.", s.QueueDepth, name, short(s.QueueAge), cmp.Or(s.Blocked, "an index function is slow, or the machine is"))
+		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: %s.", s.QueueDepth, name, short(s.QueueAge), cmp.Or(s.Blocked, "an index function or the machine is slow"))
 	}
 }
 
@@ -362,7 +355,7 @@ func old(r reflector.Status, now time.Time) string {
 	if r.Age(now) == 0 {
 		return ""
 	}
-	return ", " + short(r.Age(now)) + " ago"
+	return ", " + short(r.Age(now)) + " old"
 }
 
 func because(s reflector.Status) string {
@@ -370,7 +363,7 @@ func because(s reflector.Status) string {
 	case s.Waiting != "":
 		return ": " + s.Waiting
 	case s.Attempts > 0 && s.Failure != nil:
-		return fmt.Sprintf(": %s (%s, since %s ago)", failure.Reason(s.Failure.Err), times(s.Attempts), age(time.Now(), s.Failure.Since))
+		return fmt.Sprintf(": %s (%s in %s)", failure.Reason(s.Failure.Err), times(s.Attempts), age(time.Now(), s.Failure.Since))
 	}
 	return ""
 }
@@ -379,9 +372,9 @@ func because(s reflector.Status) string {
 func (i *inquiry) delivered(of one) {
 	for _, h := range of.status.Handlers {
 		if h.Behind > time.Second {
-			text := fmt.Sprintf("The handler %s of %s is %s behind, with %d events to hear; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
+			text := fmt.Sprintf("The handler %s of %s is %s behind, with %d pending events; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
 			if h.Busy >= longCall {
-				text += fmt.Sprintf(" It has been called about %s for %s.", object.FormatKey(h.Key), short(h.Busy)) + whereIs(h.Name, of.status.Reflector.Resource)
+				text += fmt.Sprintf(" Its call for %s has taken %s so far.", object.FormatKey(h.Key), short(h.Busy)) + whereIs(h.Name, of.status.Reflector.Resource)
 			}
 			i.say(HandlerLags, "%s", text)
 		}
@@ -397,9 +390,9 @@ func handlerName(h sharedinformer.HandlerStatus) string {
 
 func (i *inquiry) busyWith(h sharedinformer.HandlerStatus) string {
 	if h.Failure != nil && h.Panics+h.Errors > 0 {
-		return fmt.Sprintf("its longest call took %s, and it failed last with: %s", short(h.Slowest), failure.Reason(h.Failure.Err))
+		return fmt.Sprintf("its longest call took %s, and its last failure was: %s", short(h.Slowest), failure.Reason(h.Failure.Err))
 	}
-	return "its longest call takes or took " + short(h.Slowest)
+	return "its longest call has taken " + short(h.Slowest)
 }
 
 // controller reports where a controller has the request.
@@ -409,7 +402,7 @@ func (i *inquiry) controller(c controller.View) {
 	i.aside = narrower == "" && !i.concerns(s.Sources)
 	defer func() { i.aside = false }()
 	if s.State != controller.Running {
-		text := fmt.Sprintf("The controller %s is %s for %s%s", c.Name(), s.State, age(i.now, s.Since), unsyncedOf(s.Sources))
+		text := fmt.Sprintf("The controller %s has been %s for %s%s", c.Name(), s.State, age(i.now, s.Since), unsyncedOf(s.Sources))
 		i.say(NotRunning, "%s.", strings.TrimSuffix(text, "."))
 		return
 	}
@@ -426,7 +419,7 @@ func (i *inquiry) controller(c controller.View) {
 		return
 	}
 	if narrower != "" && !i.concerns(s.Sources) && i.last(c, flight.Done) == nil {
-		i.say(NotCached, "The controller %s has no request for %s: its source %s does not have it, since its namespaces and selectors do not take it in. Another informer has it.", c.Name(), i.name, narrower)
+		i.say(NotCached, "The controller %s has no request for %s: the namespaces and selectors of its source %s do not include it. Another informer has it.", c.Name(), i.name, narrower)
 		return
 	}
 	i.past(c)
@@ -450,7 +443,7 @@ func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
 		return false
 	}
-	text := fmt.Sprintf("The controller %s was asked for %s %s ago, and lets it wait%s", c.Name(), i.name, age(i.now, asked.At), why)
+	text := fmt.Sprintf("The controller %s received a request for %s %s ago and has not started it%s", c.Name(), i.name, age(i.now, asked.At), why)
 	i.say(Unsynced, "%s.", strings.TrimSuffix(text, "."))
 	return true
 }
@@ -460,9 +453,9 @@ func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
 	asked, taken := i.last(c, flight.Asked), i.last(c, flight.Taken)
 	switch {
 	case asked != nil && (taken == nil || taken.At.Before(asked.At)):
-		i.say(Waiting, "%s was asked of %s %s ago, no worker has taken it since, and it is none of the first %d that wait.", i.name, c.Name(), age(i.now, asked.At), mostItems)
+		i.say(Waiting, "The controller %s received a request for %s %s ago. No worker has taken it, and it is not among the first %d in the queue.", c.Name(), i.name, age(i.now, asked.At), mostItems)
 	case asked == nil && taken == nil:
-		i.say(Unknown, "The controller %s has so many requests (%d wait) that %s may be one behind the first %d; the flight recorder does not remember it.", c.Name(), s.Queue.Waiting, i.name, mostItems)
+		i.say(Unknown, "The controller %s has so many requests (%d queued) that %s may come after the first %d; the flight recorder has no record of it.", c.Name(), s.Queue.Waiting, i.name, mostItems)
 	default:
 		return false
 	}
@@ -510,11 +503,11 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		due := short(held.Due.Sub(i.now))
 		switch {
 		case last != nil && last.Text != "":
-			i.say(BackingOff, "The controller %s failed on %s %s, and tries again in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
+			i.say(BackingOff, "The controller %s failed on %s %s, and retries in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
 		case held.Requeues > 0:
-			i.say(BackingOff, "The controller %s has put %s back %s and tries again in %s.", c.Name(), i.name, times(held.Requeues), due)
+			i.say(BackingOff, "The controller %s has requeued %s %s and retries in %s.", c.Name(), i.name, times(held.Requeues), due)
 		default:
-			i.say(Scheduled, "The controller %s looks at %s again in %s, as it was asked to.", c.Name(), i.name, due)
+			i.say(Scheduled, "The controller %s reconciles %s again in %s, as requested.", c.Name(), i.name, due)
 		}
 		return true
 	}
@@ -528,15 +521,15 @@ func (i *inquiry) past(c controller.View) {
 	later := func(e *flight.Entry) bool { return e != nil && !e.At.Before(changed.At) }
 	switch {
 	case changed != nil && later(told) && !later(asked) && !later(i.last(c, flight.Taken)):
-		i.say(NotAsked, "The last change of %s (%s, version %s) came %s ago, the handlers were told, and no source of %s asked for anything: a predicate left it out, or the map function names other objects.", i.name, changed.Change, changed.RV, age(i.now, changed.At), c.Name())
+		i.say(NotAsked, "The last change of %s (%s, version %s) was delivered %s ago, and no source of %s requested a reconcile: a predicate dropped it, or the map function returned other objects.", i.name, changed.Change, changed.RV, age(i.now, changed.At), c.Name())
 	case done != nil && done.Text != "":
-		i.say(BackingOff, "The controller %s failed on %s %s ago and will not try again by itself (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
+		i.say(BackingOff, "The controller %s failed on %s %s ago and will not retry (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
 	case done != nil:
-		i.say(Reconciled, "The controller %s reconciled %s %s ago in %s (%s), and nothing has asked for it since.", c.Name(), i.name, age(i.now, done.At), short(done.Took), done.Outcome)
+		i.say(Reconciled, "The controller %s reconciled %s %s ago in %s (%s), and nothing has requested it since.", c.Name(), i.name, age(i.now, done.At), short(done.Took), done.Outcome)
 	case len(i.holders) > 0:
-		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder remembers none: it was reconciled longer ago, a predicate left it out, or the map function names other objects.", c.Name(), i.name)
+		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder has no record of one: it was reconciled longer ago, a predicate dropped it, or the map function returned other objects.", c.Name(), i.name)
 	default:
-		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder does not remember one.", c.Name(), i.name)
+		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder has no record of one.", c.Name(), i.name)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestWhy(t *testing.T) {
 	for name, p := range map[string]*puzzle{
 		"reconciled": {
 			happen: put("p"), want: debug.Reconciled,
-			text: `^The controller keeper reconciled shop/p 5s ago in 0s \(success\), and nothing has asked for it since\.$`,
+			text: `^The controller keeper reconciled shop/p 5s ago in 0s \(success\), and nothing has requested it since\.$`,
 		},
 		"another type of that name": {
 			prepare: func(p *puzzle) {
@@ -80,7 +80,7 @@ func TestWhy(t *testing.T) {
 				}
 				put("p")(p)
 			}, want: debug.Waiting,
-			text: `^shop/p was asked of keeper 5s ago, no worker has taken it since, and it is none of the first 1000 that wait\.$`,
+			text: `^The controller keeper received a request for shop/p 5s ago\. No worker has taken it, and it is not among the first 1000 in the queue\.$`,
 		},
 		"running": {
 			reconcile: block, happen: put("p"), want: debug.Running,
@@ -95,7 +95,7 @@ func TestWhy(t *testing.T) {
 				return controller.Result{}, errors.New("no quota")
 			},
 			happen: put("p"), want: debug.BackingOff,
-			text: `^The controller keeper failed on shop/p \d+ times in a row, last .+ ago, and tries again in .+: no quota\.$`,
+			text: `^The controller keeper failed on shop/p \d+ times in a row, last .+ ago, and retries in .+: no quota\.$`,
 		},
 		"terminal": {
 			reconcile: func(context.Context, string) (controller.Result, error) {
@@ -109,12 +109,12 @@ func TestWhy(t *testing.T) {
 				return controller.Result{RequeueAfter: time.Minute}, nil
 			},
 			happen: put("p"), want: debug.Scheduled,
-			text: `^The controller keeper looks at shop/p again in 55s, as it was asked to\.$`,
+			text: `^The controller keeper reconciles shop/p again in 55s, as requested\.$`,
 		},
 		"filtered": {
 			predicates: []controller.Predicate[*corev1.Pod]{controller.PredicateFunc[*corev1.Pod](func(sharedinformer.Event[*corev1.Pod]) bool { return false })},
 			happen:     put("p"), want: debug.NotAsked,
-			text: `^The last change of shop/p \(add, version \d+\) came 5s ago, the handlers were told, and no source of keeper asked for anything`,
+			text: `^The last change of shop/p \(add, version \d+\) was delivered 5s ago, and no source of keeper requested a reconcile`,
 		},
 		"not there": {
 			informer: "pods", happen: put("other"), want: debug.NotCached,
@@ -126,7 +126,7 @@ func TestWhy(t *testing.T) {
 				controllertest.Delete[*corev1.Pod](p.Env, object.Key{Namespace: "shop", Name: "p"})
 				p.Settle(5 * time.Second)
 			}, want: debug.NotCached,
-			text: `^shop/p is in no cache any more: it left pods \(\*v1\.Pod\) 5s ago, at version \d+: it was deleted, or the informer's namespaces and selectors do not take it in any more\.$`,
+			text: `^shop/p is in no cache any more: it left pods \(\*v1\.Pod\) 5s ago, at version \d+\. It was deleted, or the informer's namespaces and selectors no longer include it\.$`,
 		},
 		"made again": {
 			happen: func(p *puzzle) {
@@ -174,14 +174,14 @@ func TestWhy(t *testing.T) {
 		},
 		"server down": {
 			happen: func(p *puzzle) { put("p")(p); p.Server.Down(); p.Settle(30 * time.Second) }, want: debug.WatchFails,
-			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times, since .+ ago\)\. The cache is as of version \d+, \S+ ago\.$`,
+			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times in .+\)\. The cache is at version \d+, \S+ old\.$`,
 		},
 		"silent watch": {
 			prepare: func(p *puzzle) {
 				p.Server.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.NoBookmarks{}}})
 			},
 			happen: func(p *puzzle) { put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchSilent,
-			text: `^The informer of pods \(\*v1\.Pod\) is silent: its watch has brought nothing for 3m\d*s?, and no bookmark ever: .+ The cache is as of version \d+; informer-debug check compares it with the server\.$`,
+			text: `^The informer of pods \(\*v1\.Pod\) is silent: its watch has brought nothing for 3m\d*s?, and no bookmark ever: .+ The cache is at version \d+; informer-debug check compares it with the server\.$`,
 		},
 		"transform blocks": {
 			transform: func(p *puzzle, o *corev1.Pod) (*corev1.Pod, error) {
@@ -191,7 +191,7 @@ func TestWhy(t *testing.T) {
 				return o, nil
 			},
 			happen: func(p *puzzle) { put("other")(p); put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchFails,
-			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, since 3m\d+s\. The cache is as of version \d+, \S+ ago\.$`,
+			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, for 3m\d+s\. The cache is at version \d+, \S+ old\.$`,
 		},
 		"handler blocks": {
 			prepare: func(p *puzzle) {
@@ -201,12 +201,12 @@ func TestWhy(t *testing.T) {
 				}}, sharedinformer.HandlerOptions{Name: "stuck"})
 			},
 			happen: put("p"), want: debug.HandlerLags,
-			text: `^The handler stuck \(debug/why_test\.go:\d+\) of pods \(\*v1\.Pod\) is 5s behind, with 1 events to hear; its longest call takes or took 5s\. It has been called about shop/p for 5s\. It is in debug_test\.TestWhy\.func\d+\.1 \(why_test\.go:\d+\)\.$`,
+			text: `^The handler stuck \(debug/why_test\.go:\d+\) of pods \(\*v1\.Pod\) is 5s behind, with 1 pending events; its longest call has taken 5s\. Its call for shop/p has taken 5s so far\. It is in debug_test\.TestWhy\.func\d+\.1 \(why_test\.go:\d+\)\.$`,
 		},
 		"follower": {
 			election: &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}},
 			happen:   put("p"), want: debug.NotLeading,
-			text: `^This replica \(a\) does not lead; b does, by the lease kube-system/keeper\.$`,
+			text: `^This replica \(a\) does not lead; b does \(lease kube-system/keeper\)\.$`,
 		},
 		"lease that cannot be read": {
 			election: &leaderelection.Status{Identity: "a", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}, Attempts: 3, Failure: &leaderelection.Failure{Err: errors.New("leases is forbidden")}},
@@ -318,8 +318,8 @@ func TestWhyNamesATransformOfANamespaceThatHasGone(t *testing.T) {
 		e.Factory.Start(e.Context())
 		time.Sleep(10 * time.Second)
 		for _, then := range []struct{ namespace, want string }{
-			{"bank", `The informer of pods in namespace bank is synced when the source lets go of pods in namespace shop, which was cancelled \(waiting for the transform .*, called on shop/p, since \S+\)\.`},
-			{"web", `The informer of pods in namespace web has no initial list yet: it begins when the source lets go of pods in namespace shop, which was cancelled \(waiting for the transform `},
+			{"bank", `The informer of pods in namespace bank syncs when the source has returned from pods in namespace shop, which was cancelled \(waiting for the transform .*, called on shop/p, for \S+\)\.`},
+			{"web", `The informer of pods in namespace web has no initial list yet: it starts when the source has returned from pods in namespace shop, which was cancelled \(waiting for the transform `},
 		} {
 			require.NoError(e, pods.SetNamespaces([]string{then.namespace}))
 			time.Sleep(10 * time.Second)
@@ -362,7 +362,7 @@ func TestWhyNamesASourceThatLacksTheNamespace(t *testing.T) {
 		})
 		for namespace, want := range map[string]debug.Reason{
 			"bank": {Cause: debug.Reconciled, Text: `^The controller keeper reconciled bank/p `},
-			"shop": {Cause: debug.Unsynced, Text: `^The controller keeper was asked for shop/p 1m0s ago, and lets it wait: configmaps in several namespaces is not synced: configmaps in namespace shop: list: forbidden: `},
+			"shop": {Cause: debug.Unsynced, Text: `^The controller keeper received a request for shop/p 1m0s ago and has not started it: configmaps in several namespaces is not synced: configmaps in namespace shop: list: forbidden: `},
 		} {
 			w, err := process.Client().Why(e.Context(), "", "", object.Key{Namespace: namespace, Name: "p"})
 			require.NoError(e, err)

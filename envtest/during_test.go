@@ -165,7 +165,7 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, versionFile), []byte(text), 0o600))
 	}
 	for was, want := range map[string]string{
-		name(now + 1): "envtest: start the API server: the last server in " + s.dir + " was Kubernetes " + name(now+1) + ", and this is " + name(now) + ": an older one may not read what a newer one has written: set MILLRACE_KUBERNETES=" + name(now+1),
+		name(now + 1): "envtest: start the API server: the last server in " + s.dir + " was Kubernetes " + name(now+1) + ", and this is " + name(now) + ": an older version may not read the data of a newer one: set MILLRACE_KUBERNETES=" + name(now+1),
 		name(now - 2): "is upgraded by one minor version at a time, so " + name(now-1) + " comes first: set MILLRACE_KUBERNETES=" + name(now-1) + ", or choose another directory",
 		"":            "has no version of Kubernetes: remove it",
 		"2.36":        "has no version of Kubernetes: remove it",

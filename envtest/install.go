@@ -50,7 +50,7 @@ func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 			return fmt.Errorf("envtest: install %q: %w", path, err)
 		}
 		if len(found) == 0 {
-			return fmt.Errorf("envtest: install %q: there is no object in it", path)
+			return fmt.Errorf("envtest: install %q: it contains no objects", path)
 		}
 		for _, p := range found {
 			before, again := places[p.id()]

@@ -84,7 +84,7 @@ func TestInstall(t *testing.T) {
 		for want, err := range map[string]error{
 			"b.yaml: document 1: an object needs apiVersion": s.InstallFiles(t.Context(), filepath.Join(dir, "b.yaml")),
 			"the path is empty":           s.InstallFiles(t.Context(), ""),
-			"there is no object in it":    s.InstallFiles(t.Context(), t.TempDir()),
+			"it contains no objects":      s.InstallFiles(t.Context(), t.TempDir()),
 			"no such file":                s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
 			"it is nil":                   s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
 			"does not say its apiVersion": s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),

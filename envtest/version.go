@@ -59,7 +59,7 @@ func checkVersion(dir string, now int) error {
 	if err != nil || major != "1" {
 		return fmt.Errorf("%s has no version of Kubernetes: remove it if you know that 1.%d can read what is in the directory", name, now)
 	}
-	why, wanted := "an older one may not read what a newer one has written", before
+	why, wanted := "an older version may not read the data of a newer one", before
 	switch {
 	case before < now-1:
 		why, wanted = fmt.Sprintf("Kubernetes is upgraded by one minor version at a time, so 1.%d comes first", before+1), before+1

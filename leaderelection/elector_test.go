@@ -321,7 +321,7 @@ func TestALeaseWhoseHolderWasErasedIsLost(t *testing.T) {
 		r.put(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil })
 		settle(2 * time.Second)
 		err, _ := a.end()
-		require.EqualError(r, err, "leader election: shop/janitor: the lease was lost: taken over by nobody (its holder was erased) with token 1")
+		require.EqualError(r, err, "leader election: shop/janitor: the lease was lost: taken over by an unknown process (its holder was erased) with token 1")
 	})
 }
 

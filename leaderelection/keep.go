@@ -191,7 +191,7 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 		case lease.Token(now) == lease.Token(last) && lease.SameTerm(now, last):
 			return nil
 		case holder == "":
-			by = "nobody (its holder was erased)"
+			by = "an unknown process (its holder was erased)"
 		case holder == e.opts.Identity:
 			by = fmt.Sprintf("another process with our identity, %s, or edited by hand,", by)
 		}

@@ -79,7 +79,7 @@ func NewControllers(opts ControllerOptions) *Controllers {
 			Buckets: opts.Buckets, ConstLabels: opts.ConstLabels,
 		}, []string{"controller"}),
 		past:    map[string]*past{},
-		results: prometheus.NewDesc("controller_runtime_reconcile_total", "Reconciles that ended, by what they came to.", []string{"controller", "result"}, opts.ConstLabels),
+		results: prometheus.NewDesc("controller_runtime_reconcile_total", "Reconciles that ended, by result.", []string{"controller", "result"}, opts.ConstLabels),
 	}
 	type s = *controller.Status
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
@@ -101,8 +101,8 @@ func NewControllers(opts ControllerOptions) *Controllers {
 	source := func(name, help string, kind prometheus.ValueType, merge merge, value func(r) float64) {
 		c.sources = append(c.sources, metric[r]{prometheus.NewDesc("millrace_controller_source_"+name, help, []string{"controller", "source"}, opts.ConstLabels), kind, value, merge})
 	}
-	source("synced", "1 when the source has asked for all that was there, or need not be waited for.", gauge, all, func(s r) float64 { return truth(s.Synced) })
-	source("added_total", "Requests that the source has asked for.", counter, add, func(s r) float64 { return float64(s.Added) })
+	source("synced", "1 when the source has requested all existing objects, or is not waited for.", gauge, all, func(s r) float64 { return truth(s.Synced) })
+	source("added_total", "Requests that the source has added.", counter, add, func(s r) float64 { return float64(s.Added) })
 	source("failures_total", "Failures of the source.", counter, add, func(s r) float64 { return float64(s.Failures) })
 	return c
 }

@@ -39,7 +39,7 @@ controller_runtime_reconcile_time_seconds_count{controller="pods"} 6
 # HELP controller_runtime_reconcile_timeouts_total Reconciles that took too long.
 # TYPE controller_runtime_reconcile_timeouts_total counter
 controller_runtime_reconcile_timeouts_total{controller="pods"} 1
-# HELP controller_runtime_reconcile_total Reconciles that ended, by what they came to.
+# HELP controller_runtime_reconcile_total Reconciles that ended, by result.
 # TYPE controller_runtime_reconcile_total counter
 controller_runtime_reconcile_total{controller="pods",result="error"} 2
 controller_runtime_reconcile_total{controller="pods",result="requeue"} 1
@@ -57,13 +57,13 @@ millrace_controller_parked_total{controller="pods"} 0
 # HELP millrace_controller_running 1 while the controller reconciles.
 # TYPE millrace_controller_running gauge
 millrace_controller_running{controller="pods"} 1
-# HELP millrace_controller_source_added_total Requests that the source has asked for.
+# HELP millrace_controller_source_added_total Requests that the source has added.
 # TYPE millrace_controller_source_added_total counter
 millrace_controller_source_added_total{controller="pods",source="bell"} 6
 # HELP millrace_controller_source_failures_total Failures of the source.
 # TYPE millrace_controller_source_failures_total counter
 millrace_controller_source_failures_total{controller="pods",source="bell"} 0
-# HELP millrace_controller_source_synced 1 when the source has asked for all that was there, or need not be waited for.
+# HELP millrace_controller_source_synced 1 when the source has requested all existing objects, or is not waited for.
 # TYPE millrace_controller_source_synced gauge
 millrace_controller_source_synced{controller="pods",source="bell"} 1
 # HELP millrace_controller_stale_total How often a request was reconciled although the cache had not seen its own writes.

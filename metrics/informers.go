@@ -73,7 +73,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	informer("synced", "1 when a whole initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) }, all)
 	informer("failing_attempts", "Failures in a row, 0 when all is well.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) }, worst)
-	informer("age_seconds", "How long ago the server last told of the cached state.", gauge, func(i s) float64 { return i.Reflector.Age(time.Now()).Seconds() }, worst)
+	informer("age_seconds", "Time since the server last confirmed the cached state.", gauge, func(i s) float64 { return i.Reflector.Age(time.Now()).Seconds() }, worst)
 	informer("polling", "1 while lists take the place of watches that fail.", gauge, func(i s) float64 { return truth(i.Reflector.Polling) }, worst)
 	informer("objects", "Cached objects.", gauge, func(i s) float64 { return float64(i.Objects) }, add)
 	informer("packed_bytes", "Bytes of objects in packed caches.", gauge, func(i s) float64 { return float64(i.Packed.Bytes) }, add)
@@ -96,8 +96,8 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 		c.handler = append(c.handler, metric[h]{desc("handler_"+name, help, "handler", "place"), kind, value, merge})
 	}
 	handler("synced", "1 when the handler's last initial add has returned.", gauge, func(r h) float64 { return truth(r.Synced) }, all)
-	handler("pending", "Events that the handler has not heard yet.", gauge, func(r h) float64 { return float64(r.Pending) }, add)
-	handler("behind_seconds", "Age of the event that the handler is being told of.", gauge, func(r h) float64 { return r.Behind.Seconds() }, worst)
+	handler("pending", "Events pending for the handler.", gauge, func(r h) float64 { return float64(r.Pending) }, add)
+	handler("behind_seconds", "Age of the event that the handler is processing.", gauge, func(r h) float64 { return r.Behind.Seconds() }, worst)
 	handler("slowest_seconds", "The longest call.", gauge, func(r h) float64 { return r.Slowest.Seconds() }, worst)
 	handler("delivered_total", "Calls that have returned.", counter, func(r h) float64 { return float64(r.Delivered) }, add)
 	handler("coalesced_total", "Events that needed no telling, with the lag policy Coalesce.", counter, func(r h) float64 { return float64(r.Coalesced) }, add)

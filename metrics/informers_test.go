@@ -71,7 +71,7 @@ func TestInformerMetrics(t *testing.T) {
 # HELP millrace_informer_events_total Changes received.
 # TYPE millrace_informer_events_total counter
 millrace_informer_events_total{resource="pods"} 40
-# HELP millrace_informer_handler_behind_seconds Age of the event that the handler is being told of.
+# HELP millrace_informer_handler_behind_seconds Age of the event that the handler is processing.
 # TYPE millrace_informer_handler_behind_seconds gauge
 millrace_informer_handler_behind_seconds{handler="audit",place="main.go:7",resource="pods"} 2
 # HELP millrace_informer_handler_synced 1 when the handler's last initial add has returned.

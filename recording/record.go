@@ -65,7 +65,7 @@ func next(b []byte) (r record, rest []byte, err error) {
 	}
 	r.request, r.at = numbers[0], time.Duration(numbers[1])
 	if r.at < 0 {
-		return r, nil, errors.New("a record is of a time that is none")
+		return r, nil, errors.New("a record has an invalid time")
 	}
 	r.payload, rest = rest[:numbers[2]:numbers[2]], rest[numbers[2]:]
 	return r, rest, nil

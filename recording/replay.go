@@ -212,7 +212,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
 	}
 	if streams[0].requests[0].Withheld {
-		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
+		return nil, nil, r.unrecorded(asked, "the data of Secrets was not recorded: set IncludeSecrets when recording", nil)
 	}
 	s, at := find(streams, asked)
 	if s == nil {

@@ -57,7 +57,7 @@ type connection struct {
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		c.err = fmt.Errorf("read what comes: %w", err)
+		c.err = fmt.Errorf("read the recording: %w", err)
 	}
 	return n, err
 }

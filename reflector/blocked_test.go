@@ -52,7 +52,7 @@ func blocked(t *testing.T, s *script, look func(r *Reflector, log string)) {
 // The server has answered, but the transform does not return.
 func TestAServerIsNotBlamedForATransformThatBlocksAList(t *testing.T) {
 	blocked(t, &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}, func(r *Reflector, log string) {
-		require.Regexp(t, `^waiting for the transform reflector\.\S+ \(reflector/blocked_test\.go:\d+\), called on "?a"?, since 1h0m0s$`, r.Status().Waiting)
+		require.Regexp(t, `^waiting for the transform reflector\.\S+ \(reflector/blocked_test\.go:\d+\), called on "?a"?, for 1h0m0s$`, r.Status().Waiting)
 		require.Equal(t, Listing, r.Status().State, "the server has done nothing wrong")
 		require.Nil(t, r.Status().Failure)
 		require.NotContains(t, log, "10.0.0.1")

@@ -335,7 +335,7 @@ func TestL22_OnErrorThatBlocksIsSeen(t *testing.T) {
 	}, func(s Status, log string) {
 		require.Equal(t, BackingOff, s.State)
 		require.Equal(t, 1, s.Attempts)
-		require.Equal(t, "waiting for the hook OnError since 59m30s", s.Waiting)
+		require.Equal(t, "waiting for the hook OnError for 59m30s", s.Waiting)
 		require.Equal(t, 1, strings.Count(log, "a hook blocks the reflector: it must return soon"))
 		require.Contains(t, log, "resource=things hook=OnError for=10s")
 	})
@@ -351,7 +351,7 @@ func TestL22_OnStateThatBlocksIsSeen(t *testing.T) {
 		}}
 	}, func(s Status, _ string) {
 		require.True(t, s.Held())
-		require.Equal(t, "waiting for the hook OnState since 1h0m0s", s.Waiting)
+		require.Equal(t, "waiting for the hook OnState for 1h0m0s", s.Waiting)
 		require.Zero(t, s.Silence(time.Now()))
 		require.Nil(t, s.Failure)
 	})

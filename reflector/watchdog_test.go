@@ -138,11 +138,11 @@ func TestStatusNamesWhatARequestWaitsFor(t *testing.T) {
 				require.Empty(t, r.Status().Waiting)
 				time.Sleep(12 * time.Second)
 				synctest.Wait()
-				require.Equal(t, `waiting for exec plugin "x" since 12s`, r.Status().Waiting)
+				require.Equal(t, `waiting for exec plugin "x" for 12s`, r.Status().Waiting)
 				cancel()
 				require.NoError(t, <-ended)
 				require.Empty(t, r.Status().Waiting)
-				require.Contains(t, log.String(), `exec plugin \"x\" since 10s`)
+				require.Contains(t, log.String(), `exec plugin \"x\" for 10s`)
 			})
 		})
 	}

@@ -225,7 +225,7 @@ func TestResourceOf(t *testing.T) {
 			require.NotEmpty(t, made.GetUID())
 		}
 		_, err = rest.ResourceOf[object.Object](client, nil).Get(t.Context(), changed, metav1.GetOptions{})
-		require.ErrorContains(t, err, "the object whose kind is wanted is nil")
+		require.ErrorContains(t, err, "the object that determines the kind is nil")
 		_, err = rest.ResourceOf(client, &unstructured.Unstructured{}).Get(t.Context(), changed, metav1.GetOptions{})
 		require.ErrorContains(t, err, "set its apiVersion and kind")
 	})

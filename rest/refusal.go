@@ -46,7 +46,7 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 
 	body, readErr := readBody(resp, maxStatusBytes)
 	if encoding := contentEncoding(resp); encoding != "" {
-		body = fmt.Appendf(nil, "a body with content encoding %q, which was not asked for", excerpt(encoding))
+		body = fmt.Appendf(nil, "a body with content encoding %q, which was not requested", excerpt(encoding))
 	}
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
 		f.status = status

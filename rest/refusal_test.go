@@ -310,7 +310,7 @@ func TestRetryAfterDoesNotCountAsSilence(t *testing.T) {
 		progress := new(source.Progress)
 		time.AfterFunc(15*time.Second, func() {
 			assert.True(t, progress.Resting())
-			assert.EqualError(t, progress.Waiting(nil), "waiting for the end of the pause that pipe asked for since 15s")
+			assert.EqualError(t, progress.Waiting(nil), "waiting for the end of the pause requested by pipe for 15s")
 		})
 		_, err := ResourceFor[*corev1.Pod](c).Get(source.WithProgress(t.Context(), progress), key, metav1.GetOptions{})
 		require.NoError(t, err)

@@ -69,7 +69,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 		}
 		c.log.LogAttrs(ctx, slog.LevelDebug, "the server asks to come back later",
 			slog.String("verb", r.verb), slog.String("path", r.path), slog.Int("status", refused.code), slog.Duration("wait", wait))
-		source.ProgressOf(ctx).Rest(fmt.Sprintf("the end of the pause that %s asked for", c.base.Host))
+		source.ProgressOf(ctx).Rest(fmt.Sprintf("the end of the pause requested by %s", c.base.Host))
 		if err := sleep(ctx, wait); err != nil {
 			return nil, r.wrap(fmt.Errorf("waiting to try again (%w) after: %w", err, refused.status))
 		}
@@ -111,7 +111,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	}
 	if enc := contentEncoding(resp); enc != "" {
 		finishBody(resp)
-		return nil, r.wrap(fmt.Errorf("%s answered with content encoding %q, which was not asked for", c.base.Host, excerpt(c.conceal(resp)(enc))))
+		return nil, r.wrap(fmt.Errorf("%s answered with content encoding %q, which was not requested", c.base.Host, excerpt(c.conceal(resp)(enc))))
 	}
 	return resp, nil
 }

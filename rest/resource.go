@@ -105,7 +105,7 @@ func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	c.mustExist()
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return object.GVK{}, errors.New("the object whose kind is wanted is nil")
+		return object.GVK{}, errors.New("the object that determines the kind is nil")
 	}
 	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
 		return kind, nil

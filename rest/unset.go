@@ -26,7 +26,7 @@ func applied(obj object.Object, body []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber() // a float64 cannot hold every int64
 	if err := decoder.Decode(&fields); err != nil {
-		return nil, fmt.Errorf("read what was encoded: %w", err)
+		return nil, fmt.Errorf("decode the encoded object: %w", err)
 	}
 	withoutUnset(reflect.ValueOf(obj), fields)
 	return json.Marshal(fields)

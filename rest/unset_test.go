@@ -113,5 +113,5 @@ func TestUnsetFieldsAreNotApplied(t *testing.T) {
 		})
 	}
 	_, err := applied(&corev1.Pod{}, []byte("["))
-	require.ErrorContains(t, err, "read what was encoded")
+	require.ErrorContains(t, err, "decode the encoded object")
 }

@@ -139,7 +139,7 @@ func TestTransformOfARemovedNamespace(t *testing.T) {
 				synctest.Wait()
 
 				s := i.Status()
-				require.Regexp(t, `^things in namespace shop, which was cancelled \(waiting for the transform sharedinformer\.\S+ \(\S+\), called on "?shop/x"?, since 1m0s\)$`, s.Leaving)
+				require.Regexp(t, `^things in namespace shop, which was cancelled \(waiting for the transform sharedinformer\.\S+ \(\S+\), called on "?shop/x"?, for 1m0s\)$`, s.Leaving)
 				require.EqualError(t, i.Unsynced(), then.message+" the source has released "+s.Leaving)
 				late, stop := context.WithTimeout(ctx, time.Second)
 				require.ErrorContains(t, i.WaitForSync(late), "the source has released things in namespace shop")

@@ -24,9 +24,9 @@ type StuckError struct {
 }
 
 // Error returns "no answer from HOST for 10s (TLS handshake): ..." or "waiting for exec plugin
-// "aws" since 10s: ...".
+// "aws" for 10s: ...".
 func (e *StuckError) Error() string {
-	text := fmt.Sprintf("waiting for %s since %s", e.What, round(e.For))
+	text := fmt.Sprintf("waiting for %s for %s", e.What, round(e.For))
 	if e.Host != "" {
 		text = fmt.Sprintf("no answer from %s for %s (%s)", e.Host, round(e.For), e.What)
 	}

@@ -158,7 +158,7 @@ func traced(ctx context.Context) context.Context {
 	p := source.ProgressOf(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:              func(host string) { p.Step(host, "client-go asks") },
-		GotFirstResponseByte: func() { p.Rest("client-go, which reads the answer or rests as it was told there") },
+		GotFirstResponseByte: func() { p.Rest("client-go, which reads the answer or waits for Retry-After") },
 	})
 }
 

@@ -127,14 +127,14 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	require.NotContains(t, hidden, "Z29vZCBtb3JuaW5n")
 	require.Regexp(t, `^(\S+: \d+ objects equal at version \d+\n){3}$`, everywhere.Run(0, "check"))
 	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "The cache has "+greetings+"/g1 as the server has it")
-	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "nothing is reconciled as far as can be seen")
+	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "apparently nothing is reconciled")
 	d.Top("configmaps", "secrets", "Watching")
 
 	// A slow handler is named by its source line.
 	for _, name := range []string{"slow", "next"} {
 		require.NoError(t, c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: name}}))
 	}
-	require.Regexp(t, `^The handler \S*debugger_test\.go:\d+ of configmaps \(\*v1\.ConfigMap\) is \S+ behind, with \d+ events to hear; its longest call takes or took `, d.Until("behind", 0, "why", "configmaps/next"))
+	require.Regexp(t, `^The handler \S*debugger_test\.go:\d+ of configmaps \(\*v1\.ConfigMap\) is \S+ behind, with \d+ pending events; its longest call has taken `, d.Until("behind", 0, "why", "configmaps/next"))
 	_, said := d.Said(124, "wait", "configmaps", "--for=lag<1s", "--timeout=200ms")
 	require.Regexp(t, `handler \S*debugger_test\.go:\d+ is \S+ behind`, said)
 	let()

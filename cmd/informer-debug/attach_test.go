@@ -100,7 +100,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	for _, args := range [][]string{{"good", "-n", "shop"}, {"good"}, {"shop/good"}, {"pods/good"}, {"pod", "good"}, {"pods", "shop/good"}, {"pods/shop/good"}, {"shop/good", "-n", "shop"}} {
 		r = invoke(t, append(append([]string{"why"}, args...), "--last", "0", at)...)
 		require.Equal(t, exit.CodeOK, r.Code, "%s: %s", args, r.ErrOut)
-		require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n\nNot compared .*\n$`, r.Out, args)
+		require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has requested it since\.\n\nNot compared .*\n$`, r.Out, args)
 		require.Empty(t, r.ErrOut, args)
 	}
 	for args, want := range map[string]string{
@@ -195,7 +195,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 		{closed.URL, "connection refused", exit.CodeUnavailable},
 		{"", "name the types to watch", exit.CodeUsage},
 		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  an API server answers there, and no process that has informers", exit.CodeUnavailable},
-		{strange.URL, "is no process of Millrace: it sends \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
+		{strange.URL, "is not a Millrace process: it sends \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
 		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exit.CodeUsage},
 		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exit.CodeUnavailable},
 		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exit.CodeUnavailable},
@@ -229,7 +229,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	for _, args := range [][]string{{"get"}, {"get", "pods"}, {"why", "pods/x", "-n", "shop"}, {"doctor"}, {"wait", "pods", "--for=synced"}, {"check"}, {"watch", "pods"}, {"churn"}} {
 		r := invoke(t, append(args, "--attach", healthy.URL, "--kubeconfig", kubeconfig)...)
 		require.Equal(t, exit.CodeUnavailable, r.Code, args)
-		require.Contains(t, r.ErrOut, `is no process of Millrace: it sends "application/json"`, args)
+		require.Contains(t, r.ErrOut, `is not a Millrace process: it sends "application/json"`, args)
 	}
 	r = invoke(t, "churn", "sheep", "--attach=unix:"+socket)
 	require.Equal(t, exit.CodeUnavailable, r.Code)

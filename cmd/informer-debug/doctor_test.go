@@ -99,6 +99,6 @@ func TestDoctorFindsProblemsInAProcess(t *testing.T) {
 	require.Eventually(t, func() bool { return i.Status().Reflector.Attempts > 0 }, 10*time.Second, time.Millisecond)
 	r = invoke(t, "doctor", "--for=200ms", "--attach="+alone.URL)
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
-	require.Contains(t, r.Out, "problem  pods in namespace shop: the cache is stale, as of version ")
+	require.Contains(t, r.Out, "problem  pods in namespace shop: the cache is stale, at version ")
 	require.Contains(t, r.ErrOut, "problems: 1")
 }

@@ -134,7 +134,7 @@ func TestReplayDescribesTheFile(t *testing.T) {
 			{nil, exit.CodeUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: nodes; pods; secrets"},
 			{[]string{"deployments"}, exit.CodeUsage, "has no such informer; it has: nodes; pods; secrets"},
 			{[]string{"pods", "-n", "shop"}, exit.CodeUsage, "has no such informer"},
-			{[]string{"secrets"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
+			{[]string{"secrets"}, exit.CodeRuntime, "the data of Secrets was not recorded"},
 			{[]string{"pods", "--speed", "-1"}, exit.CodeUsage, "want a number above 0"},
 		} {
 			var stdout, stderr debugtest.Transcript
@@ -275,7 +275,7 @@ func TestWaitForARecording(t *testing.T) {
 			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exit.CodeFalse, "the recording is over: pods/web-2: no condition Ready"},
 			{[]string{"nodes", "-n", "shop", "--for=create"}, exit.CodeFalse, "the recording is over: nodes: 0 objects are in the cache"},
 			{[]string{"pods/web-2", "--for=create"}, exit.CodeUsage, "pods/web-2 is in a namespace: name it with -n"},
-			{[]string{"secrets", "--for=synced"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
+			{[]string{"secrets", "--for=synced"}, exit.CodeRuntime, "the data of Secrets was not recorded"},
 			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers or queues: controllertest.Replay plays it"},
 		} {
 			r := on("wait", c.args...)
@@ -290,7 +290,7 @@ func TestChurnOfARecording(t *testing.T) {
 		on := onRecording(t)
 		r := on("churn", "-o", "jsonl")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-		require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
+		require.Contains(t, r.ErrOut, "the data of Secrets was not recorded")
 		type churned struct {
 			Type                                            string
 			Events, Listed, Added, Changed, Deleted, Missed int
@@ -362,10 +362,10 @@ func TestRecordOfAProcess(t *testing.T) {
 	require.NotContains(t, r.ErrOut, "!", "the file is whole")
 	r = invoke(t, "get", "secrets", "-n", "shop", "--replay", path)
 	require.Equal(t, exit.CodeRuntime, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
+	require.Contains(t, r.ErrOut, "the data of Secrets was not recorded")
 	r = invoke(t, "churn", "--replay", path)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
+	require.Contains(t, r.ErrOut, "the data of Secrets was not recorded")
 	require.Contains(t, r.Out, "pods in namespace shop: 0 events within")
 	require.Contains(t, r.Out, "2 existed before")
 
@@ -389,7 +389,7 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 	at, _ := recordingProcess(t, recording.Options{IncludeSecrets: true})
 	other := httptest.NewServer(program(t, true))
 	defer other.Close()
-	for want, at := range map[string]string{"has what Secrets hold, which is never shown": at, "This process records nothing": "--attach=" + other.URL} {
+	for want, at := range map[string]string{"contains Secrets, which are never shown": at, "This process records nothing": "--attach=" + other.URL} {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		r := invoke(t, "record", at, "-o", path)
 		require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)

@@ -264,10 +264,10 @@ func TestShardsOfAProcess(t *testing.T) {
 	slot := shard.SlotOf(shard.ByUID().Hash(pod), 16)
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Regexp(t, fmt.Sprintf(`^shop/web-1 is owned by the member m2 and not by m1 \(this replica\), slot %d of the group carts, since 1h\S+ ago`, slot), r.Lines()[0])
+	require.Regexp(t, fmt.Sprintf(`^shop/web-1 is owned by the member m2, not by m1 \(this replica\): it has owned slot %d of the group carts for at least 1h\S+\.`, slot), r.Lines()[0])
 	us.holding = membership.Holding{Owner: "m2", To: "m1", Waiting: now.Add(-time.Minute)}
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
-	require.Regexp(t, `^shop/web-1 is being handed over from m2 to m1 \(this replica\) for 1m\S* \(slot \d+ of the group carts\), waiting for m2, which has to end what it has in hand\.\n`, r.Out)
+	require.Regexp(t, `^shop/web-1 is being handed over from m2 to m1 \(this replica\) \(slot \d+ of the group carts\): it has waited 1m\S* for m2 to finish its work in progress\.\n`, r.Out)
 
 	srv.SetAuthorizer(apiservertest.Deny("", "pods", "get"))
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)

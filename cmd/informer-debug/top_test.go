@@ -57,7 +57,7 @@ func TestTopInATerminal(t *testing.T) {
 	shows("> shop       cart-1")
 	tmux("resize-window", "-x", "120", "-y", "30")
 	tmux("send-keys", "Enter")
-	shows("nothing is reconciled as far as can be seen")
+	shows("apparently nothing is reconciled")
 	tmux("send-keys", "2")
 	shows(`"app": "cart"`)
 	tmux("send-keys", "q")

@@ -129,7 +129,7 @@ func TestWhyFindsTheNamespace(t *testing.T) {
 		r = invoke(t, "why", "web-1", at, p.address)
 		return r.Code == exit.CodeUsage
 	}, 10*time.Second, time.Millisecond)
-	require.Contains(t, r.ErrOut, "web-1 is in several namespaces: bank, shop. Say which is meant")
+	require.Contains(t, r.ErrOut, "web-1 is in several namespaces: bank, shop. Specify one")
 }
 
 // event writes an Event of shop/web-1 that is some minutes old.

@@ -17,7 +17,7 @@ function found(status, params) {
 
 function handlers(i) {
   return h('section', { 'aria-labelledby': 'handlers' }, h('h2', { id: 'handlers' }, 'Handlers'),
-    table('Handlers', ['handler', 'where', 'right now', '#behind', '#to hear', '#calls', '#failed', '#longest call', 'last failure'], (i.handlers ?? []).map(d => ({ key: d.name + d.place, cells: [
+    table('Handlers', ['handler', 'where', 'right now', '#behind', '#pending', '#calls', '#failed', '#longest call', 'last failure'], (i.handlers ?? []).map(d => ({ key: d.name + d.place, cells: [
       d.name, d.place === d.name ? '' : d.place, d.busySeconds > 1 ? `${keyText(d.key)} for ${time(d.busySeconds)}` : '–', d.behindSeconds > 1 ? mark('bad', time(d.behindSeconds)) : time(d.behindSeconds), count(d.pending), count(d.delivered),
       count(d.panics + d.errors), time(d.slowestSeconds), d.failure?.err ?? '–'] })), 'Nobody listens.'));
 }

@@ -67,7 +67,7 @@ export const overview = {
     const informers = (status.informers ?? []).toSorted((a, b) => wrong.get(b) - wrong.get(a) || informerKey(a).localeCompare(informerKey(b)));
     return [health(status), charts(feed),
       h('section', { 'aria-labelledby': 'informers' }, h('h2', { id: 'informers' }, 'Informers'),
-        informers.length ? informers.slice(0, mostPipelines).map(i => pipeline(feed, i)) : h('p', { class: 'none' }, 'This process shows no informers.'),
+        informers.length ? informers.slice(0, mostPipelines).map(i => pipeline(feed, i)) : h('p', { class: 'none' }, 'This process exposes no informers.'),
         informers.length > mostPipelines && table('More informers', ['informer', 'state', '#objects'], informers.slice(mostPipelines).map(i => ({ key: informerKey(i), cells: [
           link('informer', { informer: i.reflector.resource, type: i.type, cluster: i.cluster ?? '' }, i.reflector.resource), state(i.reflector.state, wrong.get(i)), count(i.objects)] })))),
       controllers(feed, answers), queues(status), election(status)];

@@ -21,7 +21,7 @@ function handlerLane(feed, i, d) {
   const lag = stagesOf(status, 'handler', 'lagging').find(s => s.track.name === d.name && s.track.informer === i.reflector.resource);
   const late = d.behindSeconds > 1;
   const handler = stage(c ? 'handler of ' + c.name : d.name,
-    d.pending > 0 ? [late && mark('bad'), count(d.pending), ' to hear'] : 'all heard',
+    d.pending > 0 ? [late && mark('bad'), count(d.pending), ' pending'] : 'none pending',
     d.behindSeconds > 0 ? `${time(d.behindSeconds)} behind` : lag ? `p99 ${time(lag.minute.p99Seconds)}` : `${count(d.delivered)} calls`);
   if (!c) return [handler];
   const work = stagesOf(status, 'controller', 'reconciling').find(s => s.track.name === c.name);

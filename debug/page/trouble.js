@@ -33,8 +33,8 @@ export function ofInformer(status, i) {
   if (i.queueAgeSeconds > longBehind) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
   if (i.packed?.damaged > 0) all.push(`${count(i.packed.damaged)} packed objects are damaged: the memory of the machine is broken`);
   for (const d of i.handlers ?? []) {
-    if (d.busySeconds > longCall) all.push(`handler ${d.name} has been called about ${keyText(d.key)} for ${time(d.busySeconds)}, with ${count(d.pending)} events to hear`);
-    else if (d.behindSeconds > longBehind) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} events to hear`);
+    if (d.busySeconds > longCall) all.push(`handler ${d.name} has been handling ${keyText(d.key)} for ${time(d.busySeconds)}, with ${count(d.pending)} pending events`);
+    else if (d.behindSeconds > longBehind) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} pending events`);
     if (d.failure && d.panics + d.errors > 0) all.push(`handler ${d.name} failed ${count(d.panics + d.errors)} times: ${said(status, d.failure)}`);
   }
   return all;

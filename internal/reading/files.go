@@ -143,7 +143,7 @@ func (f *Files) run(r *run) {
 			break
 		}
 	}
-	r.err = failure.Apart("the use of what was read", func() error { return f.take(contents, err) })
+	r.err = failure.Apart("the use of the contents", func() error { return f.take(contents, err) })
 	f.mu.Lock()
 	f.running = nil
 	f.mu.Unlock()

@@ -59,7 +59,7 @@ func TestReadContinuesAfterTheCallerGivesUp(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorContains(t, f.Wait(ctx), "waiting for certificate in /b since 10s: context deadline exceeded")
+		require.ErrorContains(t, f.Wait(ctx), "waiting for certificate in /b for 10s: context deadline exceeded")
 		require.Equal(t, []string{"/a", "/b"}, d.reads, "one reading for all")
 		close(d.answer)
 		synctest.Wait()
@@ -114,7 +114,7 @@ func TestReadThatPanicsOrExits(t *testing.T) {
 					}
 					return err
 				})
-			require.ErrorContains(t, f.Wait(t.Context()), "the use of what was read "+what)
+			require.ErrorContains(t, f.Wait(t.Context()), "the use of the contents "+what)
 			takes = false
 			require.ErrorContains(t, f.Wait(t.Context()), "key: the reading of /a "+what)
 			reads = false

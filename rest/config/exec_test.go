@@ -225,7 +225,7 @@ func TestExecContinuesForTheNextCaller(t *testing.T) {
 			stuck, ok := errors.AsType[*source.StuckError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, time.Duration(try+1)*3*time.Second, stuck.For)
-			require.EqualError(t, err, fmt.Sprintf(`waiting for exec plugin "fake" since %ds: context deadline exceeded`, 3*(try+1)))
+			require.EqualError(t, err, fmt.Sprintf(`waiting for exec plugin "fake" for %ds: context deadline exceeded`, 3*(try+1)))
 			require.Equal(t, `exec plugin "fake"`, progress.Waiting(nil).What)
 			cancel()
 		}

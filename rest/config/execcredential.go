@@ -87,7 +87,7 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	case len(stdout) == 0:
 		return status, errors.New("it printed nothing: it must print an ExecCredential")
 	case err != nil:
-		return status, fmt.Errorf("what it printed is not an ExecCredential: %w", describeSyntax(err))
+		return status, fmt.Errorf("its output is not an ExecCredential: %w", describeSyntax(err))
 	case answer.Kind != "ExecCredential":
 		return status, fmt.Errorf("it printed an object of kind %q: it must print an ExecCredential", shorten(prose(answer.Kind)))
 	case answer.APIVersion != version:

@@ -214,7 +214,7 @@ func (s *execSource) ask(ctx context.Context) (credential, error) {
 	e := s.config.Exec
 	interactive := s.stdin() && e.InteractiveMode != ExecNever
 	if e.InteractiveMode == ExecAlways && !interactive {
-		return credential{}, errors.New("it needs a terminal (interactiveMode Always) and standard input is none: run it in a terminal or use other credentials")
+		return credential{}, errors.New("it needs a terminal (interactiveMode Always) and standard input is not one: run it in a terminal or use other credentials")
 	}
 	limit := maxPluginTime
 	if interactive {

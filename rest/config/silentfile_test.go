@@ -36,7 +36,7 @@ func TestLastTokenIsUsedWhileTheFileHangs(t *testing.T) {
 		require.Contains(t, log.String(), "/far/token")
 		_, err := f.renew(t.Context(), credential{authorization: "Bearer old"})
 		require.ErrorIs(t, err, reading.ErrSlow)
-		require.ErrorContains(t, err, "waiting for bearer token in /far/token since 1s: it does not answer")
+		require.ErrorContains(t, err, "waiting for bearer token in /far/token for 1s: it does not answer")
 
 		answer <- "new"
 		synctest.Wait()
@@ -84,7 +84,7 @@ func TestLastCertificatesAreUsedWhileAFileHangs(t *testing.T) {
 		hurried, cancel := context.WithTimeout(t.Context(), reading.Patience/2)
 		defer cancel()
 		_, err = n.transport(hurried)
-		require.EqualError(t, err, "waiting for certificate authority in /far/ca.crt since 500ms: context deadline exceeded")
+		require.EqualError(t, err, "waiting for certificate authority in /far/ca.crt for 500ms: context deadline exceeded")
 		start := time.Now()
 		for range 3 {
 			same, err := n.transport(t.Context())
@@ -116,7 +116,7 @@ func TestPluginIsNotBlamedForAHangingFile(t *testing.T) {
 		const path = "/far/ca.crt"
 		s.authority = reading.New(s.log, []reading.File{{What: "certificate authority", Path: path}}, answer.read, s.take)
 		_, err := s.get(t.Context())
-		require.EqualError(t, err, `exec plugin "fake": waiting for certificate authority in `+path+` since 5m0s: it took longer than 5m0s`)
+		require.EqualError(t, err, `exec plugin "fake": waiting for certificate authority in `+path+` for 5m0s: it took longer than 5m0s`)
 		require.Zero(t, f.runs)
 		answer <- "pem"
 		synctest.Wait()

@@ -228,7 +228,7 @@ func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 }
 
 // errSlow cancels the requests of a run that takes longer than maxRun.
-var errSlow = fmt.Errorf("discovery gave up after %v: check what is between here and the API server", maxRun)
+var errSlow = fmt.Errorf("discovery gave up after %v: check the network between this process and the API server", maxRun)
 
 // errStale is the failure of a group version whose document the server could not
 // refresh.

@@ -126,6 +126,6 @@ func undefine(t *testing.T, client *rest.Client, name string, uid types.UID) {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("it is being deleted since %v", now.DeletionTimestamp)
+		return fmt.Errorf("it has been terminating since %v", now.DeletionTimestamp)
 	})
 }

@@ -138,7 +138,7 @@ func (x *examination) election(s *debug.Status) {
 	case e.Leading:
 		x.add(levelOK, "lease "+object.FormatKey(e.Lease), "", "this replica leads")
 	case e.Holder == "":
-		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "nobody leads")
+		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "no replica leads")
 	default:
 		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s leads; this replica waits", e.Holder)
 	}
@@ -174,7 +174,7 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		if age := r.Age(now); age > 0 {
 			old = "; it is " + terminal.Duration(age) + " old"
 		}
-		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s%s", terminal.OrDash(i.RV), missing(r), old)
+		x.add(levelProblem, name, "", "the cache is stale, at version %s: %s%s", terminal.OrDash(i.RV), missing(r), old)
 	case i.Trouble(now) != "":
 		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", i.Trouble(now), i.Objects, terminal.OrDash(i.RV))
 	default:
@@ -188,7 +188,7 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 	}
 	switch {
 	case i.Blocked != "":
-		x.add(levelProblem, name, "make the function depend on the object alone, and return soon", "%s; %d changes wait", i.Blocked, i.QueueDepth)
+		x.add(levelProblem, name, "make the function depend on the object alone, and return soon", "%s; %d changes are queued", i.Blocked, i.QueueDepth)
 	case i.QueueAge >= longBehind:
 		x.add(levelWarning, name, "see whether an index function is slow", "%d changes wait for the cache, the oldest for %s", i.QueueDepth, terminal.Duration(i.QueueAge))
 	}
@@ -198,11 +198,11 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 			about += " (" + h.Place + ")"
 		}
 		if h.Behind >= longBehind || h.Busy >= longCall {
-			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d events to hear; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce"
+			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d pending events; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce"
 			if h.Busy >= longCall {
 				what += fmt.Sprintf("it has been handling %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == name }))
 			} else {
-				what += "its longest call takes or took " + terminal.Duration(h.Slowest)
+				what += "its longest call has taken " + terminal.Duration(h.Slowest)
 			}
 			if h.Busy >= longRunning {
 				level = levelProblem
@@ -398,7 +398,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 
 // busiest finds keys that are reconciled, and objects that change, very often.
 func (x *examination) busiest(ctx context.Context) error {
-	const do = "informer-debug churn TYPE says who writes which fields"
+	const do = "informer-debug churn TYPE shows who writes which fields"
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
 	if err != nil {
 		return err

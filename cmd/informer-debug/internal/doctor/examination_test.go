@@ -68,7 +68,7 @@ func TestDoctorOfControllers(t *testing.T) {
 	for want, e := range map[string]leaderelection.Status{
 		"note     lease ops/keeper: b leads; this replica waits\n":        *follows,
 		"ok       lease ops/keeper: this replica leads\n":                 {Lease: follows.Lease, Leading: true, Holder: "a"},
-		"warning  lease ops/keeper: nobody leads\n":                       {Lease: follows.Lease},
+		"warning  lease ops/keeper: no replica leads\n":                   {Lease: follows.Lease},
 		"problem  lease ops/keeper: was lost while the work still runs: ": {Lease: follows.Lease, Lost: &leaderelection.Failure{Err: quota}},
 		"problem  lease ops/keeper: cannot be read or renewed: ":          {Lease: follows.Lease, Attempts: 2, Failure: &leaderelection.Failure{Err: quota}},
 	} {

@@ -67,7 +67,7 @@ func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, per
 	}
 	about := at.String()
 	if l.StatusCode == http.StatusOK && l.rv == "" {
-		p.add(levelProblem, about, "find out what answers at "+at.Server, "a list is answered with something else, of type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
+		p.add(levelProblem, about, "check which server answers at "+at.Server, "a list is answered with something else, of type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
 		return nil
 	}
 	if p.allowed(l.StatusCode, at, "list") {

@@ -13,7 +13,7 @@ var (
 	ErrInterrupted = errors.New("interrupted before there was a result")
 
 	// ErrTimedOut is the cause of a context that ended by --timeout.
-	ErrTimedOut = errors.New("the time asked for is over")
+	ErrTimedOut = errors.New("the time is up")
 
 	// ErrDuration is the cause of a context that ended by --duration.
 	ErrDuration = errors.New("--duration is over")

@@ -92,7 +92,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 		case !i.Synced:
 			g.console.Trouble(time.Now(), "%-12s  %s has no complete initial list: %v", "incomplete", name, i.Reflector.Missing())
 		case trouble != "":
-			g.console.Trouble(time.Now(), "%-12s  %s is as of version %s: %s", "stale", name, terminal.OrDash(i.RV), trouble)
+			g.console.Trouble(time.Now(), "%-12s  %s is at version %s: %s", "stale", name, terminal.OrDash(i.RV), trouble)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 // withoutSecrets drops and reports informers of Secrets whose contents were not recorded. It returns an error if the
 // user asked for Secrets, or if nothing remains.
 func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
-	const withheld = "what Secrets hold was not recorded"
+	const withheld = "the data of Secrets was not recorded"
 	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
 	switch {
 	case len(left) == len(found):

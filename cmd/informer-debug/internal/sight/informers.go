@@ -19,7 +19,7 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 		return all, nil
 	}
 	if len(all) == 0 {
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process shows no informers")}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process exposes no informers")}
 	}
 	if types == "" {
 		return all, nil

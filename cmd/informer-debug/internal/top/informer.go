@@ -102,7 +102,7 @@ func loadState(ctx context.Context, a *asker, which debug.Which) (table, error) 
 		retry = "in " + short(max(0, r.RetryAt.Sub(a.status.At)))
 	}
 	return facts(
-		"type", orDash(i.Type), "state", r.State.String()+" since "+short(a.status.At.Sub(r.Since)), "synced", yes(i.Synced).text,
+		"type", orDash(i.Type), "state", r.State.String()+" for "+short(a.status.At.Sub(r.Since)), "synced", yes(i.Synced).text,
 		"waits for", orDash(cmp.Or(r.Waiting, i.Leaving)), "retry", retry, "last failure", failureText(r.Failure), "failures", count(r.Failures).text,
 		"cache complete to", orDash(i.RV), "received to", orDash(r.RV), "objects", count(i.Objects).text, "store", i.Store.String(),
 		"packed", size(i.Packed.Bytes).text, "queued changes", count(i.QueueDepth).text, "oldest of them", lasting(i.QueueAge).text,

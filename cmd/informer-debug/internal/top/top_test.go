@@ -170,7 +170,7 @@ func (s *seen) is(name string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(s.t, err)
-	require.Equal(s.t, string(want), s.text(), "%s; go test -update writes it anew", name)
+	require.Equal(s.t, string(want), s.text(), "%s; go test -update rewrites it", name)
 }
 
 // pass lets time pass.
