@@ -12,7 +12,7 @@ import (
 )
 
 // Mistakes of a test are reported and do not prevent it from closing the server.
-func TestMistakesOfATestAreSurvived(t *testing.T) {
+func TestMistakesOfATestAreReported(t *testing.T) {
 	bad := false
 	srv := apiservertest.New(apiservertest.Options{Resources: []apiservertest.Resource{{
 		GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "claims"}, Kind: "Claim",

@@ -106,7 +106,7 @@ func TestASourceThatMapsNothingIsNotSynced(t *testing.T) {
 	})
 }
 
-func TestAFunctionThatIsNilIsFoundAtOnce(t *testing.T) {
+func TestNilFunctionIsReportedAtOnce(t *testing.T) {
 	for name, call := range map[string]func(){
 		"Map":        func() { controller.Map[*corev1.Pod](nil, nil) },
 		"MapFunc":    func() { controller.MapFunc[*corev1.Pod](nil, nil) },

@@ -300,7 +300,7 @@ func TestAParkedRequestHoldsNoWorker(t *testing.T) {
 }
 
 // The wait is bounded, and what it ends with is counted.
-func TestPatienceEnds(t *testing.T) {
+func TestWaitForTheCacheIsBounded(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))
 		pods := late[*corev1.Pod](e, by(30*time.Second)) // the list is not late
@@ -351,7 +351,7 @@ func (d deaf[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire
 
 // A watch that delivers neither the write nor anything else is reopened. A watch that only lags is
 // left alone.
-func TestADeafWatchIsOpenedAgain(t *testing.T) {
+func TestWatchThatDeliversNothingIsReopened(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		controllertest.Run(t, func(e *controllertest.Env) {
 			controllertest.Put(e, pod("a"))
@@ -398,7 +398,7 @@ func TestADeafWatchIsOpenedAgain(t *testing.T) {
 }
 
 // Conflicts and deletions reopen a deaf watch too.
-func TestADeafWatchIsOpenedAgainForEachWrite(t *testing.T) {
+func TestWatchThatDeliversNothingIsReopenedForEachWrite(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error{
 		"conflict": func(ctx context.Context, pods *controller.Client[*corev1.Pod], p *corev1.Pod) error {
 			_, err := pods.Update(ctx, p)
@@ -454,7 +454,7 @@ func (d deafIn[T]) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wi
 }
 
 // Only the watch of the write's namespace counts; the watches of busy namespaces are left alone.
-func TestADeafWatchOfANamespaceIsOpenedAgain(t *testing.T) {
+func TestNamespaceWatchThatDeliversNothingIsReopened(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))
 		var halfOpen atomic.Bool
@@ -552,7 +552,7 @@ func TestImpatientControllersDoNotWait(t *testing.T) {
 }
 
 // Notes of requests that never come again are dropped.
-func TestNotesOfWritesDoNotPileUp(t *testing.T) {
+func TestRecordedWritesDoNotAccumulate(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
@@ -572,7 +572,7 @@ func TestNotesOfWritesDoNotPileUp(t *testing.T) {
 
 // A cache that never catches up keeps a bounded number of notes, and writes within the patience are
 // still waited for.
-func TestNotesOfWritesAreBounded(t *testing.T) {
+func TestRecordedWritesAreBounded(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{Tick: -1}, func(e *controllertest.Env) {
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
 		var calls []string
@@ -692,7 +692,7 @@ func TestAWriteOutsideOfTheCacheDoesNotPark(t *testing.T) {
 }
 
 // An object that a write takes out of the selector is seen to leave.
-func TestAWriteThatLeavesTheSelectorIsAwaited(t *testing.T) {
+func TestWaitForAWriteThatLeavesTheSelector(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		web, err := labels.Parse("app=web")
 		require.NoError(e, err)
@@ -803,7 +803,7 @@ func TestARemovedObjectIsNotReconciledAgain(t *testing.T) {
 }
 
 // A note that is no longer needed goes long before the patience is over.
-func TestNotesOfALongPatience(t *testing.T) {
+func TestRecordedWritesWithALongPatience(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		n := 0

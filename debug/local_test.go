@@ -54,7 +54,7 @@ func TestAProcessAsksItself(t *testing.T) {
 	})
 }
 
-func TestAProcessThatPanicsSaysSoToItself(t *testing.T) {
+func TestPanickingProcessReportsThePanicToItself(t *testing.T) {
 	client := debug.New(debug.Options{Controllers: func() []controller.View { panic("no controllers") }}).Client()
 	_, err := client.Status(t.Context())
 	require.ErrorContains(t, err, "no controllers")

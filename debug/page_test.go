@@ -68,7 +68,7 @@ func TestThePageParsesNothing(t *testing.T) {
 }
 
 // Pages of other origins get nothing and cannot open streams. Links to the page work.
-func TestForeignPagesAreRefused(t *testing.T) {
+func TestForeignWebPagesAreRefused(t *testing.T) {
 	process := debug.New(debug.Options{})
 	for name, handler := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
 		for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-func TestAnEventComesBack(t *testing.T) {
+func TestEventRoundTrip(t *testing.T) {
 	r := New(DefaultSize)
 	track := r.Track(Label{Role: Informer, Name: "pods"})
 	want := Event{

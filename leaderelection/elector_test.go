@@ -21,7 +21,7 @@ import (
 
 type options = leaderelection.Options
 
-func TestOneOfTwoLeadsAndHandsOverWhenItStops(t *testing.T) {
+func TestOneOfTwoLeadsAndReleasesTheLeaseWhenItStops(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a", Labels: map[string]string{"app": "janitor"}})
 		settle(0)

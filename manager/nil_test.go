@@ -11,7 +11,7 @@ import (
 )
 
 // A runnable that is nil because of an earlier error is reported by Add, whatever its type.
-func TestARunnableThatIsNilIsFoundAtOnce(t *testing.T) {
+func TestNilRunnableIsReportedAtOnce(t *testing.T) {
 	m, err := manager.New(&config.Config{Host: "http://x"}, manager.Options{})
 	require.NoError(t, err)
 	for name, r := range map[string]manager.Runnable{

@@ -39,7 +39,7 @@ func TestContentsOnAReachableAddressNeedAccess(t *testing.T) {
 }
 
 // A web page of another origin may lead to the page of package debug, and asks for nothing else.
-func TestForeignPagesGetNoDebugPages(t *testing.T) {
+func TestForeignWebPagesCannotReadDebugPages(t *testing.T) {
 	m, err := New(&config.Config{Host: "http://127.0.0.1:1"}, Options{Scheme: scheme.New()})
 	require.NoError(t, err)
 	for site, foreign := range map[string]bool{"": false, "none": false, "same-origin": false, "same-site": true, "cross-site": true} {

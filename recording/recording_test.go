@@ -104,7 +104,7 @@ const (
 	watch = "https://example.com/prefix/api/v1/pods?watch=true&resourceVersion=7&timeoutSeconds=9"
 )
 
-func TestReplayRepeatsWhatWasRecorded(t *testing.T) {
+func TestReplayRepeatsTheRecording(t *testing.T) {
 	for name, served := range map[string]http.RoundTripper{
 		"in parts": serve(200, part{time.Second, "one", nil}, part{0, "two", nil}, part{time.Hour, "three", io.EOF}),
 		"cut":      serve(200, part{time.Second, "one", io.ErrUnexpectedEOF}),

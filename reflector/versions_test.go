@@ -116,7 +116,7 @@ func TestL22_StreamingListThatWentBackIsNotWatching(t *testing.T) {
 
 // A watch that a caller reports as deaf may be waiting for such a version: the server is asked
 // immediately.
-func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
+func TestWatchThatDeliversNothingOnAServerThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
 			lists: []answer{{rv: "60", items: []object.Head{obj("a", 50)}}},
@@ -143,7 +143,7 @@ func TestADeafWatchOfAServerThatWentBack(t *testing.T) {
 }
 
 // Servers that send no bookmarks are asked for one item, and left alone.
-func TestASilentWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
+func TestSilentWatchOfAnUpToDateServerContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
 			lists:   []answer{{rv: "100", items: []object.Head{obj("a", 90), obj("b", 91)}}, {err: context.DeadlineExceeded}},

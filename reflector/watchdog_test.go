@@ -105,7 +105,7 @@ func (b *buffered) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 // If the end of a streaming list arrives at the moment at which it is abandoned, it counts: the
 // watch continues from there, the failure does not say that the end was missing, and no list
 // follows.
-func TestAnEndAtTheLastMoment(t *testing.T) {
+func TestStreamingListEndsAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &buffered{script{watches: []answer{{}, {block: true}}}}
 		r := New(b, deltafifo.New(deltafifo.Options{}), Options{})

@@ -47,7 +47,7 @@ func TestAGetIsSentAgainWhenItsConnectionBreaks(t *testing.T) {
 }
 
 // A Retry-After is honored with any 5xx.
-func TestEveryServerErrorMayAskToComeBack(t *testing.T) {
+func TestEveryServerErrorMayHaveRetryAfter(t *testing.T) {
 	for code, want := range map[int]int64{429: 2, 500: 2, 502: 2, 503: 2, 504: 2, 409: 1} {
 		var asked atomic.Int64
 		client := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 
 // Cluster is called on behalf of all informers of a client. It waits as long as the
 // server asked for, or returns the server's error.
-func TestL19_TheClusterIsNotAskedForTooEarly(t *testing.T) {
+func TestL19_ClusterIsNotRequestedTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()

@@ -300,7 +300,7 @@ func TestAnswersThatAreNotTheAPI(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "Please log in"), "%v", err)
 }
 
-func TestCompressedAnswerThatNobodyAskedFor(t *testing.T) {
+func TestUnrequestedCompressedAnswer(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("Accept-Encoding"); got != "" {
 			t.Errorf("accept-encoding: got %q, want none", got)
@@ -342,7 +342,7 @@ func TestFallbackToJSONIsPermanent(t *testing.T) {
 
 // CBOR is requested first, decoded if received, and never sent. After a server has
 // refused it, the client uses JSON.
-func TestCBORIsAskedForFirst(t *testing.T) {
+func TestCBORIsRequestedFirst(t *testing.T) {
 	var requests []string
 	refuse := false
 	answer := func(w http.ResponseWriter, r *http.Request) {
@@ -391,7 +391,7 @@ func TestCBORIsAskedForFirst(t *testing.T) {
 
 // Unwanted managed fields are not requested. A server that cannot leave them out may
 // send them, use the next clause of the header, or refuse.
-func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {
+func TestW04_ManagedFieldsAreNotRequested(t *testing.T) {
 	const drop = ";drop=metadata.managedFields"
 	inProtobuf := wire.MediaProtobuf + drop + "," + wire.MediaProtobuf + "," + wire.MediaJSON + drop + "," + wire.MediaJSON
 	inJSON := wire.MediaJSON + drop + "," + wire.MediaJSON

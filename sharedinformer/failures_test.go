@@ -85,7 +85,7 @@ func TestL24_WaitForSyncWaitsForTheServerInEachRun(t *testing.T) {
 }
 
 // An index function that ends its goroutine leaves a batch half applied.
-func TestL22_AnUnusableCacheSaysWhy(t *testing.T) {
+func TestL22_UnusableCacheReportsTheReason(t *testing.T) {
 	for name, first := range map[string]bool{"in the first list": true, "after the sync": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

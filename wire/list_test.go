@@ -308,7 +308,7 @@ func TestListKindOfACustomResource(t *testing.T) {
 
 // A single object of another custom resource is not an empty list: an informer would delete all
 // objects.
-func TestL21_AnotherCustomResourceIsNoList(t *testing.T) {
+func TestL21_AnotherCustomResourceIsNotAList(t *testing.T) {
 	for _, media := range []string{MediaJSON, MediaCBOR} {
 		gadget := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
 		body := encodeAs(t, media, widgetKind.GroupVersion().WithKind("Gadget"), gadget)

@@ -213,7 +213,7 @@ func (p *probe) Unregister() {
 	p.status() // may be called from here
 }
 
-func TestMetricsHearEachDurationAndTheEnd(t *testing.T) {
+func TestMetricsReceiveEachDurationAndTheEnd(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *workqueue.Queue[string]){
 		"drain":     func(t *testing.T, q *workqueue.Queue[string]) { require.NoError(t, q.Drain(t.Context())) },
 		"shut down": func(_ *testing.T, q *workqueue.Queue[string]) { q.ShutDown() },

@@ -418,7 +418,7 @@ func TestExecFailures(t *testing.T) {
 	}
 }
 
-func TestExecIsKilledWhenNobodyWaits(t *testing.T) {
+func TestExecIsKilledWhenNoCallerWaits(t *testing.T) {
 	// The script leaves a child behind that holds its output open while the test's
 	// directory exists, reports that it runs, and waits: only killing it and abandoning
 	// the output ends the run.

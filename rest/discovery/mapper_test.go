@@ -371,7 +371,7 @@ func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 
 // A request without a response ends at the time limit of the run. The result of the
 // other root counts, and the next run tries again.
-func TestMapperGivesUpARequestThatIsNeverAnswered(t *testing.T) {
+func TestMapperAbortsARequestThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
 		lost := false
@@ -509,7 +509,7 @@ func TestMapperKeepsTheResourcesOfAGroupThatIsDown(t *testing.T) {
 	}
 }
 
-func TestMapperBelievesAServerThatSaysAGroupIsGone(t *testing.T) {
+func TestMapperTrustsAServerThatSaysAGroupIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
 		server.classic[groupsRoot] = true

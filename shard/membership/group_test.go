@@ -91,7 +91,7 @@ func TestS02_ACrashIsNoticed(t *testing.T) {
 
 // A member whose watch tells nothing any more, because its connection is half open, learns so
 // from its own renewals.
-func TestS02_ADeafWatchIsOpenedAgain(t *testing.T) {
+func TestS02_WatchThatDeliversNothingIsReopened(t *testing.T) {
 	inBubble(t, 32, func(r *rig) {
 		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 		settle(10 * time.Second)
@@ -161,7 +161,7 @@ func TestS01_MembersOfAnotherLayout(t *testing.T) {
 }
 
 // Deleting a Lease does not make two owners.
-func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
+func TestS01_LeaseDeletedByAnotherProgram(t *testing.T) {
 	inBubble(t, 16, func(r *rig) {
 		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 		settle(2 * time.Second)
@@ -179,7 +179,7 @@ func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
 
 // After a restore of the server's data, a working member notices by its next renewal and ends its
 // terms, others keep their claims until they have written again, and then every slot has an owner.
-func TestS02_ARestoreIsNoticed(t *testing.T) {
+func TestS02_RestoredServerIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		outage time.Duration
 		bumped uint64 // by how much the revision is raised

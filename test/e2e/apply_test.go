@@ -37,7 +37,7 @@ func ownedBy(t *testing.T, o object.Object) []string {
 }
 
 // Applying a typed object owns only the fields that were set.
-func TestApplyOwnsWhatWasSet(t *testing.T) {
+func TestApplyOwnsOnlySetFields(t *testing.T) {
 	client, ns := admin(t)
 	labels := map[string]string{"a": "b"}
 	me := metav1.ApplyOptions{FieldManager: "me"}

@@ -119,7 +119,7 @@ func TestADryRunAnswersTheSame(t *testing.T) {
 }
 
 // Version zero means no version: an object with it is written unconditionally.
-func TestVersionZeroIsNone(t *testing.T) {
+func TestVersionZeroMeansNoVersion(t *testing.T) {
 	forEach(t, func(s *session) {
 		const zero = `"resourceVersion":"0"`
 		made := s.must("POST", "configmaps", `{"metadata":{"name":"c",`+zero+`}}`)

@@ -122,7 +122,7 @@ func TestChangeWakesTheRequestsWaitingForIt(t *testing.T) {
 	})
 }
 
-func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
+func TestManyDeletionsAreAwaitedOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 1000
 		b, at, again := lot(t, func(n int, c *clock) Write {
@@ -148,7 +148,7 @@ func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
 }
 
 // A cache that fails or is too slow does not hold requests back forever.
-func TestParkedRequestsAreGivenUp(t *testing.T) {
+func TestParkedRequestsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 100
 		writes := func(n int, c *clock) Write { return Write{cache: c, rv: "1000"} }

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
+func TestCheckWaitsForABookmarkOrTimesOut(t *testing.T) {
 	for _, stuck := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, cfg := debugtest.Bubbled(t)
