@@ -18,7 +18,7 @@ func byState(pod *corev1.Pod) []string { return []string{pod.Labels["state"]} }
 // cache holds the cases about reads of the cache.
 var cache = []Case{
 	{
-		Law: "L05", Name: "the cache is there first", Source: clientGo(119, 121),
+		Law: "L05", Name: "the cache is updated before the handlers", Source: clientGo(119, 121),
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(h heard) {

@@ -5,7 +5,7 @@ import "time"
 // delays holds the cases about delayed adds.
 var delays = []Case{
 	{
-		Law: "L29", Name: "a delay is waited out", Source: linesOf("util/workqueue/delaying_queue.go", 39, 40),
+		Law: "L29", Name: "a delay is honoured", Source: linesOf("util/workqueue/delaying_queue.go", 39, 40),
 		play: func(p *play) {
 			q := p.queue()
 			delaying := offered[Delaying](p, q)
@@ -46,7 +46,7 @@ var delays = []Case{
 		},
 	},
 	{
-		Law: "L29", Name: "to forget a key drops its back-off", Source: linesOf("util/workqueue/rate_limiting_queue.go", 33, 36),
+		Law: "L29", Name: "forgetting a key drops its back-off", Source: linesOf("util/workqueue/rate_limiting_queue.go", 33, 36),
 		play: func(p *play) {
 			q := p.queue()
 			limiting := offered[Limiting](p, q)
@@ -74,7 +74,7 @@ var delays = []Case{
 		},
 	},
 	{
-		Law: "L29", Name: "to forget a key drops its delayed add, if asked",
+		Law: "L29", Name: "forgetting a key drops its delayed add, if requested",
 		play: func(p *play) {
 			q := p.queue()
 			delaying, cancelling := offered[Delaying](p, q), offered[Cancelling](p, q)

@@ -14,7 +14,7 @@
 //
 // Each case is a subtest, so it can be run alone:
 //
-//	go test -run 'TestConformance/L03/a_missed_deletion_is_told'
+//	go test -run 'TestConformance/L03/a_missed_deletion_is_reported'
 //
 // # Cases
 //

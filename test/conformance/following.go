@@ -79,7 +79,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L17", Name: "a relist tells nothing of what did not change",
+		Law: "L17", Name: "a relist does not report unchanged objects",
 		play: func(p *play) {
 			for n := range 20 {
 				p.put(fmt.Sprint("pod-", n), "0")
@@ -91,7 +91,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L17", Name: "a change out of a selector is a deletion",
+		Law: "L17", Name: "a change that leaves the selector is a deletion",
 		play: func(p *play) {
 			p.put("a", "in")
 			_, w := p.synced(Options{LabelSelector: "state=in"})
@@ -124,7 +124,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L18", Name: "a stream without its end does not sync", Source: clientGo(203, 205),
+		Law: "L18", Name: "a streaming list without its end does not sync", Source: clientGo(203, 205),
 		play: func(p *play) {
 			for n := range 20 {
 				p.put(fmt.Sprint("pod-", n), "0")
@@ -201,7 +201,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L20", Name: "a stream without end falls back to a list",
+		Law: "L20", Name: "an endless streaming list falls back to a list",
 		play: func(p *play) {
 			p.put("a", "1")
 			now("watch", 1, apiservertest.WithholdEnd{})(p)
@@ -213,7 +213,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L20", Name: "a list that is not answered is given up",
+		Law: "L20", Name: "an unanswered list is aborted",
 		server: apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused},
 		play: func(p *play) {
 			p.put("a", "1")
@@ -226,7 +226,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L20", Name: "a watch that has fallen silent is opened again",
+		Law: "L20", Name: "a silent watch is reopened",
 		play: func(p *play) {
 			i, _ := p.synced(Options{})
 			p.fault("watch", 1, apiservertest.Silence{AfterFrames: 1})
@@ -239,7 +239,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L21", Name: "what cannot be read is not passed over",
+		Law: "L21", Name: "unreadable input is not skipped",
 		play: func(p *play) {
 			var reports errorList
 			i := p.informer(Options{OnError: reports.add})
@@ -256,7 +256,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L21", Name: "a transform that fails is reported and loses nothing",
+		Law: "L21", Name: "a failing transform is reported and loses nothing",
 		play: func(p *play) {
 			var reports errorList
 			var over atomic.Bool
@@ -296,7 +296,7 @@ var following = []Case{
 		},
 	},
 	{
-		Law: "L22", Name: "waiting for the sync says why it did not come",
+		Law: "L22", Name: "waiting for the sync reports the reason",
 		play: func(p *play) {
 			i := p.informer(Options{})
 			e := offered[Explaining](p, i)

@@ -56,7 +56,7 @@ func TestAStackThatDoesNothingIsFound(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"L07/leaving twice, and after the end, is safe",
+		"L07/removing a handler twice, and after the end, is safe",
 		"L18/an empty list syncs",
 		"L23/a stop ends the wait for a server that is down",
 		"L23/a stop ends a watch",

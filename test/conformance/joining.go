@@ -8,7 +8,7 @@ import (
 // joining holds the cases about handlers that join late.
 var joining = []Case{
 	{
-		Law: "L06", Name: "a late handler hears of everything once", Source: clientGo(113, 119),
+		Law: "L06", Name: "a late handler receives everything once", Source: clientGo(113, 119),
 		play: func(p *play) {
 			for n := range 50 {
 				p.put(fmt.Sprint("pod-", n), "0")
@@ -30,7 +30,7 @@ var joining = []Case{
 		},
 	},
 	{
-		Law: "L06", Name: "what was there is marked as initial", Source: clientGo(113, 116),
+		Law: "L06", Name: "existing objects are marked as initial", Source: clientGo(113, 116),
 		play: func(p *play) {
 			p.put("a", "1")
 			i, early := p.synced(Options{})
@@ -43,7 +43,7 @@ var joining = []Case{
 		},
 	},
 	{
-		Law: "L06", Name: "joining waits for nobody",
+		Law: "L06", Name: "joining does not wait for other handlers",
 		play: func(p *play) {
 			p.put("a", "1")
 			i := p.informer(Options{})

@@ -9,7 +9,7 @@ import (
 // lag holds the cases about slow handlers.
 var lag = []Case{
 	{
-		Law: "L08", Name: "a handler that blocks delays nobody", Source: clientGo(148, 149),
+		Law: "L08", Name: "a blocked handler does not delay others", Source: clientGo(148, 149),
 		play: func(p *play) {
 			i := p.informer(Options{})
 			p.witnessWith(i, Handler{}, func(heard) { <-p.ctx.Done() })
@@ -26,7 +26,7 @@ var lag = []Case{
 		},
 	},
 	{
-		Law: "L09", Name: "what a slow handler holds can be bounded",
+		Law: "L09", Name: "the backlog of a slow handler can be bounded",
 		play: func(p *play) {
 			i := p.informer(Options{})
 			offered[Coalescing](p, i)
@@ -53,7 +53,7 @@ var lag = []Case{
 		},
 	},
 	{
-		Law: "L09", Name: "how far a handler lags can be seen",
+		Law: "L09", Name: "the lag of a handler is visible",
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(heard) { <-p.ctx.Done() })

@@ -8,7 +8,7 @@ import (
 // leaving holds the cases about handlers that leave.
 var leaving = []Case{
 	{
-		Law: "L07", Name: "who has left hears of no change after it", Source: clientGo(182, 185),
+		Law: "L07", Name: "a removed handler receives no later change", Source: clientGo(182, 185),
 		play: func(p *play) {
 			i, w := p.synced(Options{})
 			other := p.witness(i)
@@ -20,7 +20,7 @@ var leaving = []Case{
 		},
 	},
 	{
-		Law: "L07", Name: "leaving waits for the call in progress", Source: clientGo(1139, 1140),
+		Law: "L07", Name: "removing a handler waits for its call in progress", Source: clientGo(1139, 1140),
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(heard) { time.Sleep(10 * time.Second) })
@@ -40,7 +40,7 @@ var leaving = []Case{
 		},
 	},
 	{
-		Law: "L07", Name: "leaving twice, and after the end, is safe", Source: clientGo(180, 180),
+		Law: "L07", Name: "removing a handler twice, and after the end, is safe", Source: clientGo(180, 180),
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witness(i)
@@ -54,7 +54,7 @@ var leaving = []Case{
 		},
 	},
 	{
-		Law: "L07", Name: "a handler may leave from inside a call",
+		Law: "L07", Name: "a handler may remove itself during a call",
 		play: func(p *play) {
 			p.put("a", "1")
 			p.put("b", "1")

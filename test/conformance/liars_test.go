@@ -108,7 +108,7 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "updates come twice", found: []string{"L01/changes of one object come in order", "L06/a late handler hears of everything once"},
+		name: "updates come twice", found: []string{"L01/changes of one object come in order", "L06/a late handler receives everything once"},
 		handler: func(h *conformance.Handler) {
 			update := h.Update
 			h.Update = func(old, pod *corev1.Pod) { update(old, pod); update(old, pod) }
@@ -145,20 +145,20 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "an update is told as a resync", found: []string{"L01/changes of one object come in order"},
+		name: "an update is delivered as a resync", found: []string{"L01/changes of one object come in order"},
 		handler: func(h *conformance.Handler) {
 			h.Update = func(_, pod *corev1.Pod) { h.Resync(pod) }
 		},
 	},
 	{
-		name: "nothing is marked as initial", found: []string{"L06/what was there is marked as initial"},
+		name: "nothing is marked as initial", found: []string{"L06/existing objects are marked as initial"},
 		handler: func(h *conformance.Handler) {
 			add := h.Add
 			h.Add = func(pod *corev1.Pod, _ bool) { add(pod, false) }
 		},
 	},
 	{
-		name: "everything is marked as initial", found: []string{"L06/what was there is marked as initial"},
+		name: "everything is marked as initial", found: []string{"L06/existing objects are marked as initial"},
 		handler: func(h *conformance.Handler) {
 			add := h.Add
 			h.Add = func(pod *corev1.Pod, _ bool) { add(pod, true) }
@@ -172,20 +172,20 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "no deletion is told", found: []string{"L02/a relist tells deletions first", "L03/a missed deletion is told", "L03/every deletion has its addition", "L04/an object made anew is another one"},
+		name: "no deletion is delivered", found: []string{"L02/a relist reports deletions first", "L03/a missed deletion is reported", "L03/every deletion follows an addition", "L04/a recreated object is another one"},
 		handler: func(h *conformance.Handler) {
 			h.Delete = func(*corev1.Pod, bool) {}
 		},
 	},
 	{
-		name: "deletions come twice", found: []string{"L03/every deletion has its addition"},
+		name: "deletions come twice", found: []string{"L03/every deletion follows an addition"},
 		handler: func(h *conformance.Handler) {
 			remove := h.Delete
 			h.Delete = func(pod *corev1.Pod, unknown bool) { remove(pod, unknown); remove(pod, unknown) }
 		},
 	},
 	{
-		name: "no deletion is unknown", found: []string{"L03/a missed deletion is told"},
+		name: "no deletion is unknown", found: []string{"L03/a missed deletion is reported"},
 		handler: func(h *conformance.Handler) {
 			remove := h.Delete
 			h.Delete = func(pod *corev1.Pod, _ bool) { remove(pod, false) }
@@ -199,7 +199,7 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "an object made anew is an update", found: []string{"L04/an object made anew is another one", "L04/an object made anew under a watch is another one"},
+		name: "a recreated object is an update", found: []string{"L04/a recreated object is another one", "L04/an object recreated during a watch is another one"},
 		handler: func(h *conformance.Handler) {
 			gone := map[string]*corev1.Pod{}
 			add := h.Add
@@ -214,7 +214,7 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "a handler that panics is given up", found: []string{"L10/after a panic the handler goes on"},
+		name: "a panicking handler is removed", found: []string{"L10/a handler continues after a panic"},
 		handler: func(h *conformance.Handler) {
 			add, over := h.Add, false
 			h.Add = func(pod *corev1.Pod, initial bool) {
@@ -242,7 +242,7 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "a handler waits for all others", found: []string{"L08/a handler that blocks delays nobody", "L06/joining waits for nobody"},
+		name: "a handler waits for all others", found: []string{"L08/a blocked handler does not delay others", "L06/joining does not wait for other handlers"},
 		informer: func(i *informer) conformance.Informer {
 			one := make(chan struct{}, 1)
 			return dressed{i, lie{handler: func(h *conformance.Handler) {
@@ -253,31 +253,31 @@ var lies = []lie{
 		},
 	},
 	{
-		name: "resyncs go to everybody", found: []string{"L11/a resync goes to who asked for it"},
+		name: "resyncs go to all handlers", found: []string{"L11/a resync goes only to the handler that requested it"},
 		handler: func(h *conformance.Handler) { h.Every = time.Minute },
 	},
 	{
-		name: "no resyncs", found: []string{"L11/a resync goes to who asked for it"},
+		name: "no resyncs", found: []string{"L11/a resync goes only to the handler that requested it"},
 		handler: func(h *conformance.Handler) { h.Every = 0 },
 	},
 	{
-		name: "nothing is coalesced", found: []string{"L09/what a slow handler holds can be bounded"},
+		name: "nothing is coalesced", found: []string{"L09/the backlog of a slow handler can be bounded"},
 		handler: func(h *conformance.Handler) { h.Coalesce = false },
 	},
 	{
-		name: "nothing is reported", found: []string{"L10/a panic is reported with the object", "L21/what cannot be read is not passed over", "L21/a transform that fails is reported and loses nothing", "L22/a list that is refused is reported", "L22/a watch that is refused is reported", "L22/a watch that breaks is reported"},
+		name: "nothing is reported", found: []string{"L10/a panic is reported with the object", "L21/unreadable input is not skipped", "L21/a failing transform is reported and loses nothing", "L22/a list that is refused is reported", "L22/a watch that is refused is reported", "L22/a watch that breaks is reported"},
 		options: func(o *conformance.Options) { o.OnError = nil },
 	},
 	{
-		name: "no transform", found: []string{"L21/a transform that fails is reported and loses nothing"},
+		name: "no transform", found: []string{"L21/a failing transform is reported and loses nothing"},
 		options: func(o *conformance.Options) { o.Transform = nil },
 	},
 	{
-		name: "no selector", found: []string{"L17/a change out of a selector is a deletion"},
+		name: "no selector", found: []string{"L17/a change that leaves the selector is a deletion"},
 		options: func(o *conformance.Options) { o.LabelSelector = "" },
 	},
 	{
-		name: "Retry-After is forgotten", found: []string{"L19/Retry-After is honoured"},
+		name: "Retry-After is ignored", found: []string{"L19/Retry-After is honoured"},
 		server: func(s *conformance.Server) {
 			dial := s.Dial
 			s.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -286,50 +286,50 @@ var lies = []lie{
 			}
 		},
 	},
-	{name: "the cache finds nothing", found: []string{"L05/the cache is there first", "L14/a write is read after waiting for its version"}, informer: func(i *informer) conformance.Informer { return nothingFound{i} }},
+	{name: "the cache finds nothing", found: []string{"L05/the cache is updated before the handlers", "L14/a write is read after waiting for its version"}, informer: func(i *informer) conformance.Informer { return nothingFound{i} }},
 	{name: "the cache lists everything twice", found: []string{"L12/a reader sees a relist whole or not at all"}, informer: func(i *informer) conformance.Informer { return listsTwice{i} }},
-	{name: "the informer is always synced", found: []string{"L18/a list cut short does not sync", "L18/a stream without its end does not sync", "L23/a context that is done runs nothing"}, informer: func(i *informer) conformance.Informer { return saysSynced{i} }},
+	{name: "the informer is always synced", found: []string{"L18/a list cut short does not sync", "L18/a streaming list without its end does not sync", "L23/a context that is done runs nothing"}, informer: func(i *informer) conformance.Informer { return saysSynced{i} }},
 	{name: "the informer never syncs", found: []string{"L18/an empty list syncs"}, informer: func(i *informer) conformance.Informer { return neverSynced{i} }},
 	{name: "the version is ahead", found: []string{"L13/the version of the cache is a promise"}, informer: func(i *informer) conformance.Informer { return versionAhead{i} }},
 	{name: "a wait for a version does not wait", found: []string{"L14/a wait ends with its context", "L14/a write is read after waiting for its version"}, informer: func(i *informer) conformance.Informer { return waitsForNone{i} }},
 	{name: "a wait for a version waits on", found: []string{"L14/a wait ends with its context"}, informer: func(i *informer) conformance.Informer { return waitsOn{i} }},
 	{name: "the index is empty", found: []string{"L15/an index finds what a scan finds", "L15/an index function that panics loses no object"}, informer: func(i *informer) conformance.Informer { return noIndex{i} }},
 	{name: "Run leaves work behind", found: []string{"L23/no call after the end"}, informer: func(i *informer) conformance.Informer { return leavesRun{i} }},
-	{name: "Run leaves a goroutine", found: []string{"L23/nothing of an informer is left after its end"}, informer: func(i *informer) conformance.Informer { return outlivesRun{i} }},
+	{name: "Run leaves a goroutine", found: []string{"L23/an informer leaves nothing behind"}, informer: func(i *informer) conformance.Informer { return outlivesRun{i} }},
 	{name: "Run is slow to stop", found: []string{"L23/a stop ends a watch", "L23/a stop ends the wait for a server that is down"}, informer: func(i *informer) conformance.Informer { return slowToStop{i} }},
 	{name: "Run does not look at its context first", found: []string{"L23/a context that is done runs nothing"}, informer: func(i *informer) conformance.Informer { return runsAnyway{i} }},
-	{name: "Run works once", found: []string{"L24/a stopped informer runs again and tells the difference"}, informer: func(i *informer) conformance.Informer { return runsOnce{i, new(atomic.Bool)} }},
-	{name: "the wait for the sync names no cause", found: []string{"L22/waiting for the sync says why it did not come"}, informer: func(i *informer) conformance.Informer { return tellsNoCause{i} }},
-	{name: "who leaves stays", found: []string{"L07/who has left hears of no change after it", "L07/a handler may leave from inside a call"}, joined: func(r registration) conformance.Registration { return stays{r} }},
-	{name: "leaving does not wait", found: []string{"L07/leaving waits for the call in progress"}, joined: func(r registration) conformance.Registration { return leavesAtOnce{r} }},
-	{name: "leaving twice fails", found: []string{"L07/leaving twice, and after the end, is safe"}, joined: func(r registration) conformance.Registration { return leavesOnce{r, new(atomic.Bool)} }},
+	{name: "Run works once", found: []string{"L24/a stopped informer runs again and reports the difference"}, informer: func(i *informer) conformance.Informer { return runsOnce{i, new(atomic.Bool)} }},
+	{name: "the wait for the sync names no cause", found: []string{"L22/waiting for the sync reports the reason"}, informer: func(i *informer) conformance.Informer { return tellsNoCause{i} }},
+	{name: "a removed handler stays", found: []string{"L07/a removed handler receives no later change", "L07/a handler may remove itself during a call"}, joined: func(r registration) conformance.Registration { return stays{r} }},
+	{name: "removing a handler does not wait", found: []string{"L07/removing a handler waits for its call in progress"}, joined: func(r registration) conformance.Registration { return leavesAtOnce{r} }},
+	{name: "removing a handler twice fails", found: []string{"L07/removing a handler twice, and after the end, is safe"}, joined: func(r registration) conformance.Registration { return leavesOnce{r, new(atomic.Bool)} }},
 	{name: "a handler is always synced", found: []string{"L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isSynced{r} }},
-	{name: "a handler never syncs", found: []string{"L06/a late handler hears of everything once", "L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isNotSynced{r} }},
-	{name: "an informer has all namespaces", found: []string{"L17/an informer of one namespace has that and no other"}, options: func(o *conformance.Options) { o.Namespace = "" }},
-	{name: "the cache can be written to", found: []string{"L16/nobody writes to the cache through the informer"}, informer: func(i *informer) conformance.Informer { return writable{i} }},
-	{name: "a change of a cached object is not looked for", found: []string{"L16/a change of a cached object is reported with type, key and field"}, options: func(o *conformance.Options) { o.DetectMutations = false }},
-	{name: "each who asks has an informer", found: []string{"L25/all who ask for the same have one informer"}, factory: func(f *informers) conformance.Factory { return &manyInformers{informers: f} }},
-	{name: "nothing is started", found: []string{"L25/all who ask for the same have one informer"}, factory: func(f *informers) conformance.Factory { return startsNothing{f} }},
-	{name: "what is given back is kept", found: []string{"L25/the last who gives an informer back ends it"}, factory: func(f *informers) conformance.Factory { return keepsBorrowed{f} }},
-	{name: "the first who gives back ends it", found: []string{"L25/the last who gives an informer back ends it"}, factory: func(f *informers) conformance.Factory { return &endsBorrowed{informers: f} }},
-	{name: "a key is done when it is handed out", found: []string{"L26/a key is with one worker at a time"}, queue: func(q queue) conformance.Queue { return doneAtOnce{q} }},
-	{name: "a key that is worked on cannot be added", found: []string{"L26/a key that is added while it is worked on is worked on again", "L27/every add is followed by a hand-out"}, queue: func(q queue) conformance.Queue { return &dropsRunning{queue: q, running: map[string]bool{}} }},
-	{name: "nothing merges", found: []string{"L26/a key is with one worker at a time", "L27/adds of a waiting key merge"}, queue: func(q queue) conformance.Queue { return &mergesNothing{queue: q, running: map[string][]string{}} }},
-	{name: "nothing is handed out", found: []string{"L26/a key is with one worker at a time", "L27/every add is followed by a hand-out", "L27/adds of a waiting key merge", "L28/a drain returns when queued and running work is done", "L29/to forget a key drops its back-off", "L30/no key starves behind more urgent ones"}, queue: func(q queue) conformance.Queue { return takesNothing{q} }},
+	{name: "a handler never syncs", found: []string{"L06/a late handler receives everything once", "L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isNotSynced{r} }},
+	{name: "an informer has all namespaces", found: []string{"L17/an informer of one namespace holds only that namespace"}, options: func(o *conformance.Options) { o.Namespace = "" }},
+	{name: "the cache can be written to", found: []string{"L16/the informer gives no write access to the cache"}, informer: func(i *informer) conformance.Informer { return writable{i} }},
+	{name: "a change of a cached object is not detected", found: []string{"L16/a change of a cached object is reported with type, key and field"}, options: func(o *conformance.Options) { o.DetectMutations = false }},
+	{name: "each request gets its own informer", found: []string{"L25/equal requests get one informer"}, factory: func(f *informers) conformance.Factory { return &manyInformers{informers: f} }},
+	{name: "nothing is started", found: []string{"L25/equal requests get one informer"}, factory: func(f *informers) conformance.Factory { return startsNothing{f} }},
+	{name: "a released informer keeps running", found: []string{"L25/the last release of an informer stops it"}, factory: func(f *informers) conformance.Factory { return keepsBorrowed{f} }},
+	{name: "the first release stops the informer", found: []string{"L25/the last release of an informer stops it"}, factory: func(f *informers) conformance.Factory { return &endsBorrowed{informers: f} }},
+	{name: "a key is done when it is handed out", found: []string{"L26/a key has one worker at a time"}, queue: func(q queue) conformance.Queue { return doneAtOnce{q} }},
+	{name: "a running key cannot be added", found: []string{"L26/a key added while it is processed is processed again", "L27/every add is followed by a hand-out"}, queue: func(q queue) conformance.Queue { return &dropsRunning{queue: q, running: map[string]bool{}} }},
+	{name: "nothing merges", found: []string{"L26/a key has one worker at a time", "L27/adds of a waiting key merge"}, queue: func(q queue) conformance.Queue { return &mergesNothing{queue: q, running: map[string][]string{}} }},
+	{name: "nothing is handed out", found: []string{"L26/a key has one worker at a time", "L27/every add is followed by a hand-out", "L27/adds of a waiting key merge", "L28/a drain returns when queued and running work is done", "L29/forgetting a key drops its back-off", "L30/no key starves behind more urgent ones"}, queue: func(q queue) conformance.Queue { return takesNothing{q} }},
 	{name: "a drain is a shutdown", found: []string{"L28/a drain returns when queued and running work is done"}, queue: func(q queue) conformance.Queue { return drainsNothing{q} }},
 	{name: "a shutdown is a drain", found: []string{"L28/a shutdown does not wait for work"}, queue: func(q queue) conformance.Queue { return drainsAlways{q} }},
-	{name: "a shutdown takes effect later", found: []string{"L28/who waits for a key hears of the end", "L28/nothing of a queue is left after its end"}, queue: func(q queue) conformance.Queue { return endsLater{q} }},
-	{name: "a queue leaves a goroutine", found: []string{"L28/nothing of a queue is left after its end"}, queue: func(q queue) conformance.Queue { return leavesGoroutine{q} }},
-	{name: "a delay is no delay", found: []string{"L29/a delay is waited out"}, queue: func(q queue) conformance.Queue { return delaysNothing{q} }},
-	{name: "every delay is kept to", found: []string{"L29/the earlier of two delayed adds wins", "L29/an immediate add supersedes a delayed one", "L29/to forget a key drops its delayed add, if asked"}, queue: func(q queue) conformance.Queue { return delaysEach{q} }},
+	{name: "a shutdown takes effect later", found: []string{"L28/a shutdown ends every wait for a key", "L28/a queue leaves nothing behind"}, queue: func(q queue) conformance.Queue { return endsLater{q} }},
+	{name: "a queue leaves a goroutine", found: []string{"L28/a queue leaves nothing behind"}, queue: func(q queue) conformance.Queue { return leavesGoroutine{q} }},
+	{name: "a delay is no delay", found: []string{"L29/a delay is honoured"}, queue: func(q queue) conformance.Queue { return delaysNothing{q} }},
+	{name: "every delayed add is kept", found: []string{"L29/the earlier of two delayed adds wins", "L29/an immediate add supersedes a delayed one", "L29/forgetting a key drops its delayed add, if requested"}, queue: func(q queue) conformance.Queue { return delaysEach{q} }},
 	{name: "the first delay wins", found: []string{"L29/the earlier of two delayed adds wins"}, queue: func(q queue) conformance.Queue { return delaysOnce{q, map[string]bool{}} }},
-	{name: "no back-off", found: []string{"L29/to forget a key drops its back-off"}, queue: func(q queue) conformance.Queue { return backsOffNever{q} }},
-	{name: "a back-off is not forgotten", found: []string{"L29/to forget a key drops its back-off"}, queue: func(q queue) conformance.Queue { return forgetsNothing{q} }},
-	{name: "a delayed add is not cancelled", found: []string{"L29/to forget a key drops its delayed add, if asked"}, queue: func(q queue) conformance.Queue { return cancelsNothing{q} }},
+	{name: "no back-off", found: []string{"L29/forgetting a key drops its back-off"}, queue: func(q queue) conformance.Queue { return backsOffNever{q} }},
+	{name: "a back-off is not forgotten", found: []string{"L29/forgetting a key drops its back-off"}, queue: func(q queue) conformance.Queue { return forgetsNothing{q} }},
+	{name: "a delayed add is not cancelled", found: []string{"L29/forgetting a key drops its delayed add, if requested"}, queue: func(q queue) conformance.Queue { return cancelsNothing{q} }},
 	{name: "the most urgent key is always first", found: []string{"L30/no key starves behind more urgent ones"}, queue: func(queue) conformance.Queue {
 		return queue{workqueue.New(workqueue.Options[string]{FairEvery: math.MaxInt})}
 	}},
-	{name: "no handler lags", found: []string{"L09/how far a handler lags can be seen"}, joined: func(r registration) conformance.Registration { return lagsNever{r} }},
+	{name: "no handler lags", found: []string{"L09/the lag of a handler is visible"}, joined: func(r registration) conformance.Registration { return lagsNever{r} }},
 }
 
 // Each defect is found by the cases that test for it.
@@ -408,7 +408,7 @@ func TestCallsThatDoNotReturnAreNamed(t *testing.T) {
 	for _, c := range conformance.Cases() {
 		cases[c.String()] = c
 	}
-	run, list, join := cases["L23/a stop ends a watch"], cases["L17/converges after disconnects"], cases["L06/joining waits for nobody"]
+	run, list, join := cases["L23/a stop ends a watch"], cases["L17/converges after disconnects"], cases["L06/joining does not wait for other handlers"]
 	for _, tt := range []struct {
 		name string
 		lie  func(*informer) conformance.Informer

@@ -66,7 +66,7 @@ var life = []Case{
 		},
 	},
 	{
-		Law: "L23", Name: "nothing of an informer is left after its end",
+		Law: "L23", Name: "an informer leaves nothing behind",
 		play: func(p *play) {
 			settle(time.Second) // for the server's goroutines
 			before := goroutines()
@@ -85,7 +85,7 @@ var life = []Case{
 		},
 	},
 	{
-		Law: "L24", Name: "a stopped informer runs again and tells the difference",
+		Law: "L24", Name: "a stopped informer runs again and reports the difference",
 		play: func(p *play) {
 			p.put("a", "1")
 			p.put("b", "1")

@@ -52,7 +52,7 @@ var order = []Case{
 		},
 	},
 	{
-		Law: "L02", Name: "a relist tells deletions first",
+		Law: "L02", Name: "a relist reports deletions first",
 		play: func(p *play) {
 			for n := range 10 {
 				p.put(fmt.Sprint("old-", n), "x")

@@ -8,7 +8,7 @@ import (
 // pairing holds the cases about matching calls and the identity of objects.
 var pairing = []Case{
 	{
-		Law: "L03", Name: "a missed deletion is told", Source: clientGo(93, 98),
+		Law: "L03", Name: "a missed deletion is reported", Source: clientGo(93, 98),
 		play: func(p *play) {
 			p.put("a", "1")
 			p.put("b", "1")
@@ -19,7 +19,7 @@ var pairing = []Case{
 		},
 	},
 	{
-		Law: "L03", Name: "every deletion has its addition",
+		Law: "L03", Name: "every deletion follows an addition",
 		play: func(p *play) {
 			_, w := p.synced(Options{})
 			for n := range 30 {
@@ -48,7 +48,7 @@ var pairing = []Case{
 		},
 	},
 	{
-		Law: "L04", Name: "an object made anew is another one",
+		Law: "L04", Name: "a recreated object is another one",
 		play: func(p *play) {
 			p.put("a", "1")
 			_, w := p.synced(Options{})
@@ -59,7 +59,7 @@ var pairing = []Case{
 		},
 	},
 	{
-		Law: "L04", Name: "an object made anew under a watch is another one",
+		Law: "L04", Name: "an object recreated during a watch is another one",
 		play: func(p *play) {
 			p.put("a", "1")
 			_, w := p.synced(Options{})

@@ -7,7 +7,7 @@ import (
 // panics holds the cases about handlers that panic.
 var panics = []Case{
 	{
-		Law: "L10", Name: "after a panic the handler goes on",
+		Law: "L10", Name: "a handler continues after a panic",
 		play: func(p *play) {
 			p.put("a", "1")
 			i := p.informer(Options{})

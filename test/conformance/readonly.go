@@ -5,7 +5,7 @@ import "time"
 // readOnly holds the cases about objects that must not be changed.
 var readOnly = []Case{
 	{
-		Law: "L16", Name: "nobody writes to the cache through the informer",
+		Law: "L16", Name: "the informer gives no write access to the cache",
 		play: func(p *play) {
 			p.put("a", "1")
 			i, _ := p.synced(Options{})

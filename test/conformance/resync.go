@@ -9,7 +9,7 @@ import (
 // resyncs holds the cases about resyncs.
 var resyncs = []Case{
 	{
-		Law: "L11", Name: "a resync goes to who asked for it", Source: clientGo(157, 162),
+		Law: "L11", Name: "a resync goes only to the handler that requested it", Source: clientGo(157, 162),
 		play: func(p *play) {
 			p.put("a", "1")
 			i := p.informer(Options{})
@@ -39,7 +39,7 @@ var resyncs = []Case{
 		},
 	},
 	{
-		Law: "L11", Name: "resyncs do not pile up before a slow handler",
+		Law: "L11", Name: "resyncs do not accumulate for a slow handler",
 		play: func(p *play) {
 			p.put("a", "0")
 			i := p.informer(Options{})

@@ -9,7 +9,7 @@ import (
 // scopes holds the cases about the objects of an informer and about sharing informers.
 var scopes = []Case{
 	{
-		Law: "L17", Name: "an informer of one namespace has that and no other",
+		Law: "L17", Name: "an informer of one namespace holds only that namespace",
 		play: func(p *play) {
 			elsewhere := func(state string) {
 				o := pod("a", state)
@@ -33,7 +33,7 @@ var scopes = []Case{
 		},
 	},
 	{
-		Law: "L25", Name: "all who ask for the same have one informer", Source: linesOf("informers/factory.go", 268, 269),
+		Law: "L25", Name: "equal requests get one informer", Source: linesOf("informers/factory.go", 268, 269),
 		play: func(p *play) {
 			f := p.factory()
 			one, other := p.ask(f), p.ask(f)
@@ -54,7 +54,7 @@ var scopes = []Case{
 		},
 	},
 	{
-		Law: "L25", Name: "the last who gives an informer back ends it",
+		Law: "L25", Name: "the last release of an informer stops it",
 		play: func(p *play) {
 			f := p.factory()
 			lending := offered[Lending](p, f)

@@ -51,7 +51,7 @@ var shutdown = []Case{
 		},
 	},
 	{
-		Law: "L28", Name: "who waits for a key hears of the end", Source: linesOf("util/workqueue/queue.go", 304, 306),
+		Law: "L28", Name: "a shutdown ends every wait for a key", Source: linesOf("util/workqueue/queue.go", 304, 306),
 		play: func(p *play) {
 			q := p.queue()
 			var waiting []*worker
@@ -71,7 +71,7 @@ var shutdown = []Case{
 		},
 	},
 	{
-		Law: "L28", Name: "nothing of a queue is left after its end",
+		Law: "L28", Name: "a queue leaves nothing behind",
 		play: func(p *play) {
 			settle(time.Second) // for the server's goroutines
 			before := goroutines()

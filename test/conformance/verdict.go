@@ -13,7 +13,7 @@ const (
 
 // Known is a sentence that a stack is known to break, or cannot be tested for.
 type Known struct {
-	// Case is the law and the name of the case, as in "L03/a missed deletion is told".
+	// Case is the law and the name of the case, as in "L03/a missed deletion is reported".
 	Case string
 
 	// Story describes in one line what happens instead.

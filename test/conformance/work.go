@@ -15,7 +15,7 @@ var stingy = linesOf("util/workqueue/doc.go", 20, 25)
 // work holds the cases about handing out keys.
 var work = []Case{
 	{
-		Law: "L26", Name: "a key is with one worker at a time", Source: stingy,
+		Law: "L26", Name: "a key has one worker at a time", Source: stingy,
 		play: func(p *play) {
 			q := p.queue()
 			var held [5]atomic.Int32
@@ -38,7 +38,7 @@ var work = []Case{
 		},
 	},
 	{
-		Law: "L26", Name: "a key that is added while it is worked on is worked on again", Source: stingy,
+		Law: "L26", Name: "a key added while it is processed is processed again", Source: stingy,
 		play: func(p *play) {
 			q := p.queue()
 			w := p.worker(q, time.Minute)

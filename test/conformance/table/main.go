@@ -170,7 +170,7 @@ Where nothing is said here, a stack has nothing that the case is about.
 	fmt.Fprint(w, `## Run one yourself
 
     go test -v -run 'TestConformance/L03' ./conformance
-    go -C adapters/clientgo test -v -run 'TestConformanceOfClientGo/L04/an_object_made_anew_is_another_one' .
+    go -C adapters/clientgo test -v -run 'TestConformanceOfClientGo/L04/a_recreated_object_is_another_one' .
     go -C adapters/controllerruntime test -v -run 'TestConformanceOfControllerRuntime/L20' .
 
 To play the cases against a stack of your own, implement conformance.Stack: its example is
