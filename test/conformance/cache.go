@@ -26,12 +26,12 @@ var cache = []Case{
 				cached, ok := i.Get(types.NamespacedName{Namespace: h.pod.Namespace, Name: h.pod.Name})
 				switch {
 				case h.call == "delete":
-					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is told while the cache has it", h)
+					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is delivered while the cache still has it", h)
 				case ok:
-					p.want(number(cached) >= number(h.pod), "%s is told at %s, the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
+					p.want(number(cached) >= number(h.pod), "%s is delivered at %s, but the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
 				case synced: // or it has been deleted since
 					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
-					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is told, but the cache has no %s", h, h.pod.Name)
+					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is delivered, but the cache has no %s", h, h.pod.Name)
 				}
 			})
 			p.run(i)
@@ -121,7 +121,7 @@ var cache = []Case{
 				rv := p.put("a", fmt.Sprint(k))
 				p.must(await(p, func(ctx context.Context) error { return w.WaitForVersion(ctx, rv) }))
 				o, ok := i.Get(keyOf("a"))
-				p.want(ok && number(o) >= atoi(rv), "the cache does not have what was waited for")
+				p.want(ok && number(o) >= atoi(rv), "the cache lacks the version waited for")
 			}
 		},
 	},
@@ -133,7 +133,7 @@ var cache = []Case{
 			ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 			defer cancel()
 			began := time.Now()
-			p.want(w.WaitForVersion(ctx, "999999") != nil, "a version that nobody has was reached")
+			p.want(w.WaitForVersion(ctx, "999999") != nil, "a version that does not exist was reached")
 			p.want(time.Since(began) <= time.Minute+time.Second, "the wait took %s, its context a minute", time.Since(began))
 		},
 	},

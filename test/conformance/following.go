@@ -145,7 +145,7 @@ var following = []Case{
 			i := p.informer(Options{})
 			var w *witness
 			w = p.witnessWith(i, Handler{}, func(heard) {
-				p.want(!w.r.HasSynced(), "the handler is synced while it hears of the initial list")
+				p.want(!w.r.HasSynced(), "the handler is synced during its initial list")
 				time.Sleep(time.Minute)
 			})
 			p.run(i)
@@ -194,10 +194,10 @@ var following = []Case{
 			p.run(i)
 			settle(49 * time.Second)
 			n := p.srv.Stats().Requests("", pods.Resource)
-			p.want(n == 1, "%d requests in the 50 seconds of rest that the first answer asked for", n)
+			p.want(n == 1, "%d requests within the 50 seconds of the first Retry-After", n)
 			settle(time.Hour - 50*time.Second)
 			n = p.srv.Stats().Requests("", pods.Resource)
-			p.want(n >= 10 && n <= 160, "%d requests in an hour in which each answer asked for 50 seconds of rest", n)
+			p.want(n >= 10 && n <= 160, "%d requests in an hour with a Retry-After of 50 seconds", n)
 		},
 	},
 	{

@@ -112,7 +112,7 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 		case r.Verdict == Broken && known == nil:
 			t.Errorf("%s\n%s", c, strings.Join(r.Breaks, "\n"))
 		case r.Verdict == Broken:
-			t.Logf("%s breaks, as is known: %s\n%s", c, known.Story, strings.Join(r.Breaks, "\n"))
+			t.Logf("%s breaks, as expected: %s\n%s", c, known.Story, strings.Join(r.Breaks, "\n"))
 		}
 	}
 	if known != nil && known.Fatal {

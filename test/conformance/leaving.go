@@ -33,10 +33,10 @@ var leaving = []Case{
 			settle(time.Second)
 			p.want(w.in.Load() == 1, "the handler is not in a call")
 			p.must(closer.RemoveAndWait(p.ctx))
-			p.want(w.in.Load() == 0, "the handler is in a call after it has left")
+			p.want(w.in.Load() == 0, "the handler is in a call after it was removed")
 			n := len(w.all())
 			settle(time.Hour)
-			p.want(len(w.all()) == n, "%d calls after the handler had left", len(w.all())-n)
+			p.want(len(w.all()) == n, "%d calls after the handler was removed", len(w.all())-n)
 		},
 	},
 	{
@@ -72,13 +72,13 @@ var leaving = []Case{
 			select {
 			case <-left:
 			case <-time.After(time.Hour):
-				p.breaks("the handler did not come back from leaving")
+				p.breaks("removing the handler did not return")
 			}
 			settle(time.Minute)
 			n := len(w.all())
 			p.put("c", "1")
 			settle(time.Minute)
-			p.want(len(w.all()) == n, "%d calls after the handler had left", len(w.all())-n)
+			p.want(len(w.all()) == n, "%d calls after the handler was removed", len(w.all())-n)
 		},
 	},
 }

@@ -255,7 +255,7 @@ func (p *play) equal(i Informer) {
 		p.want(ok && version(o) == v, "the server has %s at %s, which Get does not find", name, v)
 	}
 	for name, v := range cached {
-		p.want(truth[name] != "", "the cache has %s at %s, which the server has not", name, v)
+		p.want(truth[name] != "", "the cache has %s at %s, which the server does not have", name, v)
 	}
 }
 

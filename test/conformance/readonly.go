@@ -39,7 +39,7 @@ var readOnly = []Case{
 			for _, want := range []string{"Pod", "shop/a", "abels"} {
 				p.want(reports.mention(want), "no report mentions %q: %q", want, reports.all())
 			}
-			p.want(!reports.mention("shop/b"), "an object that nobody has changed is reported: %q", reports.all())
+			p.want(!reports.mention("shop/b"), "an unchanged object is reported: %q", reports.all())
 		},
 	},
 }

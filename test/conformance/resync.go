@@ -18,7 +18,7 @@ var resyncs = []Case{
 			p.run(i)
 			settle(10*time.Minute + time.Second)
 			resyncs := len(every.story()) - 1
-			p.want(resyncs >= 8 && resyncs <= 11, "%d resyncs in ten minutes, one a minute was asked for", resyncs)
+			p.want(resyncs >= 8 && resyncs <= 11, "%d resyncs in ten minutes, want one per minute", resyncs)
 			never.tells("add a=1 (marked)")
 		},
 	},
@@ -49,7 +49,7 @@ var resyncs = []Case{
 			p.put("a", "1")
 			settle(5 * time.Minute)
 			p.want(slices.ContainsFunc(w.all(), func(h heard) bool { return h.call == "update" }),
-				"a change is not told within 5 minutes: it stands behind resyncs")
+				"a change is not delivered within 5 minutes: resyncs are ahead of it")
 		},
 	},
 }

@@ -72,7 +72,7 @@ var scopes = []Case{
 			settle(time.Minute)
 			w.tells("add a=1")
 			open := p.srv.Stats().Open("watch", pods.Resource)
-			p.want(open == 0, "%d watches are open after all have given it back", open)
+			p.want(open == 0, "%d watches are open after the last release", open)
 		},
 	},
 }

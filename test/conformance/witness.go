@@ -117,17 +117,17 @@ func (w *witness) lawful() {
 		wrong := ""
 		switch {
 		case h.call == "add" && have != nil:
-			wrong = "which is there already"
+			wrong = "which exists already"
 		case h.call != "add" && have == nil:
 			wrong = "which was not added"
 		case have != nil && number(h.pod) < number(have):
 			wrong = fmt.Sprintf("at %s after %s", h.pod.ResourceVersion, have.ResourceVersion)
 		case h.call == "update" && number(h.pod) == number(have):
-			wrong = "which was heard before"
+			wrong = "which was delivered before"
 		case h.call == "update" && h.old == nil:
 			wrong = "without the old state"
 		case h.call == "update" && version(h.old) != version(have):
-			wrong = fmt.Sprintf("from %s, but %s was heard before", version(h.old), version(have))
+			wrong = fmt.Sprintf("from %s, but the last state was %s", version(h.old), version(have))
 		case h.call == "resync" && number(h.pod) != number(have):
 			wrong = fmt.Sprintf("at %s, which is a change from %s", h.pod.ResourceVersion, have.ResourceVersion)
 		}
@@ -156,7 +156,7 @@ func (w *witness) agrees() {
 		w.play.want(known[o.GetName()] == version(o), "the server has %s at %s, the handler knows %q", o.GetName(), version(o), known[o.GetName()])
 	}
 	for name, v := range known {
-		w.play.want(truth[name] != "", "the handler knows %s at %s, which the server has not", name, v)
+		w.play.want(truth[name] != "", "the handler knows %s at %s, which the server does not have", name, v)
 	}
 }
 
