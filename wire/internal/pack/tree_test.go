@@ -31,7 +31,7 @@ func TestTreesAreRestored(t *testing.T) {
 
 func TestInvalidTrees(t *testing.T) {
 	_, err := AppendTree(nil, map[string]any{"spec": map[string]any{"replicas": 3}})
-	require.ErrorContains(t, err, "spec: replicas: a int is no value")
+	require.ErrorContains(t, err, "spec: replicas: a int cannot be part")
 }
 
 // Nested lists cannot reserve memory for the same remaining bytes twice.
