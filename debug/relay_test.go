@@ -123,13 +123,13 @@ func TestRelayOfAnImpostor(t *testing.T) {
 		code int
 		want string
 	}{
-		"a page":   {page(200, "text/html"), http.StatusBadGateway, "no process of Millrace"},
-		"an error": {page(403, "text/html"), http.StatusForbidden, "no process of Millrace"},
+		"a page":   {page(200, "text/html"), http.StatusBadGateway, "not a Millrace process"},
+		"an error": {page(403, "text/html"), http.StatusForbidden, "not a Millrace process"},
 		"a text":   {page(403, "text/plain"), http.StatusForbidden, "<script>"},
 		"a stranger": {func(r *http.Request) (*http.Response, error) {
 			h := http.Header{"Content-Type": {"application/json"}}
 			return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(strings.NewReader(`{"status":"ok"}`)), Request: r}, nil
-		}, http.StatusBadGateway, "no process of Millrace"},
+		}, http.StatusBadGateway, "not a Millrace process"},
 		"a redirect":  {page(302, "text/html"), http.StatusBadGateway, ""},
 		"not at all":  {func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }, http.StatusBadGateway, "The process does not answer: no route to host."},
 		"as it is":    {page(200, "application/json"), http.StatusOK, "<script>"},

@@ -102,7 +102,7 @@ func TestWhy(t *testing.T) {
 				return controller.Result{}, controller.Terminal(errors.New("no such class"))
 			},
 			happen: put("p"), want: debug.BackingOff,
-			text: `^The controller keeper failed on shop/p 5s ago and will not try again by itself \(terminal error\): .*no such class\.$`,
+			text: `^The controller keeper failed on shop/p 5s ago and will not retry \(terminal error\): .*no such class\.$`,
 		},
 		"scheduled": {
 			reconcile: func(context.Context, string) (controller.Result, error) {
@@ -165,12 +165,12 @@ func TestWhy(t *testing.T) {
 		},
 		"in the cache of another informer": {
 			narrow: true, happen: put("p"), want: debug.NotCached,
-			text: `^The controller keeper has no request for shop/p: its source pods with labels app=x does not have it, since its namespaces and selectors do not take it in\. Another informer has it\.$`,
+			text: `^The controller keeper has no request for shop/p: the namespaces and selectors of its source pods with labels app=x do not include it\. Another informer has it\.$`,
 		},
 		"forbidden": {
 			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiservertest.Attributes) bool { return false }) },
 			happen:  func(p *puzzle) { p.Settle(5 * time.Second) }, want: debug.NotRunning,
-			text: `^The controller keeper is Waiting for .+: pods is not synced: .*forbidden`,
+			text: `^The controller keeper has been Waiting for .+: pods is not synced: .*forbidden`,
 		},
 		"server down": {
 			happen: func(p *puzzle) { put("p")(p); p.Server.Down(); p.Settle(30 * time.Second) }, want: debug.WatchFails,

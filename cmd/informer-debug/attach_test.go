@@ -91,7 +91,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	why, err := debug.Attach(server.URL, nil).Why(t.Context(), "pods", "", object.Key{Namespace: "shop", Name: "bad"})
 	require.NoError(t, err)
-	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.Lines()[0])
+	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not retry \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.Lines()[0])
 	require.Equal(t, []string{"", "Not compared with the server: there is no kubeconfig; --kubeconfig or --server selects the cluster.", ""}, r.Lines()[len(why.Reasons):len(why.Reasons)+3])
 	require.Len(t, r.Lines(), len(why.Reasons)+3+len(why.Entries))
 	require.Contains(t, r.Out, "controller keeper")
