@@ -13,7 +13,8 @@
 //
 // # While it runs
 //
-// The root module runs alone, the others two at a time. A failing test prints its output at once, and a
+// The packages of the root module run alone, then everything else two at a time: the other modules, and
+// what the root module runs without the race detector. A failing test prints its output at once, and a
 // package that ends prints its line. Output of passing tests is dropped, unless their package fails without
 // a failed test: then everything is printed. Build failures and other output of go test are printed as they
 // arrive.
@@ -65,12 +66,9 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	}
 	t := newTally(&lines{to: os.Stdout}, modulePath(".")+"/")
 	began := time.Now()
-	rest := slices.IndexFunc(jobs, func(j job) bool { return j.dir != jobs[0].dir })
-	if rest < 0 {
-		rest = len(jobs)
-	}
-	t.runAll(ctx, jobs[:rest], 1)
-	t.runAll(ctx, jobs[rest:], abreast)
+	first := min(1, len(jobs))
+	t.runAll(ctx, jobs[:first], 1)
+	t.runAll(ctx, jobs[first:], abreast)
 	if ctx.Err() != nil {
 		t.broken("interrupted")
 	}
@@ -78,8 +76,8 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	return t.failures() > 0, nil
 }
 
-// abreast is the number of modules tested at a time, after the root module. Most have one package with
-// tests, which leaves cores idle.
+// abreast is the number of calls of go test at a time, after the root module. Most test one package, which
+// leaves cores idle.
 const abreast = 2
 
 // runAll runs jobs, atATime of them concurrently, and counts their results.
