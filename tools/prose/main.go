@@ -1,0 +1,80 @@
+// Command prose counts turns of phrase that make English hard to read, in the comments, error messages and
+// Markdown files of a repository, and fails if there are too many of one.
+//
+//	go -C tools run ./prose ..
+//
+// It prints, for each pattern and kind of text, how many of 1,000 sentences match. If more than the limit
+// do, it prints them with file and line. A match is a hint, not a verdict: rephrasing a sentence into a
+// pattern that the command does not know is worse than leaving it. CONTRIBUTING.md says how Millrace is
+// written.
+//
+// # Scope
+//
+// Tests, testdata, generated files and the generated pages in results are excluded, and so are code blocks,
+// and sentences of fewer than four words.
+//
+// # Failure
+//
+// It exits with 1 if a pattern is above its limit or a file cannot be read.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: prose DIRECTORY")
+		os.Exit(2)
+	}
+	sentences, err := readAll(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "prose:", err)
+		os.Exit(1)
+	}
+	if !report(os.Stdout, sentences) {
+		os.Exit(1)
+	}
+}
+
+// report prints the rates and the matches of patterns above their limit. It returns false if there is one.
+func report(to io.Writer, all []sentence) (ok bool) {
+	counts := map[kind]int{}
+	for _, s := range all {
+		counts[s.kind]++
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "per 1,000 sentences")
+	for _, k := range kinds {
+		fmt.Fprintf(table, "\t%s (%d)", k, counts[k])
+	}
+	fmt.Fprintln(table, "\tlimit")
+	var above []string
+	for _, p := range patterns {
+		fmt.Fprint(table, p.name)
+		for _, k := range kinds {
+			var found []sentence
+			for _, s := range all {
+				if s.kind == k && p.matches(s.text) {
+					found = append(found, s)
+				}
+			}
+			rate := 1000 * float64(len(found)) / float64(max(counts[k], 1))
+			fmt.Fprintf(table, "\t%.1f", rate)
+			if rate > p.limit {
+				for _, s := range found {
+					above = append(above, fmt.Sprintf("%s:%d: %s: %s", s.file, s.line, p.name, s.text))
+				}
+			}
+		}
+		fmt.Fprintf(table, "\t%g\n", p.limit)
+	}
+	_ = table.Flush() // of standard output
+	for _, line := range above {
+		fmt.Fprintln(to, line)
+	}
+	return len(above) == 0
+}
