@@ -2,6 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,12 +15,15 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// benchList returns a list of realistic Pods.
+// benchList returns a list of realistic Pods in the order of their keys, as a server sends it.
 func benchList(b *testing.B, media string, n int) []byte {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	for i := range n {
 		list.Items = append(list.Items, *objects.Pod(1, i, objects.Options{}))
 	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return encodeAs(b, media, corev1.SchemeGroupVersion.WithKind("PodList"), list)
 }
 

@@ -104,6 +104,7 @@ func (d *Decoder) end(err error) error {
 	}
 	d.walk, d.unescaped = walk{}, nil
 	d.texts.Release()
+	d.EndObject()
 	d.untyped.end()
 	return err
 }

@@ -73,6 +73,7 @@ func (f *untypedDecoder) end() {
 		f.nodes = nil
 	}
 	f.texts.Release()
+	f.EndObject()
 }
 
 func (f *untypedDecoder) value(s *path) (any, error) {

@@ -40,6 +40,7 @@ const (
 // error the struct is useless.
 func (d *Decoder) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
+	defer d.EndObject()
 	d.textMode = textOfObject
 	if err := d.fields(table, at, raw); err != nil {
 		d.text.Discard()

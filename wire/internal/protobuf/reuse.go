@@ -16,6 +16,7 @@ import (
 // understands, such as fields in another order than an API server's.
 func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, donor unsafe.Pointer, was []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
+	defer d.EndObject()
 	d.textMode = textOfObject
 	if err := d.fieldsReusing(table, at, raw, donorValue{donor, was}); err != nil {
 		d.text.Discard()

@@ -62,21 +62,23 @@ func (p *Pool) hash(kind *partKind, raw []byte) uint64 {
 	return maphash.Bytes(p.seed, raw) ^ kind.salt ^ p.salt.Load()
 }
 
-// lookup returns the part that was decoded from raw, or nil, and how many bytes
-// are remembered for it and what is within it, and what decoding it took of an object.
-func (p *Pool) lookup(kind *partKind, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int, took guard.Budget) {
-	found := p.parts.find(hash)
-	if found == nil || found.kind != kind {
-		return nil, 0, 0, 0
+// lookup returns the part that was decoded from raw, or zero.
+func (p *Pool) lookup(kind *partKind, hash uint64, raw []byte) found {
+	part := p.parts.find(hash)
+	if part == nil || part.kind != kind {
+		return found{}
 	}
-	at, known := unsafe.Pointer(found.at.Value()), found.raw
-	if known == nil && at != nil {
-		known = unsafe.Slice((*byte)(at), found.n)
+	at, known := unsafe.Pointer(part.at.Value()), part.raw
+	if at == nil {
+		return found{}
+	}
+	if known == nil {
+		known = unsafe.Slice((*byte)(at), part.n)
 	}
 	if string(known) != string(raw) {
-		return nil, 0, 0, 0
+		return found{}
 	}
-	return at, int(found.n), int(found.holds), found.memory
+	return found{at, known, int(part.n), int(part.holds), part.memory}
 }
 
 // remember makes a part known to later lookups, as long as somebody uses it. at

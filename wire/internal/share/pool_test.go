@@ -17,21 +17,19 @@ func TestW03_HashesMayCollide(t *testing.T) {
 	a, b := new([8]string), new([8]string)
 	pool.remember(one, hash, []byte("bytes of a"), unsafe.Pointer(a), 1, 0, 0)
 
-	at, n, _, _ := pool.lookup(one, hash, []byte("bytes of a"))
-	require.Equal(t, unsafe.Pointer(a), at)
-	require.Equal(t, 1, n)
+	known := pool.lookup(one, hash, []byte("bytes of a"))
+	require.Equal(t, unsafe.Pointer(a), known.at)
+	require.Equal(t, 1, known.n)
 	for _, miss := range []struct {
 		unit *partKind
 		raw  string
 	}{{one, "bytes of b"}, {one, "bytes of "}, {one, "bytes of a "}, {one, ""}, {other, "bytes of a"}} {
-		at, _, _, _ := pool.lookup(miss.unit, hash, []byte(miss.raw))
-		require.Nil(t, at, miss.raw)
+		require.Zero(t, pool.lookup(miss.unit, hash, []byte(miss.raw)), miss.raw)
 	}
 
 	// The later one takes the place, and does not lose it when the first is gone.
 	pool.remember(one, hash, []byte("bytes of b"), unsafe.Pointer(b), 1, 0, 0)
-	at, _, _, _ = pool.lookup(one, hash, []byte("bytes of a"))
-	require.Nil(t, at)
+	require.Zero(t, pool.lookup(one, hash, []byte("bytes of a")))
 	gone := make(chan struct{})
 	runtime.AddCleanup(a, func(gone chan struct{}) { close(gone) }, gone)
 	a = nil
@@ -43,8 +41,7 @@ func TestW03_HashesMayCollide(t *testing.T) {
 			return false
 		}
 	}))
-	at, _, _, _ = pool.lookup(one, hash, []byte("bytes of b"))
-	require.Equal(t, unsafe.Pointer(b), at)
+	require.Equal(t, unsafe.Pointer(b), pool.lookup(one, hash, []byte("bytes of b")).at)
 	runtime.KeepAlive(b)
 	requireForgotten(t, pool)
 }
@@ -76,8 +73,7 @@ func TestW03_PartsBeingDecodedAreForgottenToo(t *testing.T) {
 	pool.Forget()
 	at := new([8]string)
 	pool.remember(unit, hash, raw, unsafe.Pointer(at), 1, 0, 0)
-	found, _, _, _ := pool.lookup(unit, pool.hash(unit, raw), raw)
-	require.Nil(t, found)
+	require.Zero(t, pool.lookup(unit, pool.hash(unit, raw), raw))
 	runtime.KeepAlive(at)
 }
 

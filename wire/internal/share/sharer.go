@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // Sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is
@@ -17,6 +18,8 @@ type Sharer struct {
 	stats     []siteStats  // by site
 	object    uint8        // a number for the current object, which wraps around
 	lookBytes int          // how many bytes of the object may still be looked for
+	journal   *journal     // of the object that is decoded now
+	held      memory.Reusable[journal]
 
 	// While a part that will be remembered is decoded, parts within it are looked
 	// for but not remembered, because its bytes include theirs. Those found must
@@ -45,6 +48,20 @@ const (
 func (s *Sharer) BeginObject(object uint8, size int) {
 	s.object, s.lookBytes, s.keeping = object, looksPerByte*size, false
 	s.Budget = guard.BudgetOf(size)
+	if s.Pool == nil {
+		return
+	}
+	if s.journal = s.held.Get(); s.journal == nil {
+		s.journal = s.held.Set(new(journal))
+	}
+	s.journal.begin(s.Pool.salt.Load())
+}
+
+// EndObject is called when an object is decoded. Until the next one begins, the collector may take what s
+// remembers of it (W03).
+func (s *Sharer) EndObject() {
+	s.journal = nil
+	s.held.Release()
 }
 
 // NextObject returns a number that is not that of the current object.
@@ -88,19 +105,22 @@ func (s *Sharer) Worthwhile(at *Site, size int) bool {
 // that is decoded now. A part that is found is taken from Budget as if it were made, or it would
 // depend on other objects whether this one becomes too much.
 func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
-	hash = s.Pool.hash(at.kind, raw)
-	part, n, holds, took := s.Pool.lookup(at.kind, hash, raw)
-	switch {
-	case part == nil:
-		keep = s.Pool.seen.repeats(hash, s.object) && !s.keeping
-	case s.keeping && holds > s.room:
-		part, n = nil, 0
-	default:
-		s.stats[at.Number].found++
-		s.room -= holds
-		s.Budget -= took
+	known := s.journal.find(at, raw)
+	if known.at == nil {
+		hash = s.Pool.hash(at.kind, raw)
+		known = s.Pool.lookup(at.kind, hash, raw)
 	}
-	return part, n, hash, keep
+	s.journal.note(at, known)
+	switch {
+	case known.at == nil:
+		return nil, 0, hash, s.Pool.seen.repeats(hash, s.object) && !s.keeping
+	case s.keeping && known.holds > s.room:
+		return nil, 0, hash, false
+	}
+	s.stats[at.Number].found++
+	s.room -= known.holds
+	s.Budget -= known.took
+	return known.at, known.n, hash, false
 }
 
 // Remember makes the part that was last begun known to the pool. at, n and holds are as for
