@@ -17,13 +17,12 @@
 //
 //	q.Drain(ctx)                   // or q.ShutDown()
 //
-// One type does it all: Add, AddAfter, AddRateLimited and AddWith put keys in;
 // Queue is the only type of queue: Add, AddAfter, AddRateLimited and AddWith add keys; Get and Done,
 // or Work, take them out; Cancel and Reschedule change a delayed add. Parallelize runs the pieces of a
 // job in parallel.
+//
 // # Guarantees
 //
-//   - L26: a key is never in the hands of two workers. If it is added while a
 //   - L26: two workers never hold the same key. A key added while a worker holds it is handed out
 //     again afterwards.
 //   - L27: each add is followed by a Get of its key; adds of a waiting key merge. The only
@@ -40,9 +39,9 @@
 //
 // A delayed add of a waiting key merges with it, so the key is handed out once, and soon. Work that
 // must happen after a certain time has to check the clock and add its key again.
-// itself again.
 //
 // # Concurrency
+//
 // All methods may be called from any goroutine. A queue has one mutex, and calls no code under it
 // except the Order. Add, Get and Done hold it for some 10 ns each. A goroutine that finds it locked
 // spins for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only to

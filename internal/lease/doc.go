@@ -1,5 +1,6 @@
 // Package lease holds the common parts of packages leaderelection and membership: the fields of a
 // Lease (coordination.k8s.io/v1), requests, options about timing, and the count of failed requests.
+//
 // # Clocks
 //
 // Clocks of different machines are never compared. A [Sighting] counts from the moment this process
