@@ -85,9 +85,7 @@ func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informe
 func (f *Factory) use(want want) (*entry, *user) {
 	u := &user{optional: want.Optional}
 	store := want.Store
-	if want.Scope.isZero() {
-		want.Scope = f.opts.Scope
-	}
+	want.Scope = want.Scope.or(f.opts.Scope)
 	if want.Keep.IsZero() {
 		want.Keep = f.opts.Keep
 	}

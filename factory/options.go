@@ -21,7 +21,7 @@ type Options struct {
 	// of this option, request metav1.NamespaceAll in Scope.Namespaces.
 	Namespaces []string
 
-	// Scope is the default for informers requested without a scope.
+	// Scope is the default for informers requested without a scope; see For.Scope.
 	Scope Scope
 
 	// Keep selects the cached fields of the objects, for informers requested without Keep.

@@ -29,8 +29,16 @@ type Scope struct {
 	Shard shard.Scope
 }
 
-func (s Scope) isZero() bool {
-	return s.Namespaces == nil && s.Labels == nil && s.Fields == nil && s.Shard.Everything()
+// or returns s, or the default if s is zero. A scope with nothing but a Shard takes the rest from the
+// default: a share is a part of the objects that the program works on.
+func (s Scope) or(byDefault Scope) Scope {
+	if s.Namespaces != nil || s.Labels != nil || s.Fields != nil {
+		return s
+	}
+	if !s.Shard.Everything() {
+		byDefault.Shard = s.Shard
+	}
+	return byDefault
 }
 
 // namespaces returns the namespaces in normalized form, or nil if none are named.
@@ -48,8 +56,9 @@ type For[T object.Object] struct {
 	// object.Object.
 	Kind object.GVK
 
-	// Scope limits the informer. The zero value means Options.Scope; to get all objects if that is
-	// limited, use labels.Everything().
+	// Scope limits the informer. The zero value means Options.Scope, and a scope with nothing but a
+	// Shard means that share of Options.Scope; to get all objects if that is limited, use
+	// labels.Everything().
 	Scope Scope
 
 	// Keep selects the cached fields of the objects, such as wire.WithoutManagedFields or

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
@@ -129,6 +130,29 @@ func TestShardedControllers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A share is a part of the objects that the program is limited to.
+func TestAShareKeepsTheDefaultScope(t *testing.T) {
+	ours := factory.Scope{Namespaces: []string{"shop"}, Labels: labels.SelectorFromSet(labels.Set{"ours": "yes"})}
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Scope: ours}}, func(e *controllertest.Env) {
+		m := e.Manager(manager.Options{Sharding: &membership.Options{Name: "group", Namespace: "shop"}})
+		var reconciled []string
+		require.NoError(t, manager.ControllerFor[*corev1.ConfigMap](m).Sharded().Complete(func(_ context.Context, c *corev1.ConfigMap) (result, error) {
+			reconciled = append(reconciled, c.Namespace+"/"+c.Name)
+			return result{}, nil
+		}))
+		for _, o := range []metav1.ObjectMeta{
+			{Namespace: "shop", Name: "ours", Labels: map[string]string{"ours": "yes"}}, {Namespace: "shop", Name: "theirs"},
+			{Namespace: "bank", Name: "elsewhere", Labels: map[string]string{"ours": "yes"}},
+		} {
+			controllertest.Put(e, &corev1.ConfigMap{ObjectMeta: o})
+		}
+		e.Start(m)
+		e.Settle(time.Minute)
+		require.Equal(t, []string{"shop/ours"}, reconciled)
+		require.Equal(t, "uid", manager.Client[*corev1.ConfigMap](m).Informer().Scope().Key.String())
+	})
 }
 
 // A sharded controller cannot own a kind whose informer is unsharded.
