@@ -99,13 +99,13 @@ func resourceOf[T object.Object](f *factory.Factory, of factory.For[T]) *rest.Re
 // runs.
 func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
 	c := &Client[T]{served: rest.Objects(resourceOf(f, of))}
-	c.late = &late{bind: func(s shard.Scope) { c.bind(f, of, s) }}
+	c.late = &late{bind: func(s shard.Scope) { c.bind(f, of, s) }, scope: of.Scope.Shard}
 	return c
 }
 
 // bind requests the informer of a late client from the factory.
 func (c *Client[T]) bind(f *factory.Factory, of factory.For[T], s shard.Scope) {
-	of.Scope.Shard = narrowed(of.Scope.Shard, s)
+	of.Scope.Shard = s
 	bound := ClientWith(f, of)
 	c.of, c.informer, c.resource = bound.of, bound.informer, bound.resource
 }

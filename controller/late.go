@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -38,11 +39,14 @@ func (l *late) shard(name string, scope shard.Scope) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := errors.Join(l.scope.Err(), scope.Err()); err != nil { // they cannot be compared
+		return fmt.Errorf("shard the cache of %s: %w", name, err)
+	}
 	switch {
 	case sameShard(l.scope, scope):
 		return nil
 	case !l.scope.Everything():
-		return fmt.Errorf("the cache of %s is sharded by %s and cannot be sharded by %s too: give one of the controllers its own client (controller.ClientWith)", name, l.scope.Key, scope.Key)
+		return fmt.Errorf("the cache of %s is sharded by %s and cannot be sharded by %s too: leave out one of the two, or give one of the controllers its own client (controller.ClientWith)", name, l.scope.Key, scope.Key)
 	case l.bound.Load():
 		return fmt.Errorf("the cache of %s is in use and unsharded: call Sharded before the first index, source or read", name)
 	}
@@ -52,12 +56,4 @@ func (l *late) shard(name string, scope shard.Scope) error {
 
 func sameShard(a, b shard.Scope) bool {
 	return a.Everything() && b.Everything() || a.Share == b.Share && a.Key.String() == b.Key.String()
-}
-
-// narrowed returns set, or asked if set covers everything.
-func narrowed(asked, set shard.Scope) shard.Scope {
-	if set.Everything() {
-		return asked
-	}
-	return set
 }

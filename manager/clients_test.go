@@ -107,6 +107,10 @@ func TestShardedControllers(t *testing.T) {
 			}
 			return manager.ControllerFor[*corev1.ConfigMap](m).Sharded().Owns(manager.Client[*appsv1.Deployment](m)).Complete(func(context.Context, *corev1.ConfigMap) (result, error) { return result{}, nil })
 		}, nil, "the cache of deployments.apps is sharded by uid and cannot be sharded by controller owner too"},
+		"a share of its own": {options, func(m *manager.Manager) error {
+			own := factory.For[*appsv1.Deployment]{Scope: factory.Scope{Shard: m.Shard(shard.ByNamespace())}}
+			return manager.ControllerWith(m, own).Sharded().Owns(maps(m)).Complete(nothing)
+		}, nil, "the cache of deployments.apps is sharded by namespace and cannot be sharded by uid too: leave out one of the two"},
 		"two controllers": {options, func(m *manager.Manager) error {
 			if err := begin(m).Sharded().Owns(maps(m)).Complete(nothing); err != nil {
 				return err
