@@ -23,15 +23,15 @@ import (
 // change has to lead to that reconcile. In all other cases Finalize does nothing. It returns the
 // current object.
 //
-// cleanup may be called again after it has succeeded, so it must accept that there is nothing left to
-// clean up. Both writes carry the resource version of o, so finalizers of other controllers are never
+// cleanup gets a copy of o, whose changes are not written. It may be called again after it has
+// succeeded, so it must accept that there is nothing left to clean up. Both writes carry the resource version of o, so finalizers of other controllers are never
 // lost; if o is not the latest version, Finalize fails with a conflict (apierrors.IsConflict), which
 // the reconciler returns. If o is gone when the finalizer is to be added, Finalize fails with not
 // found. Both writes are patches, so the controller needs permission to patch the kind. Finalize
 // panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
-	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, o) }))
+	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, copyOf(o)) }))
 }
 
 func mustCleanUp(can bool) {
@@ -54,10 +54,11 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 	case !deleted || !has:
 		return o, nil
 	}
+	was := copyOf(o) // if cleanup has removed the finalizer from o, o shows no difference to send
 	if done, err := cleanup(); err != nil || !done {
 		return o, err
 	}
-	released, err := c.patchFinalizer(ctx, o, func(o object.Object) { RemoveFinalizer(o, finalizer) })
+	released, err := c.patchFinalizer(ctx, was, func(o object.Object) { RemoveFinalizer(o, finalizer) })
 	if apierrors.IsNotFound(err) {
 		return o, nil // another client has removed it
 	}

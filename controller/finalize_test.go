@@ -100,6 +100,39 @@ func TestFinalizeKeepsOthersFinalizers(t *testing.T) {
 	})
 }
 
+// A cleanup that changes the object in memory, its argument or the caller's, changes neither the cache
+// nor the patch.
+func TestACleanupThatChangesTheObject(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		for _, shared := range []bool{true, false} {
+			controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{finalizer, "example.com/other"} }))
+			controllertest.Delete[*corev1.Pod](e, podA)
+			p, _ := pods.Get(podA)
+			if !shared {
+				p, _ = pods.Copy(podA)
+			}
+			released, err := pods.Finalize(e.Context(), p, finalizer, func(_ context.Context, given *corev1.Pod) (bool, error) {
+				changes := given
+				if !shared {
+					changes = p
+				}
+				changes.Labels = map[string]string{"cleaned": "yes"}
+				require.True(t, controller.RemoveFinalizer(changes, finalizer))
+				return true, nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, []string{"example.com/other"}, released.Finalizers)
+			there := controllertest.Get[*corev1.Pod](e, podA)
+			require.Equal(t, []string{"example.com/other"}, there.Finalizers, "it is removed at the server")
+			require.Empty(t, there.Labels)
+			there.Finalizers = nil
+			controllertest.Put(e, there)
+		}
+	})
+}
+
 func TestFinalizeOfADeletedObject(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
