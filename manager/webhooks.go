@@ -203,8 +203,12 @@ func (w *webhooks) serve(server *webhook.Server, b *webhookBuilder) (errs []erro
 			if !taken {
 				other, taken = places[path]
 			}
-			if taken {
+			switch {
+			case taken:
 				errs = append(errs, fmt.Errorf("%s: %s is served by the webhook at %s: put both into one function", h.place, path, other))
+				continue
+			case server.Handles(path):
+				errs = append(errs, fmt.Errorf("%s: %s has a handler already, added by Handle of the webhook server: leave one of them out", h.place, path))
 				continue
 			}
 			places[path], handlers[path] = h.place, h.handler(kind)

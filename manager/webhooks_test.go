@@ -158,6 +158,15 @@ func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 			[]string{"/validate--v1-pod is served by the webhook at manager/webhooks_test.go:"}},
 		"twice in one": {func() error { return manager.WebhookFor[*corev1.Pod](m).Default(pods).Default(pods).Complete() },
 			[]string{"/mutate--v1-pod is served by the webhook at manager/webhooks_test.go:"}},
+		"a handler of the server": {func() error {
+			server, err := m.WebhookServer()
+			require.NoError(t, err)
+			server.Handle("/validate-apps-v1-deployment", http.NotFoundHandler())
+			none := func(context.Context, *webhook.Request[*appsv1.Deployment]) error { return nil }
+			err = manager.WebhookFor[*appsv1.Deployment](m).Validate(none).Default(none).Complete()
+			require.False(t, server.Handles("/mutate-apps-v1-deployment"), "none is added")
+			return err
+		}, []string{"manager/webhooks_test.go:", ": /validate-apps-v1-deployment has a handler already, added by Handle of the webhook server"}},
 		"any kind": {func() error { return manager.WebhookFor[*unstructured.Unstructured](m).Validate(any).Complete() },
 			[]string{"*unstructured.Unstructured may be of any kind: name the kinds of the webhook"}},
 		"a wildcard": {func() error {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 
 	"github.com/millrace-dev/millrace/serving"
@@ -89,4 +90,10 @@ func (s *Server) Handle(path string, h http.Handler) {
 		}
 	}
 	s.mux.Handle(path, h)
+}
+
+// Handles reports whether a handler was added for exactly this path.
+func (s *Server) Handles(path string) bool {
+	_, pattern := s.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
+	return pattern == path
 }
