@@ -315,7 +315,8 @@ func resource[T object.Object](e *Env) object.GVR {
 
 // Manager returns a manager with the client and the informers of the environment. Use it to test a
 // program that adds its parts to a manager. Start runs the manager, which runs the informers. The test
-// fails if opts has addresses, since there is no network; leader election works. Webhooks of
+// fails if opts has addresses, since there is no network; leader election works. It also fails if opts
+// has Factory or Namespaces, which belong in Options.Factory. Webhooks of
 // manager.WebhookFor are created, with a certificate, but never called, because the simulated server
 // has no admission.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
@@ -326,6 +327,9 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 		if address != "" && address != "0" {
 			e.Fatalf("Manager: %s is %q: leave it empty: a connection of the machine would end virtual time", name, address)
 		}
+	}
+	if opts.Namespaces != nil || !reflect.ValueOf(opts.Factory).IsZero() {
+		e.Fatal("Manager: Factory or Namespaces is set, but the informers are those of the environment: set controllertest.Options.Factory instead")
 	}
 	if opts.Logger == nil {
 		opts.Logger = e.logger

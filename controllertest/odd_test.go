@@ -150,6 +150,9 @@ var odd = map[string]struct {
 	"a manager with an address": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.Manager(manager.Options{HealthProbeBindAddress: ":8081"}) })
 	}, []string{"--- FAIL", `Manager: HealthProbeBindAddress is ":8081": leave it empty`}},
+	"a manager with informers of its own": {func(t *testing.T) {
+		Run(t, func(e *Env) { e.Manager(manager.Options{Namespaces: []string{"shop"}}) })
+	}, []string{"--- FAIL", "Manager: Factory or Namespaces is set, but the informers are those of the environment: set controllertest.Options.Factory instead"}},
 	"a use after the end": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.Cleanup(func() { e.Settle(time.Hour) }) })
 	}, []string{"--- FAIL", "controllertest: Settle after the body of the test has returned"}},
