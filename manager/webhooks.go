@@ -104,7 +104,9 @@ func kindsOf(t reflect.Type, named []object.GVK, known *runtime.Scheme) ([]objec
 			return nil, fmt.Errorf("a path needs one version and one kind, not %q: name each kind, or use webhook.Validate with Manager.WebhookServer", kind)
 		}
 	}
-	switch {
+	switch strange, of := otherType(t, named, known); {
+	case of != nil && !untyped:
+		return nil, fmt.Errorf("the Go type of %s is *%v, not %v: use that type, or name another kind", strange, of, t)
 	case t.Kind() != reflect.Pointer:
 		return nil, fmt.Errorf("%v is not a pointer to an API type: use one, or *unstructured.Unstructured", t)
 	case len(named) > 0:
@@ -117,6 +119,16 @@ func kindsOf(t reflect.Type, named []object.GVK, known *runtime.Scheme) ([]objec
 		return nil, fmt.Errorf("%v is not registered in the manager's scheme: add it with the AddToScheme of its package to the scheme in manager.Options.Scheme, or name its kind", t)
 	}
 	return kinds, nil
+}
+
+// otherType returns the first kind that the scheme has with another Go type than t, and that type.
+func otherType(t reflect.Type, named []object.GVK, known *runtime.Scheme) (object.GVK, reflect.Type) {
+	for _, kind := range named {
+		if of, is := known.AllKnownTypes()[kind]; is && reflect.PointerTo(of) != t {
+			return kind, of
+		}
+	}
+	return object.GVK{}, nil
 }
 
 func (b *webhookBuilder) add(method string, missing bool, path func(object.GVK) string, handler func(object.GVK) http.Handler) {

@@ -172,6 +172,9 @@ func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 		"a wildcard": {func() error {
 			return manager.WebhookFor[*unstructured.Unstructured](m, object.GVK{Group: "*", Version: "v1", Kind: "Pod"}).Validate(any).Complete()
 		}, []string{"a path needs one version and one kind"}},
+		"another type's kind": {func() error {
+			return manager.WebhookFor[*corev1.Pod](m, deploymentKind).Validate(pods).Complete()
+		}, []string{"manager/webhooks_test.go:", "the Go type of apps/v1, Kind=Deployment is *v1.Deployment, not *v1.Pod: use that type, or name another kind"}},
 		"an interface": {func() error { return manager.WebhookFor[object.Object](m).Complete() },
 			[]string{"object.Object is not a pointer to an API type"}},
 		"zero": {func() error { return new(manager.WebhookBuilder[*corev1.Pod]).Validate(pods).Default(pods).Complete() },
