@@ -79,8 +79,11 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 //	source := controller.MapByIndex(secrets, bySecret, func(s *corev1.Secret) string { return s.Name })
 //
 // The index belongs to the reconciled kind. It spans all namespaces: if names are unique only within a
-// namespace, use keys as values (object.KeyOf). An object added to the index later is reconciled
-// because of its own event.
+// namespace, use keys as values:
+//
+//	source := controller.MapByIndex(secrets, byKey, func(s *corev1.Secret) object.Key { return object.KeyOf(s) })
+//
+// An object added to the index later is reconciled because of its own event.
 func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
 	if index == nil || value == nil {
 		panic(failure.Place(1) + ": the index or the function of a source is nil")

@@ -107,6 +107,7 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 // patch with such a field carries the resource version of o and fails with a conflict
 // (apierrors.IsConflict) if o is not the latest version. No other patch does.
 //
+// If the kind has no status subresource, the server answers not found (apierrors.IsNotFound).
 // PatchStatus fails, as [Client.Update] does, if the cache holds only a part of the status or a
 // transformed one: a list in the patch replaces the whole list.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {

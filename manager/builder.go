@@ -82,8 +82,10 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 // and Watches are not divided. Without Options.Sharding, Sharded does nothing.
 //
 // The share applies to the [Client] of the kind, and so to everything that uses it. Complete fails if
-// the cache of a client is already in use, for example by an index: call Sharded first. For keys other
-// than the UID, pass scopes from [Manager.Shard] to ControllerWith and controller.ClientWith.
+// the cache of a client is already in use, for example by an index for controller.MapByIndex: call
+// Sharded first, keep the builder, and add the index and its source after it. Without
+// Options.Sharding, Complete does not find this mistake: test with it. For keys other than the UID,
+// pass scopes from [Manager.Shard] to ControllerWith and controller.ClientWith.
 //
 // Sharding is experimental.
 func (b *Builder[T]) Sharded() *Builder[T] {
