@@ -235,7 +235,11 @@ func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], 
 
 func conditioning(ctx context.Context, budgets *controller.Client[*policyv1.PodDisruptionBudget], b *policyv1.PodDisruptionBudget, key object.Key) (err error) {
 	// set a condition; one that did not change keeps its transition time, so nothing is sent
+	_, err = controller.SetCondition(ctx, budgets, b, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed"})
+
+	// or with other changes of the status, in one request
 	_, err = controller.PatchStatus(ctx, budgets, b, func(b *policyv1.PodDisruptionBudget) error {
+		b.Status.ObservedGeneration = b.Generation
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed", ObservedGeneration: b.Generation,
 		})

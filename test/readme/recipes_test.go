@@ -47,19 +47,14 @@ func referring(m *manager.Manager) error {
 	// reconcile an Ingress when a Secret that it names changes
 	ingresses := manager.Client[*networkingv1.Ingress](m)
 	secrets := manager.Client[*corev1.Secret](m)
-	bySecret := sharedinformer.AddIndex(ingresses.Informer(), "secret", func(i *networkingv1.Ingress) (keys []object.Key) {
+	bySecret := controller.AddIndex(ingresses, "secret", func(i *networkingv1.Ingress) (keys []object.Key) {
 		for _, tls := range i.Spec.TLS {
 			keys = append(keys, object.Key{Namespace: i.Namespace, Name: tls.SecretName})
 		}
 		return keys
 	})
-	namedBy := func(s *corev1.Secret) (requests []controller.Request) {
-		for i := range bySecret.Get(object.KeyOf(s)) {
-			requests = append(requests, controller.RequestFor(i))
-		}
-		return requests
-	}
-	err := manager.ControllerFor[*networkingv1.Ingress](m).Watches(controller.MapFunc(secrets.Informer(), namedBy)).
+	named := controller.MapByIndex(secrets, bySecret, func(s *corev1.Secret) object.Key { return object.KeyOf(s) })
+	err := manager.ControllerFor[*networkingv1.Ingress](m).Watches(named).
 		Complete(func(ctx context.Context, i *networkingv1.Ingress) (controller.Result, error) {
 			for _, tls := range i.Spec.TLS {
 				if _, exists := secrets.Get(object.Key{Namespace: i.Namespace, Name: tls.SecretName}); !exists {
@@ -73,22 +68,17 @@ func referring(m *manager.Manager) error {
 
 func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.Context, name string) error) error {
 	// keep a deleted object until its bucket outside of the cluster is deleted too
-	const finalizer = "example.com/bucket"
 	claims := manager.Client[*corev1.PersistentVolumeClaim](m)
+	cleanUp := func(ctx context.Context, c *corev1.PersistentVolumeClaim) (done bool, err error) {
+		return true, deleteBucket(ctx, c.Name) // an error is retried; it may be called again after it has succeeded
+	}
 	err := manager.ControllerFor[*corev1.PersistentVolumeClaim](m).
-		Complete(func(ctx context.Context, c *corev1.PersistentVolumeClaim) (done controller.Result, err error) {
-			switch {
-			case c.DeletionTimestamp == nil && controller.AddFinalizer(c, finalizer):
-				_, err = claims.Update(ctx, c) // calls this again, unless a predicate drops the update
-			case c.DeletionTimestamp == nil:
-				err = createBucket(ctx, c.Name)
-			case controller.HasFinalizer(c, finalizer):
-				if err = deleteBucket(ctx, c.Name); err == nil { // an error is retried
-					controller.RemoveFinalizer(c, finalizer)
-					_, err = claims.Update(ctx, c)
-				}
+		Complete(func(ctx context.Context, c *corev1.PersistentVolumeClaim) (controller.Result, error) {
+			c, err := claims.Finalize(ctx, c, "example.com/bucket", cleanUp)
+			if err != nil || c.DeletionTimestamp != nil {
+				return controller.Result{}, err
 			}
-			return done, err
+			return controller.Result{}, createBucket(ctx, c.Name)
 		})
 	return err
 }
