@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,22 +90,50 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// changeUntypedConditions is changeConditions for unstructured objects.
+// changeUntypedConditions is changeConditions for unstructured objects. It keeps conditions that did not
+// change as they are, and of the others all fields that metav1.Condition does not have.
 func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1.Condition)) error {
 	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {
 		return err
 	}
-	var all []metav1.Condition
-	if err := transcode(list, &all); err != nil {
+	var all, before []metav1.Condition
+	if err := errors.Join(transcode(list, &all), transcode(list, &before)); err != nil {
 		return err
 	}
 	change(&all)
-	var changed []any
-	if err := transcode(all, &changed); err != nil {
-		return err
+	changed := make([]any, len(all))
+	for n, condition := range all {
+		switch {
+		case n >= len(before):
+			changed[n], err = untyped(condition, nil)
+		case equality.Semantic.DeepEqual(before[n], condition):
+			changed[n] = list[n]
+		default:
+			changed[n], err = untyped(condition, list[n])
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return unstructured.SetNestedSlice(u.Object, changed, "status", "conditions")
+}
+
+// conditionFields are the fields of metav1.Condition.
+var conditionFields = []string{"type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"}
+
+// untyped returns the fields of a condition, and those of old that metav1.Condition does not have.
+func untyped(condition metav1.Condition, old any) (fields map[string]any, err error) {
+	if err := transcode(condition, &fields); err != nil {
+		return nil, err
+	}
+	others, _ := old.(map[string]any)
+	for name, value := range others {
+		if !slices.Contains(conditionFields, name) {
+			fields[name] = value
+		}
+	}
+	return fields, nil
 }
 
 // transcode converts from into to through JSON.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
@@ -99,6 +100,44 @@ func TestSetConditionOfOtherTypes(t *testing.T) {
 		require.True(t, ok)
 		_, err = controller.SetCondition(e.Context(), heads, head, ready)
 		require.ErrorContains(t, err, "*v1.PartialObjectMetadata has no Status.Conditions")
+	})
+}
+
+// Conditions of objects without a Go type may have other fields than metav1.Condition, or fewer.
+func TestSetConditionKeepsUnknownFields(t *testing.T) {
+	widgets := object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
+	server := apiservertest.Options{Resources: []apiservertest.Resource{{
+		GVR: widgets.GroupVersion().WithResource("widgets"), Kind: "Widget", Namespaced: true, Status: true,
+	}}}
+	controllertest.RunWith(t, controllertest.Options{Server: server}, func(e *controllertest.Env) {
+		c := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets})
+		e.Start()
+		other := map[string]any{"type": "Other", "status": "True", "severity": "Info"}
+		w := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"namespace": "shop", "name": "w"},
+			"status": map[string]any{"conditions": []any{other, map[string]any{"type": "Ready", "status": "False", "severity": "Error", "observedGeneration": int64(3)}}},
+		}}
+		_, err := e.Server.Create(w)
+		require.NoError(t, err)
+		e.Settle(0)
+		for _, reason := range []string{"Computed", "Computed", "Seen"} {
+			w, ok := c.Copy(object.KeyOf(w))
+			require.True(t, ok)
+			_, err = controller.SetCondition(e.Context(), c, w, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: reason})
+			require.NoError(t, err)
+			e.Settle(time.Minute)
+		}
+		require.EqualValues(t, 2, e.Server.Stats().Requests("patch", "widgets"))
+		w, _ = c.Copy(object.KeyOf(w))
+		conditions, _, err := unstructured.NestedSlice(w.Object, "status", "conditions")
+		require.NoError(t, err)
+		require.Len(t, conditions, 2)
+		require.Equal(t, other, conditions[0])
+		ready := conditions[1].(map[string]any)
+		require.Equal(t, "Error", ready["severity"])
+		require.Equal(t, "True", ready["status"])
+		require.Equal(t, "Seen", ready["reason"])
+		require.NotContains(t, ready, "observedGeneration")
 	})
 }
 
