@@ -48,7 +48,7 @@ func (l *late) shard(name string, scope shard.Scope) error {
 	case !l.scope.Everything():
 		return fmt.Errorf("the cache of %s is sharded by %s and cannot be sharded by %s too: leave out one of the two, or give one of the controllers its own client (controller.ClientWith)", name, l.scope.Key, scope.Key)
 	case l.bound.Load():
-		return fmt.Errorf("the cache of %s is in use and unsharded: call Sharded before the first index, source or read", name)
+		return fmt.Errorf("the cache of %s is in use and unsharded: call Sharded before the first index, source or read, and before the manager runs", name)
 	}
 	l.scope = scope
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -23,7 +24,8 @@ import (
 // a field of its own. If the last entry is removed, an empty map may remain; PatchLocked removes it. A
 // list is sent whole, so entries added by others at the same time are lost. Finalizers and owner
 // references are such lists, so a patch of them carries the resource version of o and fails with a
-// conflict (apierrors.IsConflict) if o is not the latest version. The same applies to fields that were
+// conflict (apierrors.IsConflict) if o is not the latest version, and without a request if o was not
+// read from the server. The same applies to fields that were
 // zero before and may be required; see [PatchStatus]. The status is not written if the kind has a
 // status subresource; use [PatchStatus].
 //
@@ -90,8 +92,19 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	if locked || zeros || mergepatch.Contended(differences) {
 		mergepatch.Carry(differences, o.GetResourceVersion())
 	}
+	if (locked || mergepatch.Contended(differences)) && unread(o) {
+		return nil, describe(errUnread)
+	}
 	return json.Marshal(differences)
 }
+
+// errUnread is the error for a patch that has to carry a resource version, of an object that the caller
+// has built.
+var errUnread = errors.New("the object has no resource version, so the patch could overwrite changes by others: read it first")
+
+// unread reports whether o was not read from the server. Objects of some aggregated servers have no
+// resource version.
+func unread(o object.Object) bool { return o.GetResourceVersion() == "" && o.GetUID() == "" }
 
 // PatchStatus calls change with a copy of o, which may come from the cache, and sends the differences
 // in the status as a patch. It makes no request if there are none, and ignores differences outside of
@@ -134,6 +147,9 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 		}
 	}
 	patch, err := statusPatch(o, change, locked)
+	if errors.Is(err, errUnread) {
+		err = fmt.Errorf("patch the status of %s %s: %w", c, object.FormatKey(object.KeyOf(o)), err)
+	}
 	if err != nil || patch == nil {
 		return o, err
 	}
@@ -150,6 +166,9 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	differences, zeros := mergepatch.Between(statusOf(before), statusOf(after), reflect.TypeOf(o), true)
 	if len(differences) == 0 {
 		return nil, nil
+	}
+	if locked && unread(o) {
+		return nil, errUnread
 	}
 	if locked || zeros {
 		mergepatch.Carry(differences, o.GetResourceVersion())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +23,33 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
 )
+
+// Without a resource version, a list in a patch would replace entries of others.
+func TestPatchesOfObjectsThatWereNotRead(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods, budgets := controller.ClientFor[*corev1.Pod](e.Factory), controller.ClientFor[*policyv1.PodDisruptionBudget](e.Factory)
+		e.Start()
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/other"} }))
+		controllertest.Put(e, budget)
+		const want = " shop/a: the object has no resource version, so the patch could overwrite changes by others: read it first"
+		own := func(p *corev1.Pod) error { controller.AddFinalizer(p, finalizer); return nil }
+		label := func(p *corev1.Pod) error { p.Labels = map[string]string{"a": "b"}; return nil }
+		_, err := pods.Finalize(e.Context(), pod("a"), finalizer, func(context.Context, *corev1.Pod) (bool, error) { return true, nil })
+		require.ErrorContains(t, err, "patch pods"+want)
+		_, err = controller.Patch(e.Context(), pods, pod("a"), own)
+		require.ErrorContains(t, err, "patch pods"+want)
+		_, err = controller.PatchLocked(e.Context(), pods, pod("a"), label)
+		require.ErrorContains(t, err, "patch pods"+want)
+		_, err = controller.PatchStatusLocked(e.Context(), pods, pod("a"), func(p *corev1.Pod) error { p.Status.Reason = "r"; return nil })
+		require.ErrorContains(t, err, "patch the status of pods"+want)
+		_, err = controller.SetCondition(e.Context(), budgets, budget, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed"})
+		require.ErrorContains(t, err, "shop/b: the object has no resource version")
+		require.Zero(t, e.Server.Stats().Requests("patch", "pods"))
+		p, err := controller.Patch(e.Context(), pods, pod("a"), label)
+		require.NoError(t, err, "a map needs no version")
+		require.Equal(t, []string{"example.com/other"}, p.Finalizers)
+	})
+}
 
 func TestPatchSendsOnlyDifferences(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {

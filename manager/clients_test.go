@@ -92,7 +92,7 @@ func TestShardedControllers(t *testing.T) {
 		"an index of what is owned": {options, func(m *manager.Manager) error {
 			maps(m).Cache()
 			return begin(m).Sharded().Owns(maps(m)).Complete(nothing)
-		}, nil, "the cache of configmaps is in use and unsharded: call Sharded before the first index, source or read"},
+		}, nil, "the cache of configmaps is in use and unsharded: call Sharded before the first index, source or read, and before the manager runs"},
 		"an index after": {options, func(m *manager.Manager) error {
 			b := begin(m).Sharded()
 			controller.AddIndex(b.Client(), "name", index)
