@@ -316,9 +316,9 @@ func resource[T object.Object](e *Env) object.GVR {
 // Manager returns a manager with the client and the informers of the environment. Use it to test a
 // program that adds its parts to a manager. Start runs the manager, which runs the informers. The test
 // fails if opts has addresses, since there is no network; leader election works. It also fails if opts
-// has Factory or Namespaces, which belong in Options.Factory. Webhooks of
-// manager.WebhookFor are created, with a certificate, but never called, because the simulated server
-// has no admission.
+// has Factory or Namespaces, which belong in Options.Factory, or a Scheme with kinds that Options.Scheme
+// lacks. Webhooks of manager.WebhookFor are created, with a certificate, but never called, because the
+// simulated server has no admission.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	e.Helper()
 	for name, address := range map[string]string{
@@ -330,6 +330,13 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	}
 	if opts.Namespaces != nil || !reflect.ValueOf(opts.Factory).IsZero() {
 		e.Fatal("Manager: Factory or Namespaces is set, but the informers are those of the environment: set controllertest.Options.Factory instead")
+	}
+	if opts.Scheme != nil {
+		for kind := range opts.Scheme.AllKnownTypes() {
+			if !e.Client.Scheme().Recognizes(kind) {
+				e.Fatalf("Manager: Scheme has kinds of the group %q that the environment lacks: set controllertest.Options.Scheme", kind.Group)
+			}
+		}
 	}
 	if opts.Logger == nil {
 		opts.Logger = e.logger

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -153,6 +154,14 @@ var odd = map[string]struct {
 	"a manager with informers of its own": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.Manager(manager.Options{Namespaces: []string{"shop"}}) })
 	}, []string{"--- FAIL", "Manager: Factory or Namespaces is set, but the informers are those of the environment: set controllertest.Options.Factory instead"}},
+	"a manager with kinds of its own": {func(t *testing.T) {
+		kinds := scheme.New()
+		kinds.AddKnownTypeWithName(object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}, &corev1.ConfigMap{})
+		Run(t, func(e *Env) {
+			e.Manager(manager.Options{Scheme: scheme.New()})
+			e.Manager(manager.Options{Scheme: kinds})
+		})
+	}, []string{"--- FAIL", `Manager: Scheme has kinds of the group "example.com" that the environment lacks: set controllertest.Options.Scheme`}},
 	"a use after the end": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.Cleanup(func() { e.Settle(time.Hour) }) })
 	}, []string{"--- FAIL", "controllertest: Settle after the body of the test has returned"}},
