@@ -26,7 +26,9 @@ import (
 // cleanup gets a copy of o, whose changes are not written. It may be called again after it has
 // succeeded, so it must accept that there is nothing left to clean up. Both writes carry the resource version of o, so finalizers of other controllers are never
 // lost; if o is not the latest version, Finalize fails with a conflict (apierrors.IsConflict), which
-// the reconciler returns. If o is gone when the finalizer is to be added, Finalize fails with not
+// the reconciler returns. So if cleanup itself writes to o, for example a condition, the removal of
+// the finalizer fails with a conflict, and the next reconcile calls cleanup again: it has to come to an
+// end where it writes nothing. If o is gone when the finalizer is to be added, Finalize fails with not
 // found. Both writes are patches, so the controller needs permission to patch the kind. Finalize
 // panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/controller"
@@ -130,6 +133,33 @@ func TestACleanupThatChangesTheObject(t *testing.T) {
 			there.Finalizers = nil
 			controllertest.Put(e, there)
 		}
+	})
+}
+
+// A cleanup that reports in the status is called again after the conflict with its own write.
+func TestACleanupThatWrites(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		budgets := controller.ClientFor[*policyv1.PodDisruptionBudget](e.Factory)
+		var errs []error
+		c, err := controller.New("c", controller.Objects(budgets, func(ctx context.Context, b *policyv1.PodDisruptionBudget) (controller.Result, error) {
+			_, err := budgets.Finalize(ctx, b, finalizer, func(ctx context.Context, b *policyv1.PodDisruptionBudget) (bool, error) {
+				_, err := controller.SetCondition(ctx, budgets, b, metav1.Condition{Type: "Deleting", Status: metav1.ConditionTrue, Reason: "Deleting"})
+				return true, err
+			})
+			errs = append(errs, err)
+			return controller.Result{}, err
+		}), controller.Options{})
+		require.NoError(t, err)
+		c.Watch(controller.For(budgets))
+		e.Start(c)
+		controllertest.Put(e, budget)
+		errs = nil
+		controllertest.Delete[*policyv1.PodDisruptionBudget](e, object.KeyOf(budget))
+		e.Settle(time.Minute)
+		require.Empty(t, controllertest.All[*policyv1.PodDisruptionBudget](e))
+		require.Len(t, errs, 2)
+		require.True(t, apierrors.IsConflict(errs[0]), "%v", errs[0])
+		require.NoError(t, errs[1])
 	})
 }
 
