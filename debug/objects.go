@@ -286,7 +286,7 @@ func (p *Process) object(q query) (*Object, error) {
 	}
 	found := &Object{Informer: i.view.Name(), Cluster: i.cluster, RV: heads.RV(), Head: headOf(head)}
 	if !p.opts.Contents {
-		found.Withheld = "this process shows no contents: debug.Options.Contents would"
+		found.Withheld = "this process shows no contents: manager.Options.DebugContents or debug.Options.Contents would"
 		return found, nil
 	}
 	whole, err := i.view.Object(head)
@@ -346,7 +346,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	all := &Indexes{Informer: i.view.Name(), Cluster: i.cluster, Indexes: i.view.Heads().Indexes(limit)}
 	switch {
 	case !p.opts.Contents:
-		all.Withheld = "this process shows no contents, nor values that are drawn from them: debug.Options.Contents would"
+		all.Withheld = "this process shows no contents, nor values that are drawn from them: manager.Options.DebugContents or debug.Options.Contents would"
 	case withhold || secrets(i):
 		all.Withheld = "values that are drawn from Secrets are not shown"
 	}
