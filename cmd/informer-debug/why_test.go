@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -32,7 +34,7 @@ func TestWhyOnACluster(t *testing.T) {
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
 	r = invoke(t, "why", "secrets/key", "-n", "shop", server)
-	require.Contains(t, r.Out, "Fields are not compared: contents of Secrets are not shown.")
+	require.Contains(t, r.Out, "Only labels are compared: contents of Secrets are not shown.")
 	require.NotContains(t, r.Out, "aGlkZGVu")
 	for want, args := range map[string][]string{
 		"po/none is neither in the cache nor on the server":           {"po/none", "-n", "shop"},
@@ -63,7 +65,7 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 	require.True(t, ok)
 	found.Labels["app"] = "evil" // a program that writes to a shared object
 	r = invoke(t, why...)
-	require.Contains(t, r.Lines()[2], "The cache has pods in namespace shop/web-1 with the server's version 101, and 1 fields differ: a transform or Keep changed them, or the program has written to the cached object.")
+	require.Contains(t, r.Lines()[2], "The cache has pods in namespace shop/web-1 with the server's version 101, and 1 fields differ: a transform or Keep changed them, or the program has written to the cached object, or to another that shares memory with it.")
 	require.Contains(t, r.Out, "From the cache to the server:\n  metadata.labels.app: evil→web\n")
 	found.Labels["app"] = "web"
 
@@ -76,16 +78,51 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "cart-2"}, corev1.PodRunning)
 	require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
 	r = invoke(t, why...)
-	require.Contains(t, r.Lines()[2], "and should have it: see informer-debug check")
+	require.Contains(t, r.Lines()[2], "and should have it: see informer-debug check --attach "+at.URL+".")
 
 	require.NoError(t, srv.Delete(debugtest.Pods(), web))
 	r = invoke(t, why...)
-	require.Contains(t, r.Lines()[2], "is in the cache, complete up to version 105, and not on the server.")
+	require.Contains(t, r.Lines()[2], "is in the cache, complete up to version 105, and not on the server. Its deletion is on its way, or was missed: see informer-debug check --attach "+at.URL+".")
 	debugtest.Put(t, srv, web, corev1.PodRunning)
 	r = invoke(t, why...)
 	require.Contains(t, r.Lines()[2], "was deleted and created again, and the cache has the previous one")
 	r = invoke(t, "why", "pods in namespace shop/cart-2", "--attach="+at.URL, server)
 	require.Regexp(t, `\n\n.*informer pods in namespace shop +applied`, r.Out)
+}
+
+// Heads have labels, so that a handler that changes them shows without contents.
+func TestWhyComparesLabelsWithoutContents(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	p.run()
+	shows := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(p.factory)}))
+	defer shows.Close()
+	at := "--attach=" + shows.URL
+	require.Equal(t, exit.CodeOK, invoke(t, "wait", "pods", "--for=synced", at).Code)
+	found, ok := p.pods.Cache().Get(object.Key{Namespace: "shop", Name: "web-1"})
+	require.True(t, ok)
+	r := invoke(t, "why", "pods/web-1", "-n", "shop", at, p.address)
+	require.NotContains(t, r.Out, "From the cache to the server")
+	found.Labels["app"] = "evil"
+	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, p.address)
+	require.Contains(t, r.Out, "and 1 fields differ: a transform or Keep changed them, or the program has written to the cached object")
+	require.Contains(t, r.Out, "Only labels are compared: this process shows no contents: manager.Options.DebugContents or debug.Options.Contents ")
+	require.Contains(t, r.Out, "From the cache to the server:\n  metadata.labels.app: evil→")
+}
+
+// An informer's name says which objects it leaves out.
+func TestWhySaysWhichScopeLeavesAnObjectOut(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	debugtest.Put(t, p.server, object.Key{Namespace: "bank", Name: "api-1"}, corev1.PodRunning)
+	p.pods = nil
+	p.factory = factory.New(p.client, factory.Options{Scope: factory.Scope{Namespaces: []string{"shop"}, Labels: labels.Set{"app": "none"}.AsSelector()}, Flight: p.recorder})
+	factory.Informer[*corev1.Pod](p.factory)
+	at := p.run()
+	require.Equal(t, exit.CodeOK, invoke(t, "wait", "pods", "--for=synced", at).Code)
+	const holds = "is on the server and not in the cache, which holds pods in namespace shop with labels app=none: "
+	require.Contains(t, invoke(t, "why", "pods/api-1", "-n", "bank", at, p.address).Out, "pods/api-1 "+holds+"its namespace is bank.\n")
+	require.Contains(t, invoke(t, "why", "pods/web-1", "-n", "shop", at, p.address).Out, "pods/web-1 "+holds+"its labels do not match app=none.\n")
 }
 
 // The reasons are printed before the server is queried, because it may not answer.

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -63,6 +64,21 @@ func (s Scope) Within(namespace string) (Scope, bool) {
 
 // Selector returns the scope's selectors as text, or "" if it selects all objects.
 func (s Scope) Selector() string { return strings.Trim(s.labels+" "+s.fields, " ") }
+
+// LeavesOut returns why the scope does not select an object, or "" if it does or may. It does not evaluate field
+// selectors.
+func (s Scope) LeavesOut(o metav1.Object) string {
+	if s.Namespace != "" && s.Namespace != o.GetNamespace() {
+		return "its namespace is " + o.GetNamespace()
+	}
+	if selected, err := labels.Parse(s.labels); err == nil && !selected.Matches(labels.Set(o.GetLabels())) {
+		return "its labels do not match " + s.labels
+	}
+	return ""
+}
+
+// OfFields returns the field selector as text, or "" if there is none.
+func (s Scope) OfFields() string { return s.fields }
 
 // List returns options that list the scope's objects, or only the one called name if name is not empty.
 func (s Scope) List(name string) metav1.ListOptions {

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // comparing compares caches with a server.
@@ -44,7 +45,7 @@ type comparison struct {
 	Cached   *version       // nil if it is not in the cache
 	Served   *version       // nil if it is not on the server
 	Fields   []diff.Change  `json:",omitzero"` // that differ
-	Withheld string         `json:",omitzero"` // why fields were not compared
+	Withheld string         `json:",omitzero"` // why at most labels were compared
 	Events   *clusterEvents `json:",omitzero"`
 }
 
@@ -151,7 +152,7 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	if one.Fields, err = differing(i, cached, s.object); err != nil {
 		one.Withheld = err.Error()
 	}
-	one.Verdict = c.verdict(&one, i)
+	one.Verdict = c.verdict(&one, i, s.object, scopes)
 	if !before && !one.absent() {
 		uid := one.Cached
 		if one.Served != nil {
@@ -163,22 +164,31 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
+// quiet is how long a watch may receive nothing before a missing change casts doubt on it.
+const quiet = 10 * time.Second
+
 // verdict compares the two states in a sentence.
-func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
+func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope) string {
 	upTo := i.RV
 	if one.Cached != nil {
 		upTo = one.Cached.UpTo
+	}
+	check := "see informer-debug check"
+	if c.look.To != "" {
+		check += " --attach " + c.look.To
 	}
 	way := func(rv string) string {
 		if !i.Synced {
 			return "the informer has no complete initial list: " + i.Reflector.Missing().Error()
 		}
 		if object.ReachedRV(upTo, rv) {
-			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
+			return "the cache is complete up to version " + upTo + ", and should have it: " + check
 		}
 		late := "is on its way"
 		if trouble := i.Trouble(c.status.At); trouble != "" {
 			late = "has not come: " + trouble
+		} else if silence := i.Reflector.Silence(c.status.At); silence >= quiet {
+			late += ", unless the watch is dead: it has received nothing for " + terminal.Duration(silence)
 		}
 		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change " + late
 	}
@@ -190,13 +200,13 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
 	case one.absent():
 		return fmt.Sprintf("%s is neither in the cache nor on the server.", called)
 	case has == nil:
-		return fmt.Sprintf("%s is on the server and not in the cache, for a selector or because %s.", called, way(is.RV))
+		return fmt.Sprintf("%s is on the server and not in the cache%s.", called, leftOut(i, served, scopes, func() string { return way(is.RV) }))
 	case is == nil:
-		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", called, terminal.OrDash(upTo), sight.AndTrouble(i, c.status.At))
+		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s. Its deletion is on its way, or was missed: %s.", called, terminal.OrDash(upTo), sight.AndTrouble(i, c.status.At), check)
 	case has.UID != is.UID:
 		return fmt.Sprintf("%s was deleted and created again, and the cache has the previous one: %s.", called, way(is.RV))
 	case has.RV == is.RV && len(one.Fields) > 0:
-		return fmt.Sprintf("The cache has %s with the server's version %s, and %d fields differ: a transform or Keep changed them, or the program has written to the cached object.", called, is.RV, len(one.Fields))
+		return fmt.Sprintf("The cache has %s with the server's version %s, and %d fields differ: a transform or Keep changed them, or the program has written to the cached object, or to another that shares memory with it.", called, is.RV, len(one.Fields))
 	case has.RV == is.RV && one.Withheld != "":
 		return fmt.Sprintf("The cache has %s with the server's version %s.", called, is.RV)
 	case has.RV == is.RV:
@@ -206,6 +216,28 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer) string {
 	default:
 		return fmt.Sprintf("The cache has version %s of %s, and the server version %s: %s.", has.RV, called, is.RV, way(is.RV))
 	}
+}
+
+// leftOut says why an object on the server is not in the cache, as the end of a sentence. Otherwise it is late, which
+// way explains.
+func leftOut(i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope, way func() string) string {
+	var reasons, fields []string
+	for _, s := range scopes {
+		if reason := s.LeavesOut(served); reason != "" {
+			reasons = append(reasons, reason)
+		} else if s.OfFields() != "" {
+			fields = append(fields, s.OfFields())
+		}
+	}
+	switch {
+	case len(reasons) == len(scopes):
+		return fmt.Sprintf(", which holds %s: %s", i.Reflector.Resource, reasons[0])
+	case i.Selection != shard.SelectionNone:
+		return ": it belongs to another replica, or " + way()
+	case len(fields)+len(reasons) == len(scopes):
+		return fmt.Sprintf(": it does not match %s, or %s", fields[0], way())
+	}
+	return ": " + way()
 }
 
 func (c *comparison) write(b *strings.Builder) {
@@ -223,7 +255,10 @@ func (c *comparison) write(b *strings.Builder) {
 		}
 		line(b, "  server  version %s, generation %d, UID %s%s", v.RV, v.Generation, v.UID, age)
 	}
-	if c.Withheld != "" {
+	switch {
+	case c.Withheld != "" && c.Cached != nil && c.Served != nil:
+		line(b, "Only labels are compared: %s.", c.Withheld)
+	case c.Withheld != "":
 		line(b, "Fields are not compared: %s.", c.Withheld)
 	}
 	if len(c.Fields) > 0 {

@@ -13,11 +13,14 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// differing lists the fields that differ between cache and server, if both contents are known. For a cache of metadata
-// it compares only metadata.
+// differing lists the fields that differ between cache and server. For a cache of metadata it compares only metadata,
+// and if the process shows no contents, only labels.
 func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Unstructured) ([]diff.Change, error) {
-	if cached == nil || served == nil || cached.Contents == nil {
+	if cached == nil || served == nil {
 		return nil, nil
+	}
+	if cached.Contents == nil {
+		return diff.Between(labelsAlone(cached.Head.Labels), labelsAlone(served.GetLabels()))
 	}
 	var has map[string]any
 	if err := json.Unmarshal(cached.Contents, &has); err != nil { // keeps integers as the server sent them
@@ -34,6 +37,15 @@ func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Uns
 	}
 	unstructured.RemoveNestedField(is, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // a process omits it
 	return diff.Between(&unstructured.Unstructured{Object: bare(has)}, &unstructured.Unstructured{Object: bare(is)})
+}
+
+// labelsAlone returns an object that has only labels.
+func labelsAlone(labels map[string]string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	if len(labels) > 0 {
+		o.SetLabels(labels)
+	}
+	return o
 }
 
 // bare removes empty members, which typed objects include and servers omit.
