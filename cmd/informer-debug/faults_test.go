@@ -46,6 +46,14 @@ import (
 // faults are the functions that plant the faults in the table of results/faults.md. Each returns
 // the flags that the command needs.
 func faults() map[string]func(p *sick) []string {
+	frozen := func(p *sick) []string {
+		const initial = 3 // events of a streaming list
+		p.server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{AfterFrames: initial}}})
+		flag := p.run()
+		require.NoError(p, p.factory.WaitForSync(p.Context()))
+		debugtest.Put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+		return []string{flag, p.address}
+	}
 	return map[string]func(p *sick) []string{
 		"a right is missing": func(p *sick) []string {
 			p.server.SetAuthorizer(apiservertest.Deny("", "pods"))
@@ -164,14 +172,8 @@ func faults() map[string]func(p *sick) []string {
 			factory.Informer[*corev1.Pod](p.factory)
 			return []string{p.run(), p.address}
 		},
-		"a watch is frozen": func(p *sick) []string {
-			const initial = 3 // events of a streaming list
-			p.server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{AfterFrames: initial}}})
-			flag := p.run()
-			require.NoError(p, p.factory.WaitForSync(p.Context()))
-			debugtest.Put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
-			return []string{flag, p.address}
-		},
+		"a watch is frozen":        frozen,
+		"a watch delivers nothing": frozen,
 		"more comes than the workers do": func(p *sick) []string {
 			p.keeper(func(ctx context.Context, _ string) error {
 				select {

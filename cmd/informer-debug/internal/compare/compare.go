@@ -78,6 +78,7 @@ type comparison struct {
 	console   *terminal.Console // receives the progress messages
 
 	status debug.Informer // as last seen
+	at     time.Time      // of status, on the clock of the process
 	since  time.Time      // start of the comparison
 	told   bool           // whether the wait was reported
 }
@@ -99,6 +100,9 @@ type Result struct {
 
 	// Unsure says why the differences may be temporary, if time ran out. It is empty if they are real.
 	Unsure string `json:",omitzero"`
+
+	// Undelivered is for how long the server has had the differences, if the watch has received nothing since.
+	Undelivered time.Duration `json:",omitzero"`
 
 	// Doubt says why the server may belong to another cluster than the process. It is empty if nothing suggests that.
 	Doubt string `json:",omitzero"`
@@ -137,6 +141,9 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 		suspects, err := c.suspects(ctx, list)
 		if err != nil {
 			result.Differences, result.Unsure = append(result.Differences, suspects...), c.behind(list)
+			if waited := time.Since(list.at); c.status.Reflector.Silence(c.at) >= waited && c.status.QueueDepth == 0 {
+				result.Undelivered = waited
+			}
 			return result, err
 		}
 		if len(suspects) == 0 {
@@ -213,6 +220,7 @@ func (c *comparison) moved(ctx context.Context, from *cached, look func()) error
 		if err != nil {
 			return err
 		}
+		c.at = status.At
 		n := slices.IndexFunc(status.Informers, func(i debug.Informer) bool { return c.which == i.Which() })
 		if n < 0 {
 			return fmt.Errorf("the process no longer has an informer %s", c.which.Informer)

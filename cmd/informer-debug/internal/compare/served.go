@@ -2,6 +2,7 @@ package compare
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ type served struct {
 	rv      string
 	objects map[object.Key]version
 	only    map[object.Key]bool // the requested keys; nil for all
+	at      time.Time           // when it was complete
 }
 
 // covers reports whether the list would include an object with this key.
@@ -75,6 +77,7 @@ func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served,
 			}
 		}
 	}
+	all.at = time.Now()
 	return all, nil
 }
 

@@ -22,6 +22,7 @@ import (
 
 const (
 	comparePatience = 10 * time.Second // with the server, and with caches that are behind
+	certain         = 5 * time.Second  // in which a live watch delivers a change
 	comparedAtOnce  = 4
 	comparedObjects = 20_000 // objects per cache; larger lists burden the server and need a request by the user
 )
@@ -99,15 +100,20 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 		first := strings.Join(strings.Fields(r.Differences[0].String()), " ")
 		text := strings.TrimPrefix(r.Sentence(), r.Informer+": ")
 		level := levelProblem
-		if r.Unsure != "" {
+		switch silence := i.Reflector.Silence(x.status.At); {
+		case r.Undelivered >= certain:
+			text = fmt.Sprintf("%d objects differ, for %s at least, in which the watch has received nothing: it looks dead", len(r.Differences), terminal.Duration(r.Undelivered))
+		case r.Unsure != "":
 			level = levelWarning
-			text += "; its watch has received nothing for " + terminal.Duration(i.Reflector.Silence(x.status.At))
+			if i.Trouble(x.status.At) == "" && silence > 0 {
+				text += "; its watch has received nothing for " + terminal.Duration(silence)
+			}
 		}
 		x.add(level, r.Informer, x.command("check")+" shows all", "the cache differs from the server: %s; %s", first, text)
 	}
 	if len(r.Relabelled) > 0 {
-		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows all fields; sharedinformer.Options has a mutation detector",
-			"%d cached objects, such as %s, have other labels than the same version on the server: the program or a transform modifies cached objects", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
+		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows how they differ; Options.DetectMutations of sharedinformer or factory names changed objects in the log",
+			"%d cached objects, such as %s, have other labels than the same version on the server: the program or a transform modifies one of them, and the others may share memory with it", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
 	}
 }
 
