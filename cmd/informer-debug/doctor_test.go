@@ -92,6 +92,7 @@ func TestDoctorFindsProblemsInAProcess(t *testing.T) {
 	r := invoke(t, "doctor", "--for=200ms", "--attach="+both.URL)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
+	require.Contains(t, r.Out, "\nok       pods in namespace shop (*v1.Pod): Watching, ", "informers of one name are told apart")
 	r = invoke(t, "doctor", "--for=200ms", "--attach="+alone.URL)
 	require.Contains(t, r.Out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
 

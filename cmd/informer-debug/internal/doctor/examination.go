@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -39,6 +40,7 @@ type examination struct {
 	process *debug.Client
 	to      string // --attach for the suggested commands
 	status  *debug.Status
+	names   []string      // of the informers of status, each unique
 	stacks  []debug.Stack // of the calls in progress
 }
 
@@ -60,12 +62,12 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // optional: without it, findings lack positions
 		x.stacks = stacks.Stacks
 	}
-	x.status = status
+	x.status, x.names = status, sight.Distinct(status.Informers)
 	x.anything(status)
 	x.election(status)
 	for n := range status.Informers {
 		i := &status.Informers[n]
-		x.informer(i, status.At)
+		x.informer(i, x.names[n], status.At)
 		x.relists(before, i, period, status.Process.Uptime)
 		if err := x.indexes(ctx, i); err != nil {
 			return err
@@ -113,7 +115,11 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			x.add(levelWarning, key.informer, "share one informer: a factory returns the same one to all callers", "%d informers cache the same objects as %s", len(whichs), strings.Join(slices.Compact(names), ", "))
+			do := "share one informer: a factory returns the same one to all callers"
+			if slices.ContainsFunc(whichs, func(w debug.Which) bool { return w.Type != whichs[0].Type }) {
+				do = "use one Go type for them: a factory has one informer for each type"
+			}
+			x.add(levelWarning, key.informer, do, "%d informers cache the same objects as %s", len(whichs), strings.Join(slices.Compact(names), ", "))
 		}
 	}
 	return nil
@@ -162,8 +168,7 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 }
 
 // informer examines one informer and its handlers.
-func (x *examination) informer(i *debug.Informer, now time.Time) {
-	name := i.Reflector.Resource
+func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 	switch r := i.Reflector; {
 	case !i.Synced && i.Leaving != "" && r.Attempts == 0:
 		x.add(levelProblem, name, "its source, transform or hook must return when the context is done", "cannot sync until the source returns from %s", i.Leaving)
@@ -200,7 +205,7 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		if h.Behind >= longBehind || h.Busy >= longCall {
 			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d pending events; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce"
 			if h.Busy >= longCall {
-				what += fmt.Sprintf("it has been handling %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == name }))
+				what += fmt.Sprintf("it has been handling %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == i.Reflector.Resource }))
 			} else {
 				what += "its longest call has taken " + terminal.Duration(h.Slowest)
 			}
@@ -287,7 +292,7 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 		if err != nil {
 			return err
 		}
-		x.keys(c.Name, c.Concurrency, keys)
+		x.keys(c, keys)
 	}
 	return nil
 }
@@ -324,7 +329,8 @@ func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 }
 
 // keys finds keys that hang, starve or keep failing.
-func (x *examination) keys(name string, workers int, keys *debug.Keys) {
+func (x *examination) keys(c *controller.Status, keys *debug.Keys) {
+	name, workers := c.Name, c.Concurrency
 	var hang []string
 	for _, k := range keys.Running {
 		if k.For >= longCall && len(hang) < busiestShown {
@@ -354,7 +360,11 @@ func (x *examination) keys(name string, workers int, keys *debug.Keys) {
 		}
 	}
 	if worst != nil {
-		x.add(levelWarning, name, x.askWhy(worst.Key)+" says why", "failed on %s %d times in a row", worst.Key, worst.Requeues)
+		with := ""
+		if c.Failure != nil && c.Failure.Request.String() == worst.Key {
+			with = ", last with: " + failure.Reason(c.Failure.Err)
+		}
+		x.add(levelWarning, name, x.askWhy(worst.Key)+" says when it tries again", "failed on %s %d times in a row%s", worst.Key, worst.Requeues, with)
 	}
 }
 
@@ -379,16 +389,20 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	for _, q := range before.Queues {
 		had[q.Name] = q.Waiting
 	}
-	look := func(name string, waiting, running int) {
-		if more := waiting - had[name]; more >= growth {
-			x.add(levelWarning, name, "give it more workers, or make a reconcile quicker", "its queue has grown by %d to %d keys within %s", more, waiting, period)
+	look := func(name string, waiting, running int, more ...string) {
+		if grown := waiting - had[name]; grown >= growth {
+			x.add(levelWarning, name, "give it more workers, or make a reconcile quicker", "its queue has grown by %d to %d keys within %s", grown, waiting, period)
 			return
 		}
-		x.add(levelOK, name, "", "%d queued, %d in progress", waiting, running)
+		x.add(levelOK, name, "", "%d queued, %d in progress%s", waiting, running, strings.Join(more, ""))
 	}
 	for _, c := range now.Controllers {
 		if c.State == controller.Running {
-			look(c.Name, c.Queue.Waiting, c.Queue.Running)
+			var parked []string
+			if c.Parked > 0 {
+				parked = []string{fmt.Sprintf(", %d parked until a cache has their writes", c.Parked)}
+			}
+			look(c.Name, c.Queue.Waiting, c.Queue.Running, parked...)
 		}
 	}
 	for _, q := range now.Queues {
@@ -398,7 +412,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 
 // busiest finds keys that are reconciled, and objects that change, very often.
 func (x *examination) busiest(ctx context.Context) error {
-	const do = "informer-debug churn TYPE shows who writes which fields"
+	const do = "informer-debug churn %s shows who writes which fields"
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
 	if err != nil {
 		return err
@@ -413,7 +427,7 @@ func (x *examination) busiest(ctx context.Context) error {
 			return err
 		}
 		if told[b.Key] = written; written {
-			x.add(levelWarning, b.Name, "check whether it writes objects that it watches: "+do, "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
+			x.add(levelWarning, b.Name, "check whether it writes objects that it watches: "+fmt.Sprintf(do, "TYPE"), "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	for _, b := range busy.Keys {
@@ -422,10 +436,22 @@ func (x *examination) busiest(ctx context.Context) error {
 			if _, reconciled := told[b.Key]; reconciled {
 				by = ", mostly while no reconcile of it was in progress: something else writes it"
 			}
-			x.add(levelWarning, b.Name, do, "%s changed %s within %s%s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within, by)
+			x.add(levelWarning, b.Name, fmt.Sprintf(do, typeOf(b.Name, b.Key)), "%s changed %s within %s%s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within, by)
 		}
 	}
 	return nil
+}
+
+// typeOf returns the arguments that let a command watch the objects of an informer in the namespace of key.
+func typeOf(informer string, key object.Key) string {
+	name := sight.Resource(informer)
+	if _, err := object.ParseResourceArg(name); err != nil {
+		return "TYPE"
+	}
+	if key.Namespace != "" {
+		name += " -n " + key.Namespace
+	}
+	return name
 }
 
 // writtenBy reports whether a controller seems to cause the changes of an object that it reconciles: at least half of

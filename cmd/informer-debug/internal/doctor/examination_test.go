@@ -27,36 +27,47 @@ func TestDoctorOfControllers(t *testing.T) {
 	}
 	require.Equal(t, "problem  keeper: every worker is busy, and 1 keys wait: it has been reconciling shop/a for 1m30s; find out what it waits for; controller.Options.Timeout bounds a reconcile\n"+
 		"warning  keeper: shop/b has waited for a worker for 1m10s; find out what keeps its workers busy: informer-debug why shop/b\n"+
-		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says why\n",
+		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says when it tries again\n",
 		said(func(x *examination) {
-			x.keys("keeper", 1, &debug.Keys{
+			x.keys(&controller.Status{Name: "keeper", Concurrency: 1}, &debug.Keys{
 				Queue:   workqueue.Status{Waiting: 1},
 				Running: []debug.Key{{Key: "shop/a", For: 90 * time.Second}},
 				Waiting: []debug.Key{{Key: "shop/b", For: 70 * time.Second, Requeues: 2}},
 				Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}},
 			})
 		}))
-	require.Equal(t, "warning  keeper: failed on node-1 3 times in a row; informer-debug why node-1 says why\n", said(func(x *examination) {
-		x.keys("keeper", 1, &debug.Keys{Delayed: []debug.Key{{Key: "node-1", Requeues: 3}}})
+	require.Equal(t, "warning  keeper: failed on node-1 3 times in a row; informer-debug why node-1 says when it tries again\n", said(func(x *examination) {
+		x.keys(&controller.Status{Name: "keeper", Concurrency: 1}, &debug.Keys{Delayed: []debug.Key{{Key: "node-1", Requeues: 3}}})
 	}))
 	require.Equal(t, "warning  keeper: every worker is busy, and 19 keys wait: it has been reconciling shop/a for 9.0s and shop/b for 6.0s, in main.wait (main.go:7); find out what it waits for; controller.Options.Timeout bounds a reconcile\n", said(func(x *examination) {
 		x.stacks = []debug.Stack{{Controller: "keeper", Frames: []string{"time.Sleep (sleep.go:1)", "main.wait (main.go:7)"}}, {Controller: "other", Frames: []string{"main.other (main.go:9)"}}}
-		x.keys("keeper", 2, &debug.Keys{Queue: workqueue.Status{Waiting: 19}, Running: []debug.Key{{Key: "shop/a", For: 9 * time.Second}, {Key: "shop/b", For: 6 * time.Second}}})
+		x.keys(&controller.Status{Name: "keeper", Concurrency: 2}, &debug.Keys{Queue: workqueue.Status{Waiting: 19}, Running: []debug.Key{{Key: "shop/a", For: 9 * time.Second}, {Key: "shop/b", For: 6 * time.Second}}})
 	}))
 	require.Empty(t, said(func(x *examination) {
-		x.keys("keeper", 3, &debug.Keys{Queue: workqueue.Status{Waiting: 19}, Running: []debug.Key{{Key: "shop/a", For: 9 * time.Second}, {Key: "shop/b", For: 6 * time.Second}}})
+		x.keys(&controller.Status{Name: "keeper", Concurrency: 3}, &debug.Keys{Queue: workqueue.Status{Waiting: 19}, Running: []debug.Key{{Key: "shop/a", For: 9 * time.Second}, {Key: "shop/b", For: 6 * time.Second}}})
 	}), "a third worker is free")
 	require.Empty(t, said(func(x *examination) {
-		x.keys("keeper", 1, &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
+		x.keys(&controller.Status{Name: "keeper", Concurrency: 1}, &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
 	}))
 
 	require.Equal(t, "warning  process shop: shows no informer, no controller, no queue and no election; pass its parts to debug.Options; a manager does this itself\n",
 		said(func(x *examination) { x.anything(&debug.Status{Process: debug.ProcessStatus{Program: "shop"}}) }))
 	require.Empty(t, said(func(x *examination) { x.anything(&debug.Status{Informers: make([]debug.Informer, 1)}) }))
 
+	require.Equal(t, "warning  keeper: failed on shop/d 7 times in a row, last with: no quota is left; informer-debug why shop/d says when it tries again\n", said(func(x *examination) {
+		failed := &controller.Failure{Request: controller.Request{Key: object.Key{Namespace: "shop", Name: "d"}}, Err: errors.New("no quota is left")}
+		x.keys(&controller.Status{Name: "keeper", Failure: failed}, &debug.Keys{Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}}})
+	}))
+	require.Equal(t, "ok       keeper: 0 queued, 0 in progress, 2 parked until a cache has their writes\n", said(func(x *examination) {
+		x.queues(&debug.Status{}, &debug.Status{Controllers: []controller.Status{{Name: "keeper", State: controller.Running, Parked: 2}}}, time.Second)
+	}))
+	require.Equal(t, "pods -n shop", typeOf("pods in namespace shop with labels app=web", object.Key{Namespace: "shop", Name: "a"}))
+	require.Equal(t, "deployments.apps -n bank", typeOf("deployments.apps", object.Key{Namespace: "bank", Name: "a"}))
+	require.Equal(t, "nodes", typeOf("nodes", object.Key{Name: "a"}))
+
 	require.Equal(t, "problem  pods: cannot sync until the source returns from pods in namespace shop, which was cancelled; its source, transform or hook must return when the context is done\n",
 		said(func(x *examination) {
-			x.informer(&debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, RV: "7"}, Leaving: "pods in namespace shop, which was cancelled"}}, time.Now())
+			x.informer(&debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, RV: "7"}, Leaving: "pods in namespace shop, which was cancelled"}}, "pods", time.Now())
 		}))
 
 	quota := errors.New("no quota is left")
@@ -86,11 +97,11 @@ func TestDoctorOfControllers(t *testing.T) {
 	} {
 		status.Resource, status.State = "pods", reflector.Watching
 		i := &debug.Informer{Status: sharedinformer.Status{Synced: true, RV: "7", Reflector: status}}
-		require.Contains(t, said(func(x *examination) { x.to = "unix:/x"; x.informer(i, now) }), want)
+		require.Contains(t, said(func(x *examination) { x.to = "unix:/x"; x.informer(i, "pods", now) }), want)
 	}
 	full := &debug.Informer{Status: sharedinformer.Status{Synced: true, QueueDepth: 9, QueueAge: 3 * time.Minute, Reflector: reflector.Status{
 		Resource: "pods", State: reflector.Watching, Heard: now.Add(-3 * time.Minute)}}}
-	require.NotContains(t, said(func(x *examination) { x.informer(full, now) }), "its watch", "the cache is to blame")
+	require.NotContains(t, said(func(x *examination) { x.informer(full, "pods", now) }), "its watch", "the cache is to blame")
 	before := &debug.Status{Informers: []debug.Informer{*informer(1)}}
 	for relists, want := range map[uint64]string{2: "", 4: "3 times within 5s", 8: "7 times within 5s"} {
 		require.Contains(t, said(func(x *examination) { x.relists(before, informer(relists), 5*time.Second, time.Hour) }), want)
