@@ -192,7 +192,12 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed -n shop 6060, and --attach http://localhost:6060", exit.CodeUnavailable},
 		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb \"get\" on pods/proxy, or go by kubectl port-forward pod/other -n shop 1, and --attach http://localhost:1", exit.CodeUnavailable},
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exit.CodeUnavailable},
-		{closed.URL, "connection refused", exit.CodeUnavailable},
+		{closed.URL, "connection refused\n  does the process run there, and serve /debug/millrace/? A manager does at its PprofBindAddress", exit.CodeUnavailable},
+		{answers(t, http.StatusUnauthorized, "Unauthorized").URL, "Unauthorized (HTTP 401)\n  the process asks its API server whose token this is: --token", exit.CodeUnavailable},
+		{answers(t, http.StatusForbidden, "Forbidden").URL, "Forbidden (HTTP 403)\n  the process asks its API server who may look: a ClusterRole with nonResourceURLs", exit.CodeUnavailable},
+		{answers(t, http.StatusNotFound, "Unknown profile").URL + "/debug/pprof", "Unknown profile (HTTP 404)\n  attach to the address alone, without /debug/pprof", exit.CodeUnavailable},
+		{":6060", `--attach ":6060": say http://localhost:6060`, exit.CodeUsage},
+		{"6060", `--attach "6060": say http://localhost:6060`, exit.CodeUsage},
 		{"", "name the types to watch", exit.CodeUsage},
 		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  an API server answers there, and no process that has informers", exit.CodeUnavailable},
 		{strange.URL, "is not a Millrace process: it sends \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
@@ -249,6 +254,14 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	require.Equal(t, "a b c [2Jd", terminal.OneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
+// answers is a server that answers all requests with one text.
+func answers(t *testing.T, code int, text string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, code) }))
+	t.Cleanup(server.Close)
+	return server
+}
+
 // Controllers, the keys of a queue and the stacks of calls are available, too.
 func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	p := newSick(t)
@@ -264,10 +277,17 @@ func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	require.Contains(t, invoke(t, "get", "queue", "keeper", "-o", "json", at).Out, `"key": "shop/web-1"`)
 	for args, want := range map[string]string{
 		"controllers none": `no controller is called "none"`, "queue none": "No controller and no queue is called that", "queue -o yaml": "-o yaml is of objects",
+		"stack none": `no controller, informer or handler is called "none"; there are: keeper; pods in namespace shop; controller keeper: pods in namespace shop`,
 	} {
 		r := invoke(t, append(append([]string{"get"}, strings.Fields(args)...), at)...)
 		require.NotEqual(t, exit.CodeOK, r.Code)
 		require.Contains(t, r.ErrOut, want)
+	}
+	require.Equal(t, exit.CodeOK, invoke(t, "get", "stack", "pods", at).Code, "an informer whose handlers are in no call")
+	for _, part := range []string{"controllers", "queue", "stack"} {
+		r := invoke(t, "get", part, p.address)
+		require.Equal(t, exit.CodeUnavailable, r.Code)
+		require.Contains(t, r.ErrOut, "\n  to show the "+part+" of a process, name it with --attach\n")
 	}
 }
 

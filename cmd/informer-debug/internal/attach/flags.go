@@ -85,6 +85,9 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 	case f.InPod():
 		return f.attachPod(s)
 	}
+	if _, err := strconv.ParseUint(strings.TrimPrefix(f.To, ":"), 10, 16); err == nil {
+		return nil, "", exit.Usage("--attach %q: say http://localhost:%s, or https:// if it serves with TLS", f.To, strings.TrimPrefix(f.To, ":"))
+	}
 	if host, port, err := net.SplitHostPort(f.To); err == nil && host != "" && !strings.ContainsAny(f.To, "@/") {
 		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
 			return nil, "", exit.Usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.To)
@@ -187,13 +190,17 @@ func whyUnreached(err error) string {
 }
 
 // doesItRun is the advice if nothing else is known.
-const doesItRun = "does the process run there, and serve " + debug.Path + "? --attach says where to look"
+const doesItRun = "does the process run there, and serve " + debug.Path + "? A manager does at its PprofBindAddress"
 
 // whyRefused returns advice about a refusal, by the process or by another server at its address.
 func whyRefused(r *debug.RefusedError) string {
 	switch {
-	case r.Code == http.StatusUnauthorized, r.Code == http.StatusForbidden:
-		return `the process asks the API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it; give --token`
+	case r.Code == http.StatusUnauthorized:
+		return "the process asks its API server whose token this is: --token gives one that this server accepts"
+	case r.Code == http.StatusForbidden:
+		return `the process asks its API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it`
+	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "Unknown profile"): // as net/http/pprof answers
+		return "attach to the address alone, without /debug/pprof"
 	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "404 page"):
 		return "nothing is served at " + debug.Path + " there: a manager does at PprofBindAddress, others with debug.New"
 	case r.Code == http.StatusNotFound && strings.Contains(r.Text, "could not find the requested resource"):

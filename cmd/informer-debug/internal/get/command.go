@@ -190,6 +190,9 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.Replay.File)
 	}
 	v, err := look.Open(ctx, s, types, terminal.NewConsole(s, false))
+	if err != nil && look.To == "" {
+		return orPart(err, types)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package get
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +44,17 @@ func (g *getter) process(ctx context.Context, types, name string) (is bool, err 
 		return true, exit.Unwritten(debug.WriteJSON(g.Out, what))
 	}
 	return true, exit.Unwritten(text(g.Out))
+}
+
+// partNames are the names of the parts of a process other than informers.
+var partNames = []string{"controllers", "queue", "queues", "stack", "stacks"}
+
+// orPart adds to the error about a TYPE that the server does not serve that a process may have it.
+func orPart(err error, types string) error {
+	if e, ok := errors.AsType[*exit.Error](err); ok && slices.Contains(partNames, types) {
+		e.Hint = fmt.Sprintf("to show the %s of a process, name it with --attach", types)
+	}
+	return err
 }
 
 func (g *getter) controllers(_ context.Context, s *debug.Status, name string) (any, func(io.Writer) error, error) {
@@ -91,7 +104,10 @@ func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, 
 }
 
 // stacks shows the positions of calls in progress in handlers and reconcilers.
-func (g *getter) stacks(ctx context.Context, _ *debug.Status, name string) (any, func(io.Writer) error, error) {
+func (g *getter) stacks(ctx context.Context, status *debug.Status, name string) (any, func(io.Writer) error, error) {
+	if names := callers(status); name != "" && !slices.Contains(names, name) && len(sight.Named(status.Informers, name)) == 0 {
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller, informer or handler is called %q; there are: %s", name, terminal.OrDash(strings.Join(names, "; ")))}
+	}
 	all, err := g.sight.Process.Stacks(ctx, name)
 	if err != nil {
 		return nil, nil, g.sight.Unanswered(ctx, err)
@@ -114,6 +130,20 @@ func (g *getter) stacks(ctx context.Context, _ *debug.Status, name string) (any,
 		_, err := io.WriteString(w, b.String())
 		return err
 	}, nil
+}
+
+// callers returns the names of controllers, informers and handlers.
+func callers(s *debug.Status) (names []string) {
+	for _, c := range s.Controllers {
+		names = append(names, c.Name)
+	}
+	for _, i := range s.Informers {
+		names = append(names, i.Reflector.Resource)
+		for _, h := range i.Handlers {
+			names = append(names, h.Name)
+		}
+	}
+	return names
 }
 
 func duration(d time.Duration) string {
