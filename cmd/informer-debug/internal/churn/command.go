@@ -37,7 +37,7 @@ type churnFlags struct {
 func Command(s terminal.Streams) *cobra.Command {
 	flags := churnFlags{output: output.Choice{Words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
-		Use:   "churn TYPE[,TYPE...]",
+		Use:   "churn TYPE[,TYPE...] | --attach PROCESS",
 		Short: "Report what changes, who changes it, and which events you could filter out",
 		Long: `churn watches for --for and reports which objects and fields changed, which managers changed
 them, and how many changes a predicate would drop. Ctrl-C stops it early and prints the result

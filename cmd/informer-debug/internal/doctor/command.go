@@ -35,7 +35,7 @@ const doctorFor = 5 * time.Second
 func Command(s terminal.Streams) *cobra.Command {
 	flags := doctorFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
-		Use:   "doctor TYPE[,TYPE...]",
+		Use:   "doctor TYPE[,TYPE...] | --attach PROCESS",
 		Short: "Find what is wrong, or soon will be, with a cluster or a process",
 		Long: `doctor checks everything that informers need, and prints one line per check: ok, a warning or a
 problem, and what to do about it. It exits with 4 if there is a problem; with --strict, also if

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -173,7 +174,7 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 	case !i.Synced && i.Leaving != "" && r.Attempts == 0:
 		x.add(levelProblem, name, "its source, transform or hook must return when the context is done", "cannot sync until the source returns from %s", i.Leaving)
 	case !i.Synced:
-		x.add(levelProblem, name, "", "has no complete initial list: %s", missing(r))
+		x.add(levelProblem, name, howToAllow(i), "has no complete initial list: %s", missing(r))
 	case r.Attempts > 0 && !r.Polling:
 		old := ""
 		if age := r.Age(now); age > 0 {
@@ -221,6 +222,23 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 			x.add(levelWarning, about, "", "failed %s%s", terminal.Times(h.Errors), last(h.Failure))
 		}
 	}
+}
+
+// forbidden matches the answer of an API server to a user who may not list or watch.
+var forbidden = regexp.MustCompile(`is forbidden: User "([\w:.@-]+)" cannot (?:list|watch) `)
+
+// howToAllow returns the command that prints a role for the user of an informer that may not list or watch, or "".
+func howToAllow(i *debug.Informer) string {
+	user := forbidden.FindStringSubmatch(missing(i.Reflector))
+	scopes, err := sight.Scopes(i)
+	if user == nil || err != nil || i.Cluster != "" {
+		return ""
+	}
+	where := " -A"
+	if scopes[0].Namespace != "" {
+		where = " -n " + scopes[0].Namespace
+	}
+	return "informer-debug doctor " + sight.Resource(i.Reflector.Resource) + where + " --as " + user[1] + " prints a role that allows it"
 }
 
 // where returns the functions that the matching calls are in, as the end of a sentence.

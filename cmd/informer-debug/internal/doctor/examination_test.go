@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -61,6 +62,14 @@ func TestDoctorOfControllers(t *testing.T) {
 	require.Equal(t, "ok       keeper: 0 queued, 0 in progress, 2 parked until a cache has their writes\n", said(func(x *examination) {
 		x.queues(&debug.Status{}, &debug.Status{Controllers: []controller.Status{{Name: "keeper", State: controller.Running, Parked: 2}}}, time.Second)
 	}))
+	refused := &debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods in namespace shop", Attempts: 2, Failure: &failure.Failure{
+		Resource: "pods in namespace shop", Phase: failure.PhaseList, Err: errors.New(`pods is forbidden: User "system:serviceaccount:ops:keeper" cannot list resource "pods" in API group "" in the namespace "shop"`)}}}}
+	require.Equal(t, "informer-debug doctor pods -n shop --as system:serviceaccount:ops:keeper prints a role that allows it", howToAllow(refused))
+	refused.Reflector.Resource = "deployments.apps"
+	require.Contains(t, said(func(x *examination) { x.informer(refused, "deployments.apps", time.Now()) }), "; informer-debug doctor deployments.apps -A --as system:serviceaccount:ops:keeper prints a role that allows it\n")
+	refused.Reflector.Failure.Err = errors.New("no quota is left")
+	require.Empty(t, howToAllow(refused))
+
 	require.Equal(t, "pods -n shop", typeOf("pods in namespace shop with labels app=web", object.Key{Namespace: "shop", Name: "a"}))
 	require.Equal(t, "deployments.apps -n bank", typeOf("deployments.apps", object.Key{Namespace: "bank", Name: "a"}))
 	require.Equal(t, "nodes", typeOf("nodes", object.Key{Name: "a"}))

@@ -30,8 +30,8 @@ const Help = `Exit codes:
   2    usage: a flag, a selector or an argument is wrong
   3    cannot connect, not allowed, the server does not serve TYPE, or a named object does not
        exist
-  4    the check failed: for check, a cache differs from the server; for doctor, there is a problem;
-       for wait, the recording ended first
+  4    the check failed: for check, a cache differs from the server; for doctor, there is a problem,
+       or with --strict a warning; for wait, the recording ended first
   124  --timeout expired, as with timeout(1)
 A second Ctrl-C kills at once.`
 

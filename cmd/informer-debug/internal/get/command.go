@@ -44,7 +44,7 @@ func (f *getFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.search, "search", "", "show only names that contain this text")
 	flags.StringVar(&f.typ, "type", "", "Go type of the objects, such as *v1.Pod, if several informers have the same name")
 	flags.StringVar(&f.cluster, "cluster-name", "", "cluster of the informer, if the process has several")
-	flags.VarP(&f.output, "output", "o", "output format (default a table)")
+	flags.VarP(&f.output, "output", "o", "output format, as above (default table)")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
 	flags.BoolVar(&f.serverPrint, "server-print", true, "for a cluster, print the server's columns; false prints those of every cache")
 	flags.BoolVar(&f.showLabels, "show-labels", false, "add a column with all labels")

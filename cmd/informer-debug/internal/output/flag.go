@@ -46,7 +46,7 @@ func (o *Flag) String() string {
 
 // Type returns the forms for the help text.
 func (o *Flag) Type() string {
-	return "table|wide|json|jsonl|yaml|name|jsonpath=|custom-columns=|go-template="
+	return "FORMAT"
 }
 
 // Set parses a form and its template.

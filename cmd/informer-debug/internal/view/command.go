@@ -52,6 +52,8 @@ and times, not objects, and does not wait: stderr counts the events lost if they
 
 ` + Help + `
 
+` + attach.Help + `
+
 ` + exit.See,
 		Example: `  informer-debug watch pods -A
   informer-debug watch deployments.v1.apps -n shop -o wide
