@@ -102,7 +102,7 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 		level := levelProblem
 		switch silence := i.Reflector.Silence(x.status.At); {
 		case r.Undelivered >= certain:
-			text = fmt.Sprintf("%d objects differ, for %s at least, in which the watch has received nothing: it looks dead", len(r.Differences), terminal.Duration(r.Undelivered))
+			text = fmt.Sprintf("the watch has received nothing for %s while %s: it is dead, or loses events", terminal.Duration(r.Undelivered), differ(len(r.Differences)))
 		case r.Unsure != "":
 			level = levelWarning
 			if i.Trouble(x.status.At) == "" && silence > 0 {
@@ -115,6 +115,14 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows how they differ; Options.DetectMutations of sharedinformer or factory names changed objects in the log",
 			"%d cached objects, such as %s, have other labels than the same version on the server: the program or a transform modifies one of them, and the others may share memory with it", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
 	}
+}
+
+// differ says how many objects differ.
+func differ(n int) string {
+	if n == 1 {
+		return "this object differed"
+	}
+	return fmt.Sprintf("%d objects differed", n)
 }
 
 // leavesAllOut returns the selector of an informer without objects if the server has objects of its kind.
