@@ -80,8 +80,19 @@ func TestAConflictWaitsForTheCache(t *testing.T) {
 					return controller.Result{}, err
 				}), controller.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, controller.For(pods.Informer()))
 				controllertest.Put(e, pod("a"))
+				failures := make(chan int, 1) // of the request while it is parked
+				go func() {
+					for e.Context().Err() == nil {
+						if parked := c.Contents(1).Parked; len(parked) > 0 {
+							failures <- parked[0].Requeues
+							return
+						}
+						time.Sleep(100 * time.Millisecond)
+					}
+				}()
 				e.Start(c)
 				e.Settle(time.Minute)
+				require.Equal(e, 1, <-failures, "a parked request keeps its failures")
 				require.True(e, apierrors.IsConflict(conflict), "%v", conflict)
 				require.Greater(e, len(calls), 1)
 				require.GreaterOrEqual(e, calls[1].Sub(calls[0]), 2*time.Second, "the cache has no other version yet")

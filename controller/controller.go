@@ -218,7 +218,7 @@ func (c *Controller) Contents(n int) (contents Contents) {
 	if session != nil {
 		contents.Contents = session.queue.Contents(n)
 		for _, parked := range session.barrier.Contents(n) {
-			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write})
+			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write, Requeues: session.queue.NumRequeues(Request(parked.Request))})
 		}
 	}
 	return contents

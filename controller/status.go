@@ -144,9 +144,10 @@ type Contents struct {
 
 // Parked is a request that waits for the cache to see a write.
 type Parked struct {
-	Key   Request
-	Until time.Time // when it is reconciled even if the cache still lags
-	Write string    // the first write that the cache has not seen
+	Key      Request
+	Until    time.Time // when it is reconciled even if the cache still lags
+	Write    string    // the first write that the cache has not seen
+	Requeues int       // consecutive failures
 }
 
 // MetricsProvider creates the Metrics of each controller. Package metrics implements it for

@@ -67,7 +67,7 @@ func controllerKeys(c controller.View, limit int) *Keys {
 	keys := keysOf(contentsOf(contents.Contents, controller.Request.String))
 	keys.Name, keys.Controller, keys.Queue = c.Name(), true, c.Status().Queue
 	for _, parked := range contents.Parked {
-		keys.Parked = append(keys.Parked, Key{Key: parked.Key.String(), Due: time.Until(parked.Until), Write: parked.Write})
+		keys.Parked = append(keys.Parked, Key{Key: parked.Key.String(), Due: time.Until(parked.Until), Requeues: parked.Requeues, Write: parked.Write})
 	}
 	return keys
 }

@@ -370,7 +370,7 @@ func (x *examination) keys(c *controller.Status, keys *debug.Keys) {
 		x.add(levelWarning, name, "find out what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
 	}
 	var worst *debug.Key
-	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed} {
+	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed, keys.Parked} {
 		for n := range held {
 			if k := &held[n]; k.Requeues >= failsInRow && (worst == nil || k.Requeues > worst.Requeues) {
 				worst = k

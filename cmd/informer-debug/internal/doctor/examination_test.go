@@ -57,7 +57,7 @@ func TestDoctorOfControllers(t *testing.T) {
 
 	require.Equal(t, "warning  keeper: failed on shop/d 7 times in a row, last with: no quota is left; informer-debug why shop/d says when it tries again\n", said(func(x *examination) {
 		failed := &controller.Failure{Request: controller.Request{Key: object.Key{Namespace: "shop", Name: "d"}}, Err: errors.New("no quota is left")}
-		x.keys(&controller.Status{Name: "keeper", Failure: failed}, &debug.Keys{Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}}})
+		x.keys(&controller.Status{Name: "keeper", Failure: failed}, &debug.Keys{Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}}, Parked: []debug.Key{{Key: "shop/d", Requeues: 7}}})
 	}))
 	require.Equal(t, "ok       keeper: 0 queued, 0 in progress, 2 parked until a cache has their writes\n", said(func(x *examination) {
 		x.queues(&debug.Status{}, &debug.Status{Controllers: []controller.Status{{Name: "keeper", State: controller.Running, Parked: 2}}}, time.Second)
