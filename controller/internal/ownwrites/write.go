@@ -36,7 +36,7 @@ func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
 // String describes the write for messages.
 func (w *Write) String() string {
 	if w.sent != "" {
-		return fmt.Sprintf("%s: another version of %s than %s, which met a conflict", w.cache.name(), object.FormatKey(w.about), w.sent)
+		return fmt.Sprintf("%s: a version of %s other than %s, with which a write conflicted", w.cache.name(), object.FormatKey(w.about), w.sent)
 	}
 	if w.gone != nil {
 		return fmt.Sprintf("%s: the deletion of %s", w.cache.name(), object.FormatKey(w.about))
