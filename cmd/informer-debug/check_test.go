@@ -15,11 +15,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -275,7 +277,7 @@ func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
 	require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "1 of 2 objects differ")
 	require.Contains(t, r.Out, "which may be temporary")
-	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal at version "+srv.RV())
+	require.Contains(t, r.Out, "pods in namespace shop (*v1.Pod) of cluster east: 2 objects equal at version "+srv.RV())
 }
 
 func TestCheckExplainsUnsupportedRequests(t *testing.T) {
@@ -312,4 +314,20 @@ func TestCheckExplainsUnsupportedRequests(t *testing.T) {
 		require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
 		require.Contains(t, r.ErrOut, c.want, c.args)
 	}
+}
+
+// Informers of one name are told apart by their Go type.
+func TestInformersOfOneNameAreToldApart(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	factory.InformerWith(p.factory, factory.For[*metav1.PartialObjectMetadata]{Kind: object.GVK{Version: "v1", Kind: "Pod"}})
+	at := p.run()
+	r := invoke(t, "wait", "pods", "--for=synced", at)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "pods in namespace shop (*v1.Pod): ")
+	require.Contains(t, r.Out, "pods in namespace shop (*v1.PartialObjectMetadata): ")
+	r = invoke(t, "check", "pods", at, p.address)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Regexp(t, `(?m)^pods in namespace shop \(\*v1\.Pod\): \d objects equal at version`, r.Out)
+	require.Regexp(t, `(?m)^pods in namespace shop \(\*v1\.PartialObjectMetadata\): \d objects equal at version`, r.Out)
 }

@@ -123,6 +123,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	}
 	ended, wait := f.all(ctx, v, at, informers)
 	defer wait()
+	names := sight.Distinct(informers)
 	var equal, differ int
 	var failed []error
 	var outside, late error // of an informer outside the namespace, and of one that ran out of time
@@ -130,7 +131,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 		result, err := end()
 		if result != nil {
 			f.warn(s, v, result)
-			if err := f.write(s.Out, result); err != nil {
+			if err := f.write(s.Out, result, names[n]); err != nil {
 				return exit.Unwritten(err)
 			}
 		}
@@ -153,7 +154,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 		default:
 			failed = append(failed, err)
 		}
-		f.console.Trouble(time.Now(), "%-12s  %s: %s", "not compared", informers[n].Reflector.Resource, exit.Advised(err))
+		f.console.Trouble(time.Now(), "%-12s  %s: %s", "not compared", names[n], exit.Advised(err))
 	}
 	switch {
 	case differ == 0 && late != nil:
@@ -225,10 +226,10 @@ func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compare.Result)
 	}
 }
 
-// write prints the result for one informer.
-func (f *checkFlags) write(w io.Writer, r *compare.Result) error {
+// write prints the result for the informer called name.
+func (f *checkFlags) write(w io.Writer, r *compare.Result, name string) error {
 	r.Count()
-	sentence, all := r.Sentence(), r.Differences
+	sentence, all := name+strings.TrimPrefix(r.Sentence(), r.Informer), r.Differences
 	if f.limit > 0 && len(all) > f.limit {
 		r.Differences = all[:f.limit]
 		defer func() { r.Differences = all }()

@@ -99,10 +99,11 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 		return false, "", sight.Several(s.which.Informer, found)
 	}
 	var all []string
+	called := sight.Distinct(found)
 	for n := range found {
 		ok, text := w.informerIs(&found[n])
 		if len(found) > 1 {
-			text = found[n].Reflector.Resource + ": " + text
+			text = called[n] + ": " + text
 		}
 		if !ok {
 			return false, text, nil
