@@ -1,7 +1,6 @@
 package controller_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +15,7 @@ import (
 // incomparable is a share that == panics for.
 type incomparable struct {
 	shard.Share
-	of []int
+	_ []int
 }
 
 func TestSharingALateClient(t *testing.T) {
@@ -46,5 +45,3 @@ func TestSharingALateClient(t *testing.T) {
 		require.ErrorContains(t, c.Shard(byUID(second)), "is not comparable")
 	})
 }
-
-var _ = context.Background
