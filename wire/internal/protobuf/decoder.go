@@ -27,13 +27,13 @@ type Decoder struct {
 	filter   filter
 }
 
-// textMode says where text goes that is read.
+// textMode says where decoded text goes.
 type textMode uint8
 
 const (
-	textOfObject textMode = iota // into one piece of memory for the whole object
-	textInPlace                  // nowhere: the current part keeps the memory it lies in
-	textCopied                   // each string into memory of its own
+	textOfObject textMode = iota // into one allocation for the whole object
+	textInPlace                  // it stays in the bytes of the current part
+	textCopied                   // each string into its own allocation
 )
 
 // Decode decodes raw into the zeroed struct at at, of the table's type. After an
@@ -50,7 +50,7 @@ func (d *Decoder) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	return nil
 }
 
-// nextObject returns the number of the object that is decoded now.
+// nextObject returns the number of the current object.
 func (d *Decoder) nextObject(raw []byte) uint8 {
 	if !d.Versions || d.Pool == nil {
 		return d.NextObject()
@@ -235,7 +235,7 @@ func (d *Decoder) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	return nil
 }
 
-// string stores the text of a field, which many objects may have.
+// string stores the text of a field, shared if other objects have it.
 func (d *Decoder) string(f *tableField, at *string, raw []byte) {
 	if w := share.Word(raw); w != "" {
 		*at = w
@@ -278,7 +278,7 @@ func (d *Decoder) bytes(at *[]byte, raw []byte) {
 	}
 }
 
-// repeated stores the count values of a list or a map, which are all of run. It may reuse those of a donor.
+// repeated stores a list or a map with the count values of run. It may reuse a donor's values.
 func (d *Decoder) repeated(f *tableField, at unsafe.Pointer, run []byte, count int, donor donorValue) error {
 	if *(*unsafe.Pointer)(at) != nil {
 		return fault.ErrUnusual // they are not all side by side
@@ -295,8 +295,7 @@ func (d *Decoder) repeated(f *tableField, at unsafe.Pointer, run []byte, count i
 	return nil
 }
 
-// part returns memory with what raw stands for: one that is shared, or one of
-// its own, which may reuse values of a donor.
+// part returns the decoded part: a shared one, or a new one, which may reuse values of a donor.
 func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (unsafe.Pointer, int, error) {
 	if !d.Worthwhile(f.share, len(raw)) {
 		return d.decodePart(f, raw, count, donor)
@@ -308,7 +307,7 @@ func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (
 	if found != nil {
 		return found, n, nil
 	}
-	// A projected part would hold all its bytes, also those that are left out.
+	// A projected part would keep all its bytes, also those of dropped fields.
 	if !keep || f.projected && len(raw) > count*int(f.typ.Size()) || f.partUnshareable(raw) {
 		return d.decodePart(f, raw, count, donor)
 	}
@@ -332,8 +331,8 @@ func (d *Decoder) unmarshalOwn(f *tableField, at unsafe.Pointer, raw []byte) err
 	return fault.Unusual(f.unmarshal(at, raw))
 }
 
-// decodePart decodes a part into memory of its own. It counts the memory first, and gives up if the
-// object becomes too large.
+// decodePart decodes a part into new memory, which it counts first. It gives up if the object becomes
+// too large.
 func (d *Decoder) decodePart(f *tableField, raw []byte, count int, donor donorValue) (unsafe.Pointer, int, error) {
 	if f.op == opMap && !d.Budget.Take(1, f.pairs.mapBytes.Of(count)) || !d.Budget.Take(count, f.memory) {
 		return nil, 0, fault.ErrUnusual
@@ -349,8 +348,7 @@ func (d *Decoder) decodePart(f *tableField, raw []byte, count int, donor donorVa
 		p := reflect.New(f.typ).UnsafePointer()
 		return p, 1, d.unmarshalOwn(f, p, raw)
 	case opMap:
-		// The strings of a map cannot be moved later, so they get their own memory
-		// now.
+		// The strings of a map cannot be moved later, so they are copied now.
 		was := d.textMode
 		switch {
 		case was == textInPlace:

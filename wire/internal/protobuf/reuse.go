@@ -26,15 +26,15 @@ func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, don
 	return nil
 }
 
-// donorValue is a value of the donor: a struct, or the elements of a list. The zero donorValue is none.
+// donorValue is a value of the donor: a struct, or the elements of a list. The zero donorValue means none.
 type donorValue struct {
 	at  unsafe.Pointer
-	raw []byte // what it was decoded from; of a list, its fields
+	raw []byte // its encoding; for a list, the fields
 }
 
 // fieldsReusing decodes the fields of a message, and reuses those of a struct of the same type. It walks both
-// messages in step, since fields ascend. If those of the donor do not, there may be several of one field, and
-// it gives up.
+// messages in step, since field numbers ascend. If the donor's do not, a field may come twice, and
+// fieldsReusing gives up.
 func (d *Decoder) fieldsReusing(table *Table, at unsafe.Pointer, msg []byte, donor donorValue) error {
 	if donor.at == nil {
 		return d.fields(table, at, msg)
@@ -165,7 +165,7 @@ func (d *Decoder) elementReusing(f *tableField, at unsafe.Pointer, raw []byte, d
 	return nil
 }
 
-// copy copies the value of a field. What it refers to is there once.
+// copy copies the value of a field, but not its targets.
 func (f *tableField) copy(to, from unsafe.Pointer) {
 	switch f.op {
 	case opBool:

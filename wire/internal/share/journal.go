@@ -6,23 +6,23 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// journal has the parts that were looked for in the object before this one, in their order. A list comes
-// in the order of its keys, so most objects follow a sibling with mostly the same parts, and the part that
-// came next there is likely the one that is looked for now. Comparing its bytes takes less time than
-// looking into the pool, whose tables exceed the caches of the processor.
+// journal lists the parts that the previous object looked up, in order. A list is sorted by key, so most
+// objects follow a sibling with nearly the same parts, and this object's next part is likely the sibling's
+// next one. Comparing bytes with it takes less time than a lookup in the pool, whose tables exceed the
+// caches of the processor.
 type journal struct {
 	before, now []lookup
 	next        int    // place in before where the next part is expected
-	salt        uint64 // that of the pool
+	salt        uint64 // of the pool
 }
 
-// lookup is a part that was looked for. at is nil if it was not found.
+// lookup is a lookup and its result. at is nil if nothing was found.
 type lookup struct {
 	site *Site
 	found
 }
 
-// found is a part that the pool has.
+// found is a part in the pool.
 type found struct {
 	at    unsafe.Pointer
 	raw   []byte       // its bytes
@@ -32,8 +32,8 @@ type found struct {
 }
 
 const (
-	maxJournal = 256 // lookups of an object; more are not noted
-	nearby     = 4   // how many places before and after the expected one are tried
+	maxJournal = 256 // lookups of an object that are noted
+	nearby     = 4   // places before and after the expected one that are tried
 )
 
 // begin prepares for the next object. If the pool forgot its parts, so does the journal.
@@ -44,7 +44,7 @@ func (j *journal) begin(salt uint64) {
 	}
 }
 
-// find returns the part with these bytes if it is near the place where it is expected, or zero.
+// find returns the part with these bytes if it is near its expected place, or zero.
 func (j *journal) find(site *Site, raw []byte) found {
 	at := j.next
 	j.next++
@@ -64,7 +64,7 @@ func (l *lookup) is(site *Site, raw []byte) bool {
 	return l.site == site && l.at != nil && string(l.raw) == string(raw)
 }
 
-// note appends a part that was looked for.
+// note appends a lookup.
 func (j *journal) note(site *Site, part found) {
 	if len(j.now) < maxJournal {
 		j.now = append(j.now, lookup{site, part})

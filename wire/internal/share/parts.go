@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parts is a table of parts by hash. Reading takes no lock. A hash has a few places
-// side by side. If all are taken, a new part replaces the first, which only costs a
-// chance to share. The table grows and shrinks with the number of parts.
+// parts is a table of parts by hash. Reading takes no lock. A hash has a few adjacent places. If all
+// are taken, a new part replaces the first; the only loss is a chance to share. The table grows and
+// shrinks with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64
@@ -15,8 +15,8 @@ type parts struct {
 	mu sync.Mutex // guards writes
 }
 
-// slot is a place for a part. The hash beside the pointer saves a memory access for
-// the wrong part. It may belong to the part before or after the current one.
+// slot is a place for a part. Its hash saves following the pointer to a wrong part. The hash may
+// still, or already, be another part's.
 type slot struct {
 	hash atomic.Uint64
 	part atomic.Pointer[part]
@@ -83,8 +83,8 @@ func (p *parts) crowded(slots []slot, hash uint64) bool {
 	return true
 }
 
-// place puts a part where the last with its hash is, where nothing is, or else
-// where another must go. It reports whether there is one part more now.
+// place puts a part into the place of the part with the same hash, else into a free one, else into the
+// first. It reports whether the number of parts grew.
 func place(slots []slot, made *part) bool {
 	at := placesOf(slots, made.hash)
 	free := -1
@@ -104,8 +104,7 @@ func place(slots []slot, made *part) bool {
 	return free >= 0
 }
 
-// resize moves all parts into n slots. If some find no place there, they are
-// forgotten.
+// resize moves all parts into n slots, and forgets those without a place.
 func (p *parts) resize(slots []slot, n int) []slot {
 	resized := make([]slot, n)
 	for i := range slots {
@@ -117,7 +116,7 @@ func (p *parts) resize(slots []slot, n int) []slot {
 	return resized
 }
 
-// remove removes a part that is no longer used, if it is still there.
+// remove removes a part that was collected, if it is still in the table.
 func (p *parts) remove(gone *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

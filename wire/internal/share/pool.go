@@ -11,26 +11,26 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Pool lets objects share equal parts. It knows a part by the bytes from which it
-// was decoded, and refers to it weakly. Package wire says what its users may rely on.
+// Pool lets objects share equal parts. It identifies a part by its encoded bytes, and refers to it
+// weakly. Package wire documents the guarantees.
 type Pool struct {
 	seed  maphash.Seed
 	parts *parts
 	seen  seenHashes // hashes of parts that were seen once
 	small atomic.Pointer[smallValues]
-	salt  atomic.Uint64 // a part of every hash; another one after Forget
+	salt  atomic.Uint64 // part of every hash; Forget changes it
 }
 
 // part is a remembered part. It is immutable.
 type part struct {
 	kind  *partKind
 	hash  uint64
-	raw   []byte // what it was decoded from; its strings lie in there; nil for a string
+	raw   []byte // its encoding, which contains its strings; nil for a string
 	at    weak.Pointer[byte]
 	n     uint32 // the length of a slice or string
-	holds uint32 // bytes: those of raw, and of the parts within it
+	holds uint32 // bytes of raw and of the parts within it
 
-	memory guard.Budget // what decoding it took of an object
+	memory guard.Budget // that decoding it took from the object's budget
 }
 
 // partKind is a kind of part: a type, an encoding and a projection. Parts are shared
@@ -47,7 +47,7 @@ func newPartKind() *partKind { return &partKind{salt: partKinds.Add(1) * oddSalt
 // oddSalt spreads small numbers over 64 bits, each to another place.
 const oddSalt = 0x9e3779b97f4a7c15
 
-// stringKind is that of strings, which are the same whatever they are for.
+// stringKind is the kind of all strings, whatever their field.
 var stringKind = newPartKind()
 
 // NewPool returns an empty pool.
@@ -81,10 +81,9 @@ func (p *Pool) lookup(kind *partKind, hash uint64, raw []byte) found {
 	return found{at, known, int(part.n), int(part.holds), part.memory}
 }
 
-// remember makes a part known to later lookups, as long as somebody uses it. at
-// points to memory of its own: that of a struct, of a slice's elements, of a
-// map, or of a string, which has no raw. raw must not change any more. holds is
-// as Sharer.EndPart says.
+// remember makes lookup find a part until the part is collected. at points to a separate
+// allocation: a struct, the elements of a slice, a map, or the bytes of a string, for which raw is
+// nil. raw must not change any more. For holds, see Sharer.EndPart.
 func (p *Pool) remember(kind *partKind, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took guard.Budget) {
 	made := &part{kind: kind, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), memory: took}
 	p.parts.add(made)
@@ -99,10 +98,10 @@ func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	return memory.String(own)
 }
 
-// Forget makes the pool forget all parts. Objects that have them keep them.
+// Forget makes the pool forget all parts. Objects keep theirs.
 func (p *Pool) Forget() {
 	p.small.Store(newSmallValues())
-	p.salt.Add(oddSalt) // what was remembered by another hash is not found any more
+	p.salt.Add(oddSalt) // parts with the old hashes are not found any more
 }
 
 // Len returns the number of parts that the pool knows now.

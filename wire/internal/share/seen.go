@@ -8,11 +8,11 @@ import (
 // seenHashes remembers hashes, to tell repeated parts from new ones. It begins
 // small and grows up to a limit. From then on, new hashes replace old ones.
 //
-// A mark is a hash with its lowest bits replaced by the object in which it was seen.
-// The hash says where the mark may be: in one of a few places side by side.
+// A mark is a hash whose lowest bits are replaced by the number of the object that had it.
+// The hash determines a few adjacent places for the mark.
 type seenHashes struct {
 	marks atomic.Pointer[[]atomic.Uint64] // their number is a power of two
-	noted atomic.Int64                    // those since the marks grew, until there are as many as there can be
+	noted atomic.Int64                    // marks since the last growth; not counted at the final size
 
 	mu sync.Mutex // held while marks is replaced
 }
@@ -22,11 +22,10 @@ const (
 	lastMarks  = 1 << 15 // 256 KB
 )
 
-// hashed are the bits of a mark that are the hash's.
+// hashed masks the bits of the hash in a mark.
 const hashed = ^uint64(0xff)
 
-// repeats reports whether the hash was met before, in another object than this
-// one, and notes that it was met now.
+// repeats reports whether another object had the hash before, and notes that this object has it.
 func (s *seenHashes) repeats(hash uint64, object uint8) bool {
 	marks := s.marks.Load()
 	if marks == nil {
@@ -63,8 +62,8 @@ func marksOf(marks []atomic.Uint64, mark uint64) []atomic.Uint64 {
 	return marks[first : first+places]
 }
 
-// grow replaces the marks from, unless somebody else has done so. What is noted
-// in them meanwhile may be lost.
+// grow replaces the marks from, unless another goroutine has replaced them already. Marks that
+// are noted at the same time may be lost.
 func (s *seenHashes) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func (s *seenHashes) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
 		grown = make([]atomic.Uint64, min(4*len(*from), lastMarks))
 		for i := range *from {
 			if mark := (*from)[i].Load(); mark != 0 {
-				marksOf(grown, mark)[i%places].Store(mark) // none loses its place: those that share them now did so before
+				marksOf(grown, mark)[i%places].Store(mark) // marks that collide now collided before, so each finds a place
 			}
 		}
 	}

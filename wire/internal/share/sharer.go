@@ -9,42 +9,39 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is
-// never found, it only takes samples of it, so content that does not repeat costs
-// almost nothing. Without a pool it finds nothing.
+// Sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is never found, it
+// looks up samples only, so content that does not repeat costs almost nothing. Without a pool it
+// finds nothing.
 type Sharer struct {
 	Pool      *Pool
-	Budget    guard.Budget // how much memory the object may still become, shared or not
+	Budget    guard.Budget // memory that the object may still take, shared or not
 	stats     []siteStats  // by site
-	object    uint8        // a number for the current object, which wraps around
-	lookBytes int          // how many bytes of the object may still be looked for
-	journal   *journal     // of the object that is decoded now
+	object    uint8        // number of the current object; wraps around
+	lookBytes int          // bytes of the object that may still be looked up
+	journal   *journal     // nil between objects
 	held      memory.Reusable[journal]
 
-	// While a part that will be remembered is decoded, parts within it are looked
-	// for but not remembered, because its bytes include theirs. Those found must
-	// not hold more than room bytes.
+	// While a part that will be remembered is decoded, parts within it are looked up but not
+	// remembered, because its bytes include theirs. The found ones may hold room bytes at most.
 	keeping      bool
 	room         int
-	budgetBefore guard.Budget // what was left when the part began
+	budgetBefore guard.Budget // Budget at the beginning of the part
 }
 
-// siteStats is how often a kind of part was lately looked for and found, and how many
-// lookups to skip.
+// siteStats counts the recent lookups of a site and their hits, and the lookups to skip.
 type siteStats struct{ asked, found, rest, pause int }
 
 const (
-	minPart     = 8       // bytes; below, decoding costs no more than looking
-	trialPeriod = 512     // after so many questions the answers are judged
-	minHitRate  = 16      // one in so many must have been found
-	maxPause    = 16 << 9 // if not, up to so many are left out, twice as many each time
+	minPart     = 8       // bytes; decoding a smaller part is as cheap as a lookup
+	trialPeriod = 512     // lookups after which the hits are judged
+	minHitRate  = 16      // one in so many lookups must hit
+	maxPause    = 16 << 9 // lookups skipped otherwise, at most; each pause doubles
 
-	// looksPerByte bounds how often each byte of an object is looked for, since
-	// every part within a part is.
+	// looksPerByte bounds how often a byte of an object is part of a lookup, because parts nest.
 	looksPerByte = 16
 )
 
-// BeginObject is called for each object, of so many bytes.
+// BeginObject begins an object with this number and encoded size.
 func (s *Sharer) BeginObject(object uint8, size int) {
 	s.object, s.lookBytes, s.keeping = object, looksPerByte*size, false
 	s.Budget = guard.BudgetOf(size)
@@ -57,23 +54,21 @@ func (s *Sharer) BeginObject(object uint8, size int) {
 	s.journal.begin(s.Pool.salt.Load())
 }
 
-// EndObject is called when an object is decoded. Until the next one begins, the collector may take what s
-// remembers of it (W03).
+// EndObject ends the object. Until the next object begins, the collector may free the journal (W03).
 func (s *Sharer) EndObject() {
 	s.journal = nil
 	s.held.Release()
 }
 
-// NextObject returns a number that is not that of the current object.
+// NextObject returns another number than the current object's.
 func (s *Sharer) NextObject() uint8 { return s.object + 1 }
 
-// ObjectNamed returns the number of the object with this name. In a watch there may be another version
-// of an object that came before. Versions have things in common that no other object
-// has, such as the name, so it is no use to remember these: all versions count as one
-// object.
+// ObjectNamed returns the number of the object with this name. A watch delivers several versions of
+// an object. They have parts in common that no other object has, such as the name. Remembering these
+// does not pay, so all versions count as one object.
 func (s *Sharer) ObjectNamed(name []byte) uint8 { return uint8(s.Pool.hash(stringKind, name)) }
 
-// Worthwhile reports whether to look for a part of this size.
+// Worthwhile reports whether to look up a part of this size.
 func (s *Sharer) Worthwhile(at *Site, size int) bool {
 	if s.Pool == nil || at == nil || size < minPart {
 		return false
@@ -101,9 +96,9 @@ func (s *Sharer) Worthwhile(at *Site, size int) bool {
 	return true
 }
 
-// Find looks for a part. If there is none, keep says whether to remember the one
-// that is decoded now. A part that is found is taken from Budget as if it were made, or it would
-// depend on other objects whether this one becomes too much.
+// Find looks up a part. If it finds none, keep reports whether the caller should remember the part
+// that it decodes. A found part counts against Budget as if it were decoded: otherwise the verdict on
+// this object would depend on other objects.
 func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
 	known := s.journal.find(at, raw)
 	if known.at == nil {
@@ -123,8 +118,7 @@ func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash ui
 	return known.at, known.n, hash, false
 }
 
-// Remember makes the part that was last begun known to the pool. at, n and holds are as for
-// Pool.remember.
+// Remember adds the part that was last begun to the pool. For at, n and holds, see Pool.remember.
 func (s *Sharer) Remember(part *Site, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
 	s.Pool.remember(part.kind, hash, raw, at, n, holds, s.budgetBefore-s.Budget)
 }
@@ -135,24 +129,23 @@ func (s *Sharer) BeginPart(raw []byte) []byte {
 	return bytes.Clone(raw)
 }
 
-// EndPart ends the part. It returns how many bytes the part will hold: its own, and
-// those of the parts within it, which are at most as many. However deep parts nest,
-// each holds at most twice its own bytes.
+// EndPart ends the part. It returns how many bytes the part will hold: its own, and the bytes of the
+// parts within it, which are at most as many. So each part holds at most twice its own bytes, however
+// deep it nests.
 func (s *Sharer) EndPart(raw []byte) (holds int) {
 	s.keeping = false
 	return 2*len(raw) - s.room
 }
 
-// ContinueFrom makes s continue with the part that other was about to decode.
+// ContinueFrom makes s continue with the part that other has begun.
 func (s *Sharer) ContinueFrom(other *Sharer) {
 	s.keeping, s.room, s.Budget = other.keeping, other.room, other.Budget
 }
 
-// ForgetStats forgets how often each kind of part was found.
+// ForgetStats forgets the hit rates of all sites.
 func (s *Sharer) ForgetStats() { clear(s.stats) }
 
-// Site is a kind of part that may be shared, with a number under which each run
-// counts how often it was found.
+// Site is a place of objects with parts of one kind. Each Sharer counts lookups by the site's number.
 type Site struct {
 	kind   *partKind
 	Number int
@@ -161,9 +154,9 @@ type Site struct {
 // WithNumber returns a site of the same kind of part with another number.
 func (s *Site) WithNumber(number int) *Site { return &Site{kind: s.kind, Number: number} }
 
-// OwnMemory is the size, in bytes, from which a value certainly has memory of its
-// own. The allocator may put smaller values beside others, and values without a size
-// nowhere. The pool would learn late that they are gone, or never.
+// OwnMemory is the size, in bytes, from which a value certainly has an allocation to itself. The
+// allocator may put smaller values into one allocation, and empty values into none, so the pool would
+// learn late, or never, that they were collected.
 const OwnMemory = 16
 
 var sites = struct {

@@ -1,8 +1,7 @@
 package share
 
-// wordTable has strings that the API and its components put into nearly every object.
-// An object with one of them points to the word here, which costs neither memory
-// nor a look into a pool.
+// wordTable has strings that the API and its components put into nearly every object. Objects point to
+// these strings, which saves memory and lookups in the pool.
 var wordTable = newWordLookup(
 	// Metadata.
 	"v1", "apps/v1", "batch/v1", "status", "scale", "Update", "Apply", "FieldsV1",
@@ -22,14 +21,14 @@ var wordTable = newWordLookup(
 	"Burstable", "BestEffort", "Guaranteed", "Bound", "Available", "Progressing", "Active", "Complete",
 )
 
-// wordBits is how many bits of the hash tell a slot.
+// wordBits is the number of bits of the hash that select a slot.
 const wordBits = 10
 
 // wordSlots is how many slots there are for some hundred words.
 const wordSlots = 1 << wordBits
 
-// wordLookup finds words by a hash without collisions between them, so that one
-// comparison tells. It holds the empty word where there is none.
+// wordLookup finds words by a hash without collisions, so one comparison is enough. An unused slot has
+// the empty word.
 type wordLookup struct {
 	list    []string
 	slots   [wordSlots]uint8 // places in list
@@ -50,7 +49,7 @@ func newWordLookup(list ...string) *wordLookup {
 	return x
 }
 
-// fill reports whether the hash is one without collisions.
+// fill fills the slots, and reports whether the hash has no collisions.
 func (x *wordLookup) fill() bool {
 	x.slots = [wordSlots]uint8{}
 	for i, w := range x.list[1:] {
@@ -63,14 +62,14 @@ func (x *wordLookup) fill() bool {
 	return true
 }
 
-// slot is where the word would be that raw, which is not empty, spells.
+// slot returns the slot of the word that is equal to raw, which must not be empty.
 func (x *wordLookup) slot(raw []byte) uint32 {
 	n := len(raw)
 	h := uint32(raw[0]) | uint32(raw[n/2])<<8 | uint32(raw[n-1])<<16 | uint32(n)<<24
 	return h * (x.factor * 0x9e3779b1) >> (32 - wordBits)
 }
 
-// Word returns the word that raw spells, or "".
+// Word returns the word that is equal to raw, or "".
 func Word(raw []byte) string {
 	if len(raw) == 0 || len(raw) > wordTable.longest {
 		return ""
