@@ -12,3 +12,5 @@ var errLinux = errors.New("measuring CPU time and memory of another process need
 func cpuTime(int) (time.Duration, error)            { return 0, errLinux }
 func memory(int) (resident, peak uint64, err error) { return 0, 0, errLinux }
 func resetPeak(int) error                           { return errLinux }
+
+func memoryGroup(uint64) (string, func(), error) { return "", nil, errLinux }

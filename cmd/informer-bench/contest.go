@@ -44,6 +44,7 @@ type outcome struct {
 	memory []results.Point // over time, if the scenario needs it
 	listed time.Time       // when the last list was requested, if the scenario needs it
 	result protocol.Result
+	limit  uint64 // the memory limit, if the scenario searches for one
 }
 
 // of returns the entrants that take part in a job.
@@ -118,12 +119,21 @@ var errNotKnown = errors.New("not known there")
 
 // one runs one entrant in one round.
 func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
+	if j.Smallest {
+		return c.smallest(ctx, j, e, server)
+	}
+	return c.attempt(ctx, j, e, server, 0)
+}
+
+// attempt runs one entrant, within a memory limit unless that is 0.
+func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server *loadServer, limit uint64) (*outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline(j), fmt.Errorf("took longer than %v", deadline(j)))
 	defer cancel()
-	p, err := launch(ctx, e.name, e.program)
+	p, remove, err := launchWithin(ctx, e.name, e.program, limit)
 	if err != nil {
 		return nil, err
 	}
+	defer remove()
 	defer p.kill()
 	start := protocol.Start{Scenario: j.Name, Objects: j.Objects, Seed: c.seed, Params: map[string]int{}}
 	for param, value := range j.Params {

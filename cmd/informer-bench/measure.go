@@ -71,6 +71,9 @@ func figures(j scenario.Job, o *outcome) measures {
 	wall, cpu := to.at.Sub(began), to.cpu-from.cpu
 	m[results.Wall], m[results.CPU] = wall.Seconds(), cpu.Seconds()
 	m[results.PeakRSS] = float64(to.peak)
+	if o.limit > 0 {
+		m[results.MemoryLimit] = float64(o.limit)
+	}
 	if j.Script == scenario.Sync {
 		m[results.CPUPerObject] = cpu.Seconds() / float64(j.Objects)
 	}
@@ -103,6 +106,9 @@ func headline(m measures) string {
 	text := fmt.Sprintf("wall %s, CPU %s", seconds(m[results.Wall]), seconds(m[results.CPU]))
 	if p99, ok := m[results.P99]; ok {
 		text += ", p99 " + seconds(p99)
+	}
+	if limit, ok := m[results.MemoryLimit]; ok {
+		text += fmt.Sprintf(", limit %.0f MiB", limit/(1<<20))
 	}
 	return fmt.Sprintf("%s, peak %.0f MiB", text, m[results.PeakRSS]/(1<<20))
 }

@@ -104,6 +104,12 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 			fmt.Fprintf(progress, "%s: none of the contestants takes part\n", s.Name)
 			continue
 		}
+		if s.Smallest {
+			if err := canLimit(); err != nil {
+				fmt.Fprintf(progress, "%s: skipped: %v\n", s.Name, err)
+				continue
+			}
+		}
 		variants, differences, err := c.measure(ctx, s, f, out)
 		if err != nil {
 			return err

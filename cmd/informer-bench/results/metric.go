@@ -12,6 +12,7 @@ func known() [][2]string {
 	return [][2]string{
 		{Wall, "wall"},
 		{CPU, "CPU"},
+		{MemoryLimit, "smallest memory limit"},
 		{PeakRSS, "peak RSS"},
 		{PeakOverSteady, "peak over steady memory"},
 		{LivePerObject, "live heap an object"},

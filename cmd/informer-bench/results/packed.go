@@ -13,6 +13,7 @@ func packedTargets() []Target {
 		{What: "peak memory, listing Pods; handlers want keys", Scenario: "packed-sync", Params: keys, Metric: PeakRSS, Limit: 0.10, Against: ClientGo},
 		{What: "the same; handlers want objects", Scenario: "packed-sync", Params: whole, Metric: PeakRSS, Limit: 0.10, Against: ClientGo,
 			Missed: "What handlers were given is garbage until the next collection."},
+		{What: "smallest memory limit, 20,000 Pods", Scenario: "limit", Metric: MemoryLimit, Limit: 0.10, Against: ClientGo},
 		{What: "list Pods; handlers want keys", Scenario: "packed-sync", Params: keys, Metric: Wall, Limit: 0.10, Against: ClientGo,
 			Missed: "A Pod takes 16 µs: 5 to check its bytes as the decoder would, 4 to compress them against a sibling, 3 to read them from the network, 1 to cache it, and the rest for memory and for handing work to another processor. To check and to compress in one walk would save 2."},
 		{What: "CPU for that", Scenario: "packed-sync", Params: keys, Metric: CPU, Limit: 0.10, Against: ClientGo,

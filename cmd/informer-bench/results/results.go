@@ -40,6 +40,7 @@ const (
 	Wall           = "wall_s"                // from the first request to the end of the work
 	CPU            = "cpu_s"                 // user and system time of the process
 	PeakRSS        = "peak_rss_bytes"        // the kernel's high-water mark
+	MemoryLimit    = "memory_limit_bytes"    // the smallest in which the work succeeds
 	LivePerObject  = "live_bytes_per_object" // heap after two collections
 	EventsPerSec   = "events_per_s"
 	WallPerObject  = "wall_per_object_s"

@@ -119,6 +119,8 @@ func usualTargets() []Target {
 		{Scenario: "sync-watchlist", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
 		{Scenario: "sync-watchlist", Metric: Wall, Limit: 5, Against: Floor},
 
+		{Scenario: "limit", Metric: MemoryLimit, Limit: 0.25, Against: ClientGo},
+
 		{Scenario: "footprint", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
 
 		{Scenario: "growth", Metric: CPUPerObject, Limit: 1.2, Growth: true},

@@ -41,6 +41,9 @@ type Scenario struct {
 	// OverTime records memory over time, not only its peak.
 	OverTime bool
 
+	// Smallest makes each round search for the smallest memory limit in which the work succeeds.
+	Smallest bool
+
 	// Rounds is the largest number of rounds; zero means no limit.
 	Rounds int
 
@@ -88,7 +91,7 @@ func Choose(names []string) ([]Scenario, error) {
 // with Params.Handlers handlers, until it is synced and the handlers have received the event Until.
 func Following() []string {
 	return []string{
-		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "relist-unchanged", "relist-changed",
+		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "limit", "relist-unchanged", "relist-changed",
 		"watch-protobuf", "watch-json", "latency", "packed-sync", "packed-json", "packed-watch", "packed-minute", "million", "restart",
 	}
 }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
+)
+
+const (
+	// closeEnough is the ratio of the smallest limit that was enough to the largest that was not.
+	closeEnough = 1.03
+
+	// heapShare is the percentage of the limit that the Go runtime is told to stay below.
+	heapShare = 90
+
+	// slowness and grace bound a run within a limit, compared with a run without: a contestant that only
+	// collects garbage does not survive.
+	slowness, grace = 4, 10 * time.Second
+)
+
+// smallest finds the smallest memory limit in which an entrant does the work. It returns the outcome of the
+// run within it.
+func (c *contest) smallest(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
+	began := time.Now()
+	best, err := c.attempt(ctx, j, e, server, 0)
+	if err != nil {
+		return nil, err
+	}
+	patience := slowness*time.Since(began) + grace
+	limit := bisect(2*peak(best), func(limit uint64) bool {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		o, err := c.attempt(ctx, j, e, server, limit)
+		fmt.Fprintf(c.progress, "%s: %s: %d MiB: %s\n", j.Title(), e.name, limit>>20, verdict(err))
+		if err == nil {
+			best = o
+		}
+		return err == nil
+	})
+	best.limit = limit
+	return best, ctx.Err()
+}
+
+// canLimit returns an error if this process cannot limit another's memory.
+func canLimit() error {
+	_, remove, err := memoryGroup(1 << 30)
+	if err == nil {
+		remove()
+	}
+	return err
+}
+
+// bisect returns about the smallest limit that is enough, up to one that is.
+func bisect(most uint64, enough func(limit uint64) bool) uint64 {
+	for tooSmall := most / 32; float64(most) > closeEnough*float64(tooSmall); {
+		if limit := (most + tooSmall) / 2; enough(limit) {
+			most = limit
+		} else {
+			tooSmall = limit
+		}
+	}
+	return most
+}
+
+func verdict(err error) string {
+	if err != nil {
+		return fmt.Sprintf("too small: %.120s", err.Error())
+	}
+	return "enough"
+}
+
+// peak returns the highest of an outcome's readings.
+func peak(o *outcome) (bytes uint64) {
+	for _, r := range o.marks {
+		bytes = max(bytes, r.peak)
+	}
+	return bytes
+}
+
+// launchWithin starts a program, in a new cgroup with a memory limit unless that is 0. Within a limit, the
+// Go runtime is told to stay below it, as in a well-configured container. Call remove after the program has
+// ended.
+func launchWithin(ctx context.Context, name, path string, limit uint64) (p *process, remove func(), err error) {
+	if limit == 0 {
+		p, err = launch(ctx, name, path)
+		return p, func() {}, err
+	}
+	dir, remove, err := memoryGroup(limit)
+	if err != nil {
+		return nil, nil, fmt.Errorf("limit the memory of %s: %w", name, err)
+	}
+	const enter = `echo $$ > "$1/cgroup.procs" && GOMEMLIMIT="$2" exec "$3"`
+	p, err = launch(ctx, name, "/bin/sh", "-c", enter, "sh", dir, strconv.FormatUint(limit/100*heapShare, 10), path)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return p, remove, nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// memoryGroup creates a cgroup with a memory limit and without swap. Its directory is removed by remove,
+// once no process is in it.
+func memoryGroup(limit uint64) (dir string, remove func(), err error) {
+	root, files := "/sys/fs/cgroup/memory", []string{"memory.limit_in_bytes"} // version 1
+	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
+		root, files = "/sys/fs/cgroup", []string{"memory.max", "memory.swap.max"}
+	}
+	dir, err = os.MkdirTemp(root, "informer-bench-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make a cgroup, which needs root: %w", err)
+	}
+	remove = func() {
+		for range 100 {
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // the kernel removes an ended process a little later
+		}
+	}
+	values := []string{strconv.FormatUint(limit, 10), "0"}
+	for i, name := range files {
+		err := os.WriteFile(filepath.Join(dir, name), []byte(values[i]), 0o644)
+		if err != nil && !(name == "memory.swap.max" && errors.Is(err, fs.ErrNotExist)) { // a kernel without swap
+			remove()
+			return "", nil, err
+		}
+	}
+	return dir, remove, nil
+}
