@@ -513,7 +513,7 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 // Compact makes etcd drop all history before the current resource version, which it
-// returns. To get a 410, more is needed: see the package documentation. If the server is
+// returns. A list or watch does not get a 410 yet: see the package documentation. If the server is
 // suspended during the call, Compact waits until ctx is done. If it is stopped or killed,
 // Compact fails.
 func (s *Server) Compact(ctx context.Context) (int64, error) {

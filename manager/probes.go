@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// longStale is the age from which a cache is stale. If watches fail, repeated lists keep it younger
+// longStale is the age at which a cache counts as stale. If watches fail, repeated lists keep it younger
 // (reflector.Status.Polling).
 const longStale = 15 * time.Minute
 

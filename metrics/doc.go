@@ -19,9 +19,9 @@
 //
 // # Adding a metric
 //
-// A figure that a Status already has takes one line: in NewInformers for an informer or
-// a handler, in NewElections for an election. Otherwise first add it to the Status in
-// the package that knows it. Events that are counted as they happen (in queues,
+// For a value that a Status already has, add one line: to NewInformers for an informer or
+// a handler, to NewElections for an election. Otherwise first add the value to the Status of
+// its package. Events that are counted as they happen (in queues,
 // controllers and webhooks) go through the Metrics interface of their package, which
 // the type named after the package implements here (WorkQueues, Controllers, Webhooks).
 // The doc comment of each type lists its metrics.

@@ -190,8 +190,8 @@ func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 	}
 }
 
-// match returns the recorded request for the asked one, or nil if the recording has
-// ended for it. It tells the client when its counterpart came next.
+// match returns the recorded request that corresponds to asked, or nil if the recording has no more
+// of them. Through recall, it tells the client when its counterpart sent the next one.
 func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request, error) {
 	closed := r.file.closed()
 	r.mu.Lock()

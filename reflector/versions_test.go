@@ -114,8 +114,8 @@ func TestL22_StreamingListThatWentBackIsNotWatching(t *testing.T) {
 	})
 }
 
-// A watch that a caller reports as deaf may be waiting for such a version: the server is asked
-// immediately.
+// If a caller reports that the watch missed a change, the watch may be waiting for a version that the
+// server lost. The reflector asks the server immediately.
 func TestWatchThatDeliversNothingOnAServerThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{

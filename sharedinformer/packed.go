@@ -64,9 +64,9 @@ func (p *packing) status() PackedStatus {
 	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.packer.Opened(), Damaged: p.damages.Load()}
 }
 
-// objectDamaged is called with each object whose bytes turn out to be damaged, in any goroutine and
-// under the locks of the cache. The object is not served, and a relist brings it back: since it has
-// no version any more, it counts as new.
+// objectDamaged is called for each object whose bytes are damaged, in any goroutine and under the
+// locks of the cache. The object is not served until a relist replaces it; without a version, it
+// counts as changed.
 func (i *core) objectDamaged(o *wire.Packed, err error) {
 	i.packing.damages.Add(1)
 	f := i.completeFailure(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})

@@ -103,8 +103,8 @@ func (f *freeItems[K]) take() *item[K] {
 	return it
 }
 
-// give takes back a retired item. It clears the key, which may keep other memory alive; other fields
-// are set before use.
+// give returns an item for reuse. It clears the key, which may keep other memory alive; other fields
+// are set before the next use.
 func (f *freeItems[K]) give(it *item[K]) {
 	if f.len >= maxFree {
 		return

@@ -28,7 +28,7 @@ func (s *sleepers) enter() *sleeper {
 	return w
 }
 
-// leave ends a sleep, either woken or given up.
+// leave ends the sleep of w, which was woken or gives up, and keeps w for reuse.
 func (s *sleepers) leave(w *sleeper) {
 	if w.asleep {
 		last := len(s.asleep) - 1

@@ -43,8 +43,8 @@ func Pod(seed uint64, i int, o Options) *corev1.Pod {
 	return pod
 }
 
-// suffix returns the last part of the i-th name: five letters as the API server draws them, but unique
-// up to 27^5 names.
+// suffix returns the last part of the i-th name: five letters, like the API server's random suffixes,
+// but unique for 27^5 names.
 func suffix(i int) string {
 	const base = len(letters)
 	const all = base * base * base * base * base

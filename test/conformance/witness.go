@@ -32,7 +32,7 @@ type witness struct {
 	play     *play
 	informer Informer
 	r        Registration
-	during   func(heard) // called in each call, if set before the first
+	during   func(heard) // if set before the first call, each call calls it
 
 	in  atomic.Int32 // calls in progress
 	mu  sync.Mutex

@@ -1,6 +1,6 @@
-// Package selection selects fields of objects: with a tree that a decoder walks along with the
-// object, with a check of paths against a Go type, and by pruning a decoded object. Trees are
-// immutable.
+// Package selection selects fields of objects. A decoder walks the tree of a selection together with
+// the object; alternatively, the tree prunes a decoded object. Paths can be checked against a Go type.
+// Trees are immutable.
 package selection
 
 import (
