@@ -56,7 +56,7 @@ func Attempt(ctx context.Context) int {
 }
 
 // Causes returns why the reconcile that ctx belongs to runs: at most 8 causes, oldest first. A cause
-// that occurs just as the reconcile starts may be listed although it leads to another reconcile.
+// that arrives just as the reconcile starts may be listed even though it triggers another reconcile.
 func Causes(ctx context.Context) []Cause {
 	if a := attemptOf(ctx); a != nil {
 		return a.reasons.list(a.request)
@@ -64,8 +64,8 @@ func Causes(ctx context.Context) []Cause {
 	return nil
 }
 
-// Logger returns the controller's logger with the attributes controller, request, reconcile and
-// attempt. Each call builds it, so reconciles that log nothing pay nothing. Outside of a reconcile it
+// Logger returns the controller's logger with the attributes controller, request, reconcile and attempt.
+// It is built on each call, so reconciles that log nothing pay nothing. Outside of a reconcile it
 // discards everything.
 func Logger(ctx context.Context) *slog.Logger {
 	if a := attemptOf(ctx); a != nil {

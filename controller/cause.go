@@ -21,9 +21,9 @@ const (
 	Updated
 	// Deleted means that the object is gone.
 	Deleted
-	// Resynced means that nothing changed, but Options.Resync is over.
+	// Resynced means that nothing changed, but the interval Options.Resync has passed.
 	Resynced
-	// Generic means that something outside the cluster happened.
+	// Generic means that something happened outside the cluster.
 	Generic
 	// Failed means that the previous reconcile failed.
 	Failed
@@ -44,16 +44,16 @@ func (t CauseType) String() string {
 	return "unknown"
 }
 
-// urgent reports whether a request with this cause goes before the others.
+// urgent reports whether a request with this cause is handled before the others.
 func (t CauseType) urgent() bool { return t != Initial && t != Resynced && t != Moved }
 
 // Cause is one reason for a reconcile.
 type Cause struct {
 	Type CauseType
-	// Source is the name of the source. It is empty for Failed and Requeued.
+	// Source is the name of the source. It is empty for Failed and Requeued causes.
 	Source string
-	// Object is the key of the object that had the event, or for Failed and Requeued the request's own
-	// key.
+	// Object is the key of the object that changed. For Failed and Requeued causes it is the request's
+	// own key.
 	Object object.Key
 }
 
@@ -76,8 +76,8 @@ type causes struct {
 	most int // the largest len(of) since of was made
 }
 
-// reasons are the causes of one request. Most requests have one cause, about the object that they
-// name, and that case needs no slice.
+// reasons are the causes of one request. Most requests have a single cause, about the object that they
+// name, and need no slice.
 type reasons struct {
 	source    fmt.Stringer
 	others    *[]Cause // nil if the only cause is about the request's object
@@ -94,8 +94,8 @@ func (r reasons) priority() int {
 	return InitialPriority
 }
 
-// add adds a cause of req, and the placement of req if the cause knows it. After a reconcile that asks
-// for another, the placement may be outdated, so it never replaces one from a source.
+// add adds a cause of req, and the placement of req if it is known. If a reconcile asked for the
+// request, the placement may be outdated, so it never replaces one from a source.
 func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,22 +132,22 @@ func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about obje
 	c.most = max(c.most, len(c.of))
 }
 
-// placement returns the placement of req, as far as its causes know it.
+// placement returns the placement of req, if its causes know it.
 func (c *causes) placement(req Request) placement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[req].placement
 }
 
-// priority returns the priority for queueing req again before its causes were taken.
+// priority returns the priority with which to requeue req if its causes have not been taken yet.
 func (c *causes) priority(req Request) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reasons(req).priority()
 }
 
-// reasons returns the causes of req. A request without any is urgent: its causes came while it was
-// handed out and went to the previous reconcile. The caller holds mu.
+// reasons returns the causes of req. A request without causes is urgent: they arrived while it was being
+// handed out and were taken by the previous reconcile. The caller holds mu.
 func (c *causes) reasons(req Request) reasons {
 	r, has := c.of[req]
 	if !has {

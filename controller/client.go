@@ -23,8 +23,8 @@ import (
 //
 // This covers writes that return without an error before the reconcile does. After a conflict, the
 // request waits until the cache has a version of the object other than the one that was sent. If the
-// connection breaks, the server may or may not have done the write; the request does not wait for it,
-// and a conflict or "already exists" may follow.
+// connection breaks, the server may or may not have applied the write. The request does not wait for it,
+// and the next reconcile may get a conflict or an "already exists" error.
 //
 // Outside of a reconcile a Client reads and writes without waiting. It is safe for concurrent use.
 //
@@ -34,8 +34,8 @@ import (
 //	c.Watch(controller.Awaited(secrets))
 //
 // The Client of a kind that bypasses the cache (factory.Options.DisableFor) has no informer. Its Read,
-// Objects and CreateOrUpdate ask the server and nothing waits for its writes. Get and Copy panic, and
-// a source made of it fails.
+// Objects and CreateOrUpdate ask the server, and no request waits for its writes. Get and Copy panic,
+// and a source made from it fails.
 type Client[T object.Object] struct {
 	served *rest.Resource[object.Object] // where the kind is served
 	late   *late                         // sets the fields below on first use; nil if they are set
@@ -51,17 +51,17 @@ type client struct {
 	resource *rest.Resource[object.Object]
 	declared string        // the type of the objects in the program's source
 	owned    bool          // written objects get owner as their controller
-	owner    object.Object // may be nil by mistake even if owned
+	owner    object.Object // the caller may have passed nil
 
 	// parentWrites is called before a write to a subresource of the object under key. It returns a
-	// function that turns the server's answer into the write that the object's cache has to see. It is
-	// nil for clients of other resources.
+	// function that turns the server's answer into the write that the cache must see. It is nil if the
+	// resource is not a subresource.
 	parentWrites func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
 }
 
-// NewClient returns a client that reads from an informer and writes to a resource of the same kind. If
-// i is nil, it reads from the resource too. Most programs use [ClientFor], or manager.Client if they
-// have a manager.
+// NewClient returns a client that reads from an informer and writes to a resource of the same kind. If i
+// is nil, the client also reads from the resource. Most programs use [ClientFor], or manager.Client if
+// they have a manager.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
 	if i != nil && !i.Source().Kept.IsZero() {
 		r = r.Keep(i.Source().Kept) // so it refuses to write partial objects back
@@ -95,8 +95,8 @@ func resourceOf[T object.Object](f *factory.Factory, of factory.For[T]) *rest.Re
 }
 
 // LateClient is like [ClientWith], but requests its informer from the factory on first use, so
-// [Client.Shard] can narrow it before. Package manager needs it, because it uses clients before it
-// runs.
+// [Client.Shard] can narrow it before that. Package manager needs this, because clients are created
+// before the manager runs.
 func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
 	c := &Client[T]{served: rest.Objects(resourceOf(f, of))}
 	c.late = &late{bind: func(s shard.Scope) { c.bind(f, of, s) }, scope: of.Scope.Shard}
@@ -116,19 +116,19 @@ func (c *Client[T]) plain() *client {
 	return c.of
 }
 
-// Shard narrows the cache of a client made by [LateClient] to a share of the objects. It fails for
-// other clients, if the informer has another share, and if it is in use, that is, after the first
+// Shard narrows the cache of a client made by [LateClient] to a share of the objects. It fails for other
+// clients, if the informer has another share, and if the informer is in use, that is, after the first
 // index, source or read. Package manager calls it; see manager.Builder.Sharded.
 func (c *Client[T]) Shard(scope shard.Scope) error { return c.late.shard(c.served.String(), scope) }
 
 // Kind returns the kind of the objects, or the empty kind if it is not known.
 func (c *Client[T]) Kind() object.GVK { return c.served.Kind() }
 
-// OwnedBy returns a client for objects controlled by owner. Objects that it creates, updates, applies
-// or passes to CreateOrUpdate get owner as their controller, as with [SetControllerReference] and the
-// client's scheme. So [Owns] finds them, and the garbage collector deletes them when owner is gone.
-// The write fails with an *AlreadyOwnedError if another object controls the object, and with other
-// errors if owner is nil or cannot be an owner. Patches, status updates and deletions are unaffected.
+// OwnedBy returns a client for objects controlled by owner. Objects that it creates, updates, applies or
+// passes to CreateOrUpdate get owner as their controller, as with [SetControllerReference] and the
+// client's scheme. So [Owns] finds them, and the garbage collector deletes them when owner is gone. The
+// write fails with an *AlreadyOwnedError if another object controls the object, and with another error
+// if owner is nil or cannot be an owner. Patches, status updates and deletions are unaffected.
 //
 // owner is not changed, so it may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
@@ -149,10 +149,10 @@ func (c *client) ownedBy(owner object.Object) *client {
 //	scale, err := scales.Read(ctx, key)
 //	_, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
 //
-// Subresources are not cached, so Read asks the server. As with writes through c, the next reconcile
-// of the request sees the write in the cache of c, if the server's answer has a resource version (as
-// for a scale) or the write is an eviction, which counts like Client.Delete. The answer to a binding
-// has no version, so the cache may see a binding later.
+// Subresources are not cached, so Read asks the server. As with writes through c, the next reconcile of
+// the request sees the write in the cache of c, if the server's answer has a resource version (as for a
+// scale) or the write is an eviction, which counts like Client.Delete. The answer to a binding has no
+// version, so the next reconcile may start before the cache sees the binding.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	r := rest.SubresourceFor[S](c.Resource(), name)
 	plain := &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)}
@@ -186,7 +186,7 @@ func isDryRun(o object.Object) bool {
 	return ok && eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
 }
 
-// cache returns the cache that has to see the writes. The kind must not bypass the cache.
+// cache returns the cache that must see the writes. The kind must not bypass the cache.
 func (c *client) cache() ownwrites.Cache { return ownwrites.Of(c.informer) }
 
 // Informer returns the informer that c reads from, or nil if the kind bypasses the cache.
@@ -196,15 +196,14 @@ func (c *Client[T]) Informer() *sharedinformer.Informer[T] {
 }
 
 // Resource returns the resource that c writes to. Requests do not wait for writes made through it
-// directly. If the cache keeps only some fields, this resource returns only those and refuses the same
-// writes as c; rest.ResourceFor returns one without these limits.
+// directly. If the cache keeps only some fields, this resource returns only those fields and refuses the
+// same writes as c. rest.ResourceFor returns a resource without these limits.
 func (c *Client[T]) Resource() *rest.Resource[T] {
 	c.late.use()
 	return c.resource
 }
 
-// View implements [Watchable]: it returns the informer without its type, or nil if the kind bypasses
-// the cache.
+// View implements [Watchable]: it returns the untyped informer, or nil if the kind bypasses the cache.
 func (c *Client[T]) View() sharedinformer.View { return c.plain().view() }
 
 func (c *client) view() sharedinformer.View {
@@ -214,7 +213,7 @@ func (c *client) view() sharedinformer.View {
 	return c.informer.View()
 }
 
-// declaredType returns the type of the objects, as the program writes it.
+// declaredType returns the type of the objects as written in the program.
 func (c *Client[T]) declaredType() string { return c.plain().declared }
 
 // Mapping returns the REST mapping of the kind.

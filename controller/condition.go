@@ -19,8 +19,8 @@ import (
 // SetCondition sets a condition in the status of o, which may come from the cache. It makes no request
 // if nothing would change. It returns the current object, which is o itself if nothing was sent.
 //
-// If the status of the condition is the same, LastTransitionTime is kept; otherwise it is the given
-// one, or now. An ObservedGeneration of 0 is replaced by the generation of o. Other conditions are
+// LastTransitionTime is kept if the condition's status stays the same; otherwise it is set to the given
+// time, or to now. An ObservedGeneration of 0 is replaced by the generation of o. Other conditions are
 // kept. To make several changes to a status in one request, use meta.SetStatusCondition in
 // [PatchStatus].
 //
@@ -90,8 +90,8 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// changeUntypedConditions is changeConditions for unstructured objects. It keeps conditions that did not
-// change as they are, and of the others all fields that metav1.Condition does not have.
+// changeUntypedConditions is changeConditions for unstructured objects. It leaves unchanged conditions
+// as they are. In the others it keeps all fields that metav1.Condition does not have.
 func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1.Condition)) error {
 	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {
@@ -122,7 +122,8 @@ func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1
 // conditionFields are the fields of metav1.Condition.
 var conditionFields = []string{"type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"}
 
-// untyped returns the fields of a condition, and those of old that metav1.Condition does not have.
+// untyped returns the fields of a condition, plus those fields of old that metav1.Condition does not
+// have.
 func untyped(condition metav1.Condition, old any) (fields map[string]any, err error) {
 	if err := transcode(condition, &fields); err != nil {
 		return nil, err

@@ -64,12 +64,12 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 // Name returns the name given to New.
 func (c *Controller) Name() string { return c.name }
 
-// Watch adds a source, before, during or after Run. The first reconcile waits until the sources
-// present at that time have synced; it does not wait for sources added later.
+// Watch adds a source. It may be called before, during or after Run. The first reconcile waits until the
+// sources present at that time have synced; it does not wait for sources added later.
 //
-// The returned function removes the source: its later requests are ignored, and the requests it has
-// already added stay. The channel is closed when everything that belonged to the source has ended.
-// remove may be called more than once, also from inside the source.
+// The returned function removes the source: its later requests are ignored, but those it has already
+// added stay. The channel is closed when everything that the source started has ended. remove may be
+// called more than once, even by the source itself.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
 	s := &subscription{source: source, poke: c.sources.poke, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
 	close(s.ended)
@@ -93,14 +93,13 @@ func (c *Controller) remove(s *subscription) <-chan struct{} {
 	return s.ended
 }
 
-// Run starts the sources, waits until they have synced, and reconciles until ctx is done. Then the
-// contexts of running reconciles are done too; Run drops the queue and returns nil when every
-// reconcile and everything else it started has ended (L23). It does not run informers; a factory
-// does. While Run waits for sources, [Controller.Status] and [Controller.Ready] name them and the
-// reasons.
+// Run starts the sources, waits until they have synced, and reconciles until ctx is done. The contexts
+// of running reconciles end at the same time. Run drops the queue and returns nil when every reconcile
+// and everything else it started has ended (L23). It does not run informers; a factory does. While Run
+// waits for sources, [Controller.Status] and [Controller.Ready] name them and the reasons.
 //
-// After Run has returned it may be called again and starts over: each object is an initial one. A
-// concurrent call fails with ErrRunning. Without a source, Run fails with ErrNoSource.
+// After Run has returned it may be called again. It then starts over and treats every object as initial.
+// A concurrent call fails with ErrRunning. Without a source, Run fails with ErrNoSource.
 func (c *Controller) Run(ctx context.Context) error {
 	s, err := c.begin(ctx)
 	if err != nil {
@@ -138,8 +137,8 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	return c.session, nil
 }
 
-// Err returns the error that Run would fail with because of its sources, or for lack of any. It is nil
-// if the controller may run.
+// Err returns the error with which Run would fail because a source is unusable or there is none. It
+// returns nil if the controller can run.
 func (c *Controller) Err() error {
 	all := c.sources.all()
 	if len(all) == 0 {
@@ -184,8 +183,8 @@ func (c *Controller) Ready() error {
 	return c.notReady(state, c.sources.waiting())
 }
 
-// Status returns a snapshot of the controller. Its parts are read one after the other, so they may
-// differ by changes in between.
+// Status returns a snapshot of the controller. Its parts are read one after another, so they may not be
+// consistent with each other.
 func (c *Controller) Status() Status {
 	c.mu.Lock()
 	s := Status{Name: c.name, State: c.state, Since: c.since}
@@ -208,9 +207,8 @@ func (c *Controller) Status() Status {
 	return s
 }
 
-// Contents returns at most n requests of each kind, for debugging a stuck controller. It is empty
-// while the controller does not run. It takes time in the order of n plus the number of parked
-// requests.
+// Contents returns at most n requests of each kind, for debugging a stuck controller. It is empty while
+// the controller does not run. It takes time proportional to n plus the number of parked requests.
 func (c *Controller) Contents(n int) (contents Contents) {
 	c.mu.Lock()
 	session := c.session
@@ -224,7 +222,7 @@ func (c *Controller) Contents(n int) (contents Contents) {
 	return contents
 }
 
-// mostUnfinished is the most requests that Unfinished names.
+// mostUnfinished is the maximum number of requests that Unfinished names.
 const mostUnfinished = 10
 
 // Unfinished names up to ten reconciles that have been running for SlowReconcile or longer, longest

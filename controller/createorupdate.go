@@ -27,17 +27,17 @@ const (
 // afterwards. Otherwise change gets a copy of o, which is created. CreateOrUpdate returns the current
 // object; if it is unchanged, it is shared with the cache and must not be changed.
 //
-// change must change its argument; changing o itself is an error. It must keep name and namespace, and
-// leave all fields alone that it does not mean to set, including those with defaults from the server.
-// Otherwise every reconcile writes. The status is not written if the kind has a status subresource.
-// With [Client.Apply] the server takes care of all that. If c comes from [Client.OwnedBy],
+// change must modify its argument; changing o itself is an error. It must keep the name and the
+// namespace, and must not touch fields that it does not mean to set, including those that the server
+// defaults. Otherwise every reconcile writes. The status is not written if the kind has a status
+// subresource. With [Client.Apply] the server takes care of all that. If c comes from [Client.OwnedBy],
 // CreateOrUpdate adds the owner.
 //
-// It fails if the object has no name, and when [Client.Update] refuses the object.
+// It fails if the object has no name, or if [Client.Update] refuses the object.
 //
-// If the cache lags behind the writes of others, the server answers with a conflict or "already
-// exists". The reconciler should return that error and try again with a newer cache; after a conflict
-// the request waits until the cache has another version.
+// If the cache lags behind the writes of other clients, the server answers with a conflict or "already
+// exists". The reconciler should return that error, so it is called again with a newer cache; after a
+// conflict the request waits until the cache has another version.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.plain().createOrUpdate(ctx, o, onObjects(change)))

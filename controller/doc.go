@@ -20,7 +20,7 @@
 //	c.Watch(controller.Owns(deployments, memcacheds))
 //	err = c.Run(ctx)
 //
-// In a program with a manager, manager.ControllerFor does this in fewer lines.
+// If the program has a manager, manager.ControllerFor takes fewer lines.
 //
 // # The flow
 //
@@ -51,14 +51,14 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A controller owns its workers, two goroutines for each
-// source, a third for each source with a map function, and one for each cache that parked requests
-// wait for. Handlers run in goroutines of their informers.
+// All methods may be called from any goroutine. A controller runs its workers, two goroutines for each
+// source, a third for each source with a map function, and one for each cache that parked requests wait
+// for. Handlers run in goroutines of their informers.
 //
 // Lock order: Controller.mu comes first. The locks of the queue, of causes, of the own-writes barrier,
-// of held namespaces, of a mapping and of an attempt are taken while no other lock is held than
-// Controller.mu and a mapping's. One exception: the barrier and the held namespaces take the locks of
-// queues, causes and caches under their own. The lock of the source list is a leaf.
+// of held namespaces, of a mapping and of an attempt are taken only while no lock other than
+// Controller.mu or a mapping's is held. There is one exception: the barrier and the held namespaces take
+// the locks of queues, causes and caches under their own. The lock of the source list is a leaf.
 //
 // No lock is held while a reconciler or a predicate runs. A map function runs under the lock of its
 // mapping, which serializes its calls.
@@ -66,14 +66,15 @@
 // # Failure
 //
 // A reconciler's error is logged, counted and kept in Status.Failure, and the request is retried with
-// back-off unless the error is Terminal. A panic counts as an error. If an error of the API server
-// names a time to retry after (source.RetryAfter), the retry waits for it; a change still leads to a
-// reconcile at once. Sources fail independently of each other: SourceStatus reports the last error and
-// the number of failures of each.
+// back-off unless the error is Terminal. A panic counts as an error. If the API server's error says when
+// to retry (source.RetryAfter), the retry waits that long; a change still triggers a reconcile at once.
+// Sources fail independently of each other. SourceStatus reports the last error and the failure count of
+// each source.
 //
 // # Debugging
 //
-// Ready names the sources that a controller is waiting for and why; Status has the rest. The log names
-// a reconcile that has not returned after SlowReconcile, and Unfinished lists all of them. Inside a
-// reconcile, Causes returns why it runs, and Logger tags every line with its identity.
+// Ready names the sources that a controller is waiting for and why; Status reports everything else. A
+// reconcile that has not returned after SlowReconcile is logged, and Unfinished lists all such
+// reconciles. Inside a reconcile, Causes returns why it runs, and Logger tags every line with its
+// identity.
 package controller

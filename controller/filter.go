@@ -38,7 +38,7 @@ func lacking[T object.Object](i *sharedinformer.Informer[T], paths []string) err
 	return nil
 }
 
-// passAll opens the objects of an event and asks the predicates.
+// passAll unwraps the objects of an event and asks the predicates.
 func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Event[object.Head], predicates []Predicate[T]) (bool, error) {
 	told, err := i.OpenEvent(e)
 	for n := 0; n < len(predicates) && err == nil; n++ {
@@ -49,8 +49,8 @@ func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Ev
 	return err == nil, err
 }
 
-// admits reports whether an event passes. If a predicate fails, that is a failure of the source and
-// the event passes. If a predicate calls runtime.Goexit, otherwise is called.
+// admits reports whether an event passes. If a predicate fails, the failure counts against the source
+// and the event passes. If a predicate calls runtime.Goexit, otherwise is called.
 func (f filter) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
 	if len(f.heads) == 0 && f.rest == nil {
 		return true

@@ -17,20 +17,20 @@ import (
 //		return controller.Result{}, err
 //	}
 //
-// If o is not being deleted and lacks the finalizer, Finalize adds it. If o is being deleted and has
-// it, Finalize calls cleanup, and removes the finalizer if cleanup returns true and no error. If
-// cleanup returns false, the finalizer stays, and the next reconcile calls cleanup again; as always, a
-// change has to lead to that reconcile. In all other cases Finalize does nothing. It returns the
-// current object.
+// If o is not being deleted and lacks the finalizer, Finalize adds it. If o is being deleted and has it,
+// Finalize calls cleanup, and removes the finalizer if cleanup returns true and no error. If cleanup
+// returns false, the finalizer stays, and the next reconcile calls cleanup again; as always, only a
+// change triggers that reconcile. In all other cases Finalize does nothing. It returns the current
+// object.
 //
 // cleanup gets a copy of o, whose changes are not written. It may be called again after it has
-// succeeded, so it must accept that there is nothing left to clean up. Both writes carry the resource version of o, so finalizers of other controllers are never
-// lost; if o is not the latest version, Finalize fails with a conflict (apierrors.IsConflict), which
-// the reconciler returns. So if cleanup itself writes to o, for example a condition, the removal of
-// the finalizer fails with a conflict, and the next reconcile calls cleanup again: it has to come to an
-// end where it writes nothing. If o is gone when the finalizer is to be added, Finalize fails with not
-// found. Both writes are patches, so the controller needs permission to patch the kind. Finalize
-// panics if cleanup is nil.
+// succeeded, so it must accept that there is nothing left to clean up. Both writes carry the resource
+// version of o, so finalizers of other controllers are never lost; if o is not the latest version,
+// Finalize fails with a conflict (apierrors.IsConflict), which the reconciler returns. If cleanup itself
+// writes to o, for example to set a condition, removing the finalizer fails with a conflict, and the
+// next reconcile calls cleanup again. So cleanup must eventually succeed without writing to o. If o is
+// gone when Finalize adds the finalizer, Finalize fails with a not-found error. Both writes are patches,
+// so the controller needs permission to patch the kind. Finalize panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
 	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, copyOf(o)) }))
@@ -56,7 +56,7 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 	case !deleted || !has:
 		return o, nil
 	}
-	was := copyOf(o) // if cleanup has removed the finalizer from o, o shows no difference to send
+	was := copyOf(o) // cleanup may remove the finalizer from o, and then o would show no difference to send
 	if done, err := cleanup(); err != nil || !done {
 		return o, err
 	}

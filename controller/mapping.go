@@ -17,13 +17,13 @@ import (
 )
 
 // Map returns a source that calls requests with each object of a client or an informer whose event
-// passes all predicates, and adds the requests it returns. For an update it calls requests with the
-// old object and the new one.
+// passes all predicates, and adds the requests it returns. For an update it calls requests for both the
+// old and the new object.
 //
-// If requests fails or panics, the error is reported, and requests is called again for that object
-// after a back-off, until it succeeds. Calls do not overlap, and may receive a state that is no longer
-// the latest. The objects are shared and must not be changed. While requests fails for every initial
-// object, the source is not synced, unless it fails because a kind is not served.
+// If requests fails or panics, the error is reported, and requests is called again for that object after
+// a back-off, until it succeeds. Calls do not overlap. They may receive a state that is no longer the
+// latest. The objects are shared and must not be changed. While requests fails for every initial object,
+// the source is not synced, unless it fails because a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -83,7 +83,7 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 //
 //	source := controller.MapByIndex(secrets, byKey, func(s *corev1.Secret) object.Key { return object.KeyOf(s) })
 //
-// An object added to the index later is reconciled because of its own event.
+// An object added to the index later is reconciled through its own event.
 func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
 	if index == nil || value == nil {
 		panic(failure.Place(1) + ": the index or the function of a source is nil")
@@ -119,8 +119,8 @@ type unmapped struct {
 	states []object.Head // oldest first
 }
 
-// maxStates limits the states kept for one object while the function fails. Beyond it, the oldest and
-// the newest ones are kept.
+// maxStates limits the states kept for one object while the function fails. If there are more, the
+// oldest and the newest are kept.
 const maxStates = 8
 
 // handle is the event handler.
@@ -221,8 +221,8 @@ func (m *mapping) call(o object.Head, exited func(error)) (reqs []placedRequest,
 	return reqs, err
 }
 
-// note marks the function as working when it succeeds, or fails because a kind is not served: until
-// the kind exists, there is nothing to request. The caller holds mu.
+// note marks the function as working if it succeeds, or if it fails because a kind is not served: until
+// that kind exists, there is nothing to request. The caller holds mu.
 func (m *mapping) note(err error) {
 	if m.mapped || err != nil && !meta.IsNoMatchError(err) {
 		return

@@ -22,15 +22,15 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s (UID %s) already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name, e.Owner.UID)
 }
 
-// SetControllerReference makes owner the controller of o, in memory: [Owns] finds owner, and the
-// garbage collector deletes o when owner is gone. The reference makes a foreground deletion of owner
-// wait for o. A reference with owner's UID is updated. The kind of owner is taken from the object or
-// else from the scheme.
+// SetControllerReference makes owner the controller of o, in memory: [Owns] finds owner, and the garbage
+// collector deletes o when owner is gone. The reference makes a foreground deletion of owner wait for o.
+// An existing reference with owner's UID is updated. The kind of owner is taken from owner itself, or
+// from the scheme if it has none.
 //
-// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object of
-// owner's name; the garbage collector will then delete o with that one. It also fails if the reference
-// could not work: if owner is nil, has no UID because the server has not created it yet, or is in
-// another namespace. See
+// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object with
+// owner's name; the garbage collector will then delete o along with that object. It also fails if the
+// reference could not work, that is, if owner is nil, has no UID because the server has not created it
+// yet, or is in another namespace. See
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, true)
@@ -98,7 +98,7 @@ func RemoveOwnerReference(owner, o object.Object) bool {
 // Controls reports whether owner is the controller of o.
 func Controls(owner, o object.Object) bool { return metav1.IsControlledBy(o, owner) }
 
-// kindOf returns the kind of an object, from the object or else from the scheme.
+// kindOf returns the kind of an object, from the object itself or, if it has none, from the scheme.
 func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
 		return kind, nil
@@ -116,7 +116,7 @@ func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// absent reports whether o is nil or a nil pointer.
+// absent reports whether o is nil or holds a nil pointer.
 func absent(o any) bool {
 	v := reflect.ValueOf(o)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// namespaces holds the requests of namespaces that some source lacks, after the controller has started
-// without them. Normally a controller starts when all of its namespaces are listed. But a list may
-// fail for good, because it is forbidden or the namespace was deleted with its Role, and that must not
-// block the others. A request without a namespace may concern all of them, so it is held until every
-// namespace is there.
+// namespaces holds back requests in namespaces that some source lacks because the controller started
+// without them. Normally a controller starts when all of its namespaces are listed. But a list may keep
+// failing, because it is forbidden or because the namespace was deleted along with its Role, and that
+// must not block the other namespaces. A request without a namespace may concern all of them, so it is
+// held until every namespace is there.
 type namespaces struct {
 	core     *core
 	requests *requests
@@ -34,7 +34,7 @@ func (n *namespaces) mayBegin() bool {
 	return n.every(func(s *subscription) bool { return s.synced.Load() || s.source.heldUp != nil && s.source.heldUp() })
 }
 
-// has reports whether every source has the namespace.
+// has reports whether every source has listed the namespace.
 func (n *namespaces) has(namespace string) bool {
 	return n.every(func(s *subscription) bool {
 		return s.synced.Load() || s.source.syncedIn != nil && s.source.syncedIn(namespace)

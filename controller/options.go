@@ -50,26 +50,27 @@ type Options struct {
 	// Metrics receives measurements of reconciles. Package metrics implements it for Prometheus.
 	Metrics MetricsProvider
 
-	// Patience is how long a request waits, after a reconcile that wrote through a Client, for the
-	// cache to see that write. Then it is reconciled with the stale cache and counted in Status.Stale,
-	// and a watch that has delivered nothing since the write is reopened. Default DefaultPatience;
-	// negative means not to wait.
+	// Patience is how long a request waits, after a reconcile that wrote through a Client, for the cache
+	// to see that write. After that time the request is reconciled with the stale cache and counted in
+	// Status.Stale, and the watch is reopened if it has delivered nothing since the write. Default
+	// DefaultPatience; negative means not to wait.
 	Patience time.Duration
 
-	// Resync, if not 0, is how often every object of every source is reconciled, with InitialPriority,
-	// so live changes go first. Each source's interval is up to a tenth longer or shorter. Resyncs
-	// read the cache and make no request to the server. Predicates such as GenerationChanged drop
-	// them. A resync is skipped if the source is still busy with the previous one (L11).
+	// Resync, if not 0, is how often every object of every source is reconciled. Resyncs have
+	// InitialPriority, so live changes go first. Each source's interval is up to a tenth longer or
+	// shorter. Resyncs read the cache and make no request to the server. Predicates such as
+	// GenerationChanged drop them. A resync is skipped if the source is still busy with the previous one
+	// (L11).
 	Resync time.Duration
 
-	// CrashOnPanic makes a panic of the reconciler, once reported, crash the process.
+	// CrashOnPanic makes a panic in the reconciler crash the process after it has been reported.
 	CrashOnPanic bool
 
 	// Flight records what happens to requests. The default is flight.Process.
 	Flight *flight.Recorder
 
-	// Logger receives failures, the sources that the controller waits for, and a line when the first
-	// reconcile may start. Nil discards them.
+	// Logger receives failures, the sources that the controller is waiting for, and a line when the
+	// first reconcile may start. If it is nil, they are discarded.
 	Logger *slog.Logger
 }
 
@@ -105,8 +106,8 @@ type core struct {
 	track      *flight.Track
 }
 
-// notReady returns the error of a controller that is not Running and waits for sources for the given
-// reasons.
+// notReady returns the error for a controller that is not Running and is waiting for sources for the
+// given reasons.
 func (c *core) notReady(state State, why []error) error {
 	if state != Waiting || len(why) == 0 {
 		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)
@@ -114,7 +115,7 @@ func (c *core) notReady(state State, why []error) error {
 	return fmt.Errorf("controller %s: %w for %w", c.name, ErrWaiting, errors.Join(why...))
 }
 
-// counters count over all runs of a controller.
+// counters accumulate over all runs of a controller.
 type counters struct {
 	successes, requeues, delays atomic.Uint64 // at the reconciler's request
 	errors, terminals           atomic.Uint64 // terminals count as errors too
@@ -130,7 +131,7 @@ var (
 	// ErrRunning means that Run was called while the controller runs.
 	ErrRunning = errors.New("it is already running")
 	// ErrNoSource means that Run was called before Watch, so nothing would ever be reconciled. If all
-	// sources come later, start with a Channel.
+	// sources are added later, start with a Channel.
 	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")
 	// ErrWaiting means that the controller does not reconcile yet because a source has not synced. The
 	// error that wraps it names the source and the reason.

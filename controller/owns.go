@@ -19,8 +19,8 @@ type Kind interface {
 
 // Owns returns a source that requests, for each event of an object, a reconcile of the object of kind
 // owner that controls it, according to the owner reference marked as controller. If an update changes
-// the controller, both are requested. Owns asks the server whether owners have a namespace, and
-// retries until it knows.
+// the controller, both are requested. Owns asks the server whether owners have a namespace, and retries
+// until the server answers.
 func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
 	return ownersSource(watchedBy(of, predicates), owner, controls)
 }
@@ -47,7 +47,7 @@ func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool
 // errNoKind means that owners cannot be recognized because their kind is nil.
 var errNoKind = errors.New("the kind of the owners is nil: give Owns or OwnsAny a *Client or a *rest.Resource")
 
-// controls reports whether the reference is the controller's.
+// controls reports whether the reference is marked as controller.
 func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
 
 // owners returns a function that maps an object to its owners of a kind, in any API version.

@@ -19,15 +19,15 @@ import (
 // patch. It makes no request if there are none. Changing o itself is an error. Patch returns the
 // current object, which is o itself if nothing was sent.
 //
-// The patch is a JSON merge patch (RFC 7386), usually without a resource version: others may write
-// other fields at the same time, and if two write the same field, the last one wins. Each map entry is
-// a field of its own. If the last entry is removed, an empty map may remain; PatchLocked removes it. A
-// list is sent whole, so entries added by others at the same time are lost. Finalizers and owner
-// references are such lists, so a patch of them carries the resource version of o and fails with a
-// conflict (apierrors.IsConflict) if o is not the latest version, and without a request if o was not
-// read from the server. The same applies to fields that were
-// zero before and may be required; see [PatchStatus]. The status is not written if the kind has a
-// status subresource; use [PatchStatus].
+// The patch is a JSON merge patch (RFC 7386), usually without a resource version: other clients may
+// write other fields at the same time, and if two clients write the same field, the last write wins.
+// Each map entry is a separate field. If the last entry is removed, an empty map may remain; PatchLocked
+// removes it. A list is sent whole, so entries that others add at the same time are lost. Finalizers and
+// owner references are such lists, so a patch of them carries the resource version of o and fails with a
+// conflict (apierrors.IsConflict) if o is not the latest version. If o was not read from the server, it
+// fails without making a request. The same applies to fields that were zero before and that the server
+// may require; see [PatchStatus]. The status is not written if the kind has a status subresource; use
+// [PatchStatus].
 //
 // If the cache holds parts of objects or transformed ones, the parts it holds can be patched, except
 // for incomplete lists.
@@ -57,7 +57,7 @@ func (c *client) patchBy(ctx context.Context, o object.Object, change func(objec
 	return written(o, patched, err)
 }
 
-// written returns the object after a write, or before if the write failed.
+// written returns the object as written, or the object before the write if it failed.
 func written(before, after object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return before, err
@@ -98,8 +98,8 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	return json.Marshal(differences)
 }
 
-// errUnread is the error for a patch that has to carry a resource version, of an object that the caller
-// has built.
+// errUnread means that a patch must carry a resource version, but the caller built the object instead of
+// reading it.
 var errUnread = errors.New("the object has no resource version, so the patch could overwrite changes by others: read it first")
 
 // unread reports whether o was not read from the server. Objects of some aggregated servers have no
@@ -111,14 +111,14 @@ func unread(o object.Object) bool { return o.GetResourceVersion() == "" && o.Get
 // the status. Changing o itself is an error. PatchStatus returns the current object, which is o itself
 // if nothing was sent.
 //
-// The patch is a JSON merge patch (RFC 7386) of the status subresource without a resource version:
-// others may write other fields of the status at the same time, and if two write the same field or
-// list, the last one wins. If that is not acceptable, use [PatchStatusLocked].
+// The patch is a JSON merge patch (RFC 7386) of the status subresource without a resource version: other
+// clients may write other fields of the status at the same time, and if two clients write the same field
+// or list, the last write wins. If that is not acceptable, use [PatchStatusLocked].
 //
-// A part of the status that was empty before is sent whole. Zero fields in it that Go writes, because
-// they lack omitempty, may be required by the server, and others may have set them in the meantime. A
+// A part of the status that was empty before is sent whole. Go writes the zero fields in it that lack
+// omitempty. The server may require them, and other clients may have set them in the meantime. So a
 // patch with such a field carries the resource version of o and fails with a conflict
-// (apierrors.IsConflict) if o is not the latest version. No other patch does.
+// (apierrors.IsConflict) if o is not the latest version. Other patches carry no resource version.
 //
 // If the kind has no status subresource, the server answers not found (apierrors.IsNotFound).
 // PatchStatus fails, as [Client.Update] does, if the cache holds only a part of the status or a
@@ -130,8 +130,8 @@ func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change
 
 // PatchStatusLocked is [PatchStatus] with the resource version of o: it fails with a conflict
 // (apierrors.IsConflict) if o is not the latest version. Use it if replicas share the work: a replica
-// that was suspended during a write sends it when it wakes, and must not overwrite the status written
-// by the new owner.
+// that was suspended during a write sends the write when it wakes, and must not overwrite the status
+// written by the new owner.
 func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
@@ -176,7 +176,7 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	return json.Marshal(differences)
 }
 
-// statusOf returns the status alone of an object's fields. A status that is not an object counts as
+// statusOf returns only the status from an object's fields. A status that is not an object counts as
 // empty.
 func statusOf(fields map[string]any) map[string]any {
 	status, _ := fields["status"].(map[string]any)
@@ -210,8 +210,8 @@ func changed(o object.Object, change func(object.Object) error) (wanted object.O
 	return wanted, before, after, err
 }
 
-// errWrongObject is the error for a change function that changed the caller's object, through a
-// captured variable, instead of its argument.
+// errWrongObject means that a change function changed the caller's object, through a captured variable,
+// instead of its argument.
 func errWrongObject(o object.Object) error {
 	return fmt.Errorf("the function changed the given %T %s instead of its argument, which is a copy: change the argument", o, object.FormatKey(object.KeyOf(o)))
 }

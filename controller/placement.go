@@ -41,7 +41,7 @@ type placement struct {
 	existence existence
 }
 
-// existence says whether the last event of the request's own object was a deletion.
+// existence records whether the last event of the request's own object was a deletion.
 type existence uint8
 
 const (
@@ -50,7 +50,7 @@ const (
 	objectGone
 )
 
-// placement returns the placement of requests for o, or for objects whose key derives from o's.
+// placement returns the placement of requests for o, or for objects whose key is derived from o's.
 func (c *shardedCache) placement(o object.Head) placement {
 	if c == nil {
 		return placement{}
@@ -86,9 +86,9 @@ type slotWork struct {
 	had []*sharedinformer.Informer[object.Object] // informers of the reconciled kind that had the object when the work began
 }
 
-// lacks returns an error if another process may have the object that the informer lacks. If the object
-// was there when the work began and its shard key can change, as a label can, the object may have
-// moved; this cannot be distinguished from a deletion.
+// lacks returns an error if the informer lacks the object but another process may have it. If the object
+// existed when the work began and its shard key can change, as a label can, the object may have moved,
+// which looks the same as a deletion.
 func (w *slotWork) lacks(i *sharedinformer.Informer[object.Object], key object.Key) error {
 	if err := w.Lacks(i.Holds); err != nil {
 		return err

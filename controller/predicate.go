@@ -16,12 +16,12 @@ import (
 
 // A Predicate reports whether an event matters. A source drops events that do not pass all of its
 // predicates. Predicates must be quick and must not change the objects. If one panics or calls
-// runtime.Goexit, that is a failure of the source, and the event passes.
+// runtime.Goexit, the failure counts against the source, and the event passes.
 //
 // A nil predicate is a mistake: a source with one never works, and Source.Err returns an error.
 //
-// A source asks each [HeadPredicate] first, so objects of a packed cache that these drop are never
-// decoded.
+// A source asks each [HeadPredicate] first, so objects that these predicates drop are never decoded from
+// a packed cache.
 type Predicate[T object.Object] interface {
 	Pass(e sharedinformer.Event[T]) bool
 }
@@ -32,7 +32,8 @@ type PredicateFunc[T object.Object] func(e sharedinformer.Event[T]) bool
 // Pass calls p.
 func (p PredicateFunc[T]) Pass(e sharedinformer.Event[T]) bool { return p(e) }
 
-// HeadPredicate is a [Predicate] that needs only the heads of objects, so nothing is decoded for it.
+// HeadPredicate is a [Predicate] that needs only the heads of objects, so the objects are not decoded
+// for it.
 type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bool
 
 // Pass calls p.
@@ -105,8 +106,8 @@ func mustBeGiven[T object.Object](predicates []Predicate[T]) {
 	}
 }
 
-// joined combines predicates into one, which needs only heads if all of them do. verdict decides, by
-// calling pass for some of the n predicates.
+// joined combines predicates into one that needs only heads if all of them need only heads. verdict
+// decides, by calling pass for some of the n predicates.
 func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass func(n int) bool) bool) Predicate[T] {
 	if paths := needs(predicates); len(paths) > 0 {
 		return needing[T]{joined(bare(predicates), verdict), paths}
@@ -121,7 +122,7 @@ func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass
 	})
 }
 
-// bare returns predicates without the paths of their fields.
+// bare returns predicates stripped of the paths of their fields.
 func bare[T object.Object](predicates []Predicate[T]) []Predicate[T] {
 	all := slices.Clone(predicates)
 	for n, p := range all {
@@ -150,7 +151,7 @@ func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 }
 
 // Selected passes objects for which selected is true. An update passes if selected is true for the old
-// or the new object, so the controller sees objects leave.
+// or the new object, so the controller also sees objects that stop being selected.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
 	if selected == nil {
 		panic(failure.Place(1) + ": the function of a predicate is nil")
@@ -174,10 +175,10 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 }
 
 // GenerationChanged drops resyncs, and updates that do not change metadata.generation, which usually
-// means that the spec is the same. Adds and deletions pass. So do updates of kinds without
-// generations, such as ConfigMaps and Secrets, whose generation is 0. Changes of metadata alone are
-// dropped, except that setting a deletion timestamp increases the generation. So a reconcile that adds
-// a finalizer must continue: its update does not lead to another reconcile.
+// means that the spec is the same. Adds and deletions pass. So do updates of kinds without generations,
+// such as ConfigMaps and Secrets, whose generation is 0. Changes of metadata alone are dropped, except
+// that setting a deletion timestamp increases the generation. So a reconcile that adds a finalizer must
+// carry on, because its update does not trigger another reconcile.
 func GenerationChanged[T object.Object]() Predicate[T] {
 	return headUpdates[T](func(before, after object.Head) bool {
 		return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0

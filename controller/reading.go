@@ -28,7 +28,7 @@ func (c *client) mustBeCached() {
 }
 
 // Read returns the cached object under key, which is shared and must not be changed. If the kind
-// bypasses the cache, it gets the object from the server. If there is no such object, or the server
+// bypasses the cache, Read gets the object from the server. If there is no such object, or the server
 // does not serve the kind, apierrors.IsNotFound is true of the error. If the cache cannot tell, Read
 // fails
 //
@@ -52,7 +52,7 @@ func as[T object.Object](o object.Object, err error) (T, error) {
 func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, error) {
 	var why error
 	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
-		why = c.informer.Unsynced() // before the look: it may sync at any moment
+		why = c.informer.Unsynced() // before the lookup, because it may sync at any moment
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {
@@ -66,8 +66,8 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	return o, err
 }
 
-// unawaited returns why the cache is not synced and, in a reconcile, how to make the controller wait
-// for it.
+// unawaited returns an error that says why the cache is not synced and, in a reconcile, how to make the
+// controller wait for it.
 func (c *client) unawaited(ctx context.Context, why error) error {
 	if attemptOf(ctx) == nil {
 		return why
@@ -78,8 +78,8 @@ func (c *client) unawaited(ctx context.Context, why error) error {
 	return fmt.Errorf("%w; to have the controller wait for it, name the kind in Reads of manager.ControllerFor, or add the source controller.Awaited", why)
 }
 
-// unknown returns why an object that was not found may exist all the same, or nil if it does not. Call
-// it after the read: whatever the cache has dropped by then, it had dropped before.
+// unknown returns an error that says why an object that was not found may still exist, or nil if it does
+// not exist. Call it after the read, so it covers anything that the cache had dropped by then.
 func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
 		return Terminal(sharedinformer.ErrNotWatched)
@@ -91,7 +91,7 @@ func (c *client) unknown(ctx context.Context, key object.Key) error {
 	return a.slot.lacks(c.informer, key)
 }
 
-// read is Client.Read without the checks whether the cache is complete.
+// read is Client.Read without checking whether the cache is complete.
 func (c *client) read(ctx context.Context, key object.Key) (object.Object, error) {
 	if c.informer == nil {
 		return c.resource.Get(ctx, key, metav1.GetOptions{})

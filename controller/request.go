@@ -32,7 +32,7 @@ func (r Request) String() string { return ownwrites.Request(r).String() }
 // RequestFor returns the request for o.
 func RequestFor(o object.Object) Request { return Request{Key: object.KeyOf(o)} }
 
-// Result says when to reconcile again. The zero value means when something changes.
+// Result says when to reconcile again. The zero value means only when something changes.
 type Result struct {
 	// RequeueAfter requests another reconcile after this time, or sooner if something changes, and
 	// resets the back-off. A negative duration, such as time.Until of a past time, acts as Requeue.
@@ -47,8 +47,8 @@ type Result struct {
 //
 // Reconcile is never called concurrently for the same request (L26). For different requests it runs up
 // to Options.Concurrency times in parallel. [ID], [Attempt], [Causes] and [Logger] describe the
-// reconcile that a context belongs to. The context ends when the controller stops or Options.Timeout
-// is over.
+// reconcile that a context belongs to. The context ends when the controller stops or after
+// Options.Timeout.
 //
 // After an error the Result is ignored and the request is reconciled again with back-off, unless the
 // error is [Terminal]. A panic counts as an error. The retry also waits for the time that
@@ -63,7 +63,7 @@ type Func func(ctx context.Context, req Request) (Result, error)
 // Reconcile calls f.
 func (f Func) Reconcile(ctx context.Context, req Request) (Result, error) { return f(ctx, req) }
 
-// Terminal marks an error that a retry cannot fix: only a change leads to the next reconcile.
+// Terminal marks an error that a retry cannot fix: only a change triggers the next reconcile.
 // Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {

@@ -33,7 +33,7 @@ func (r *requests) enqueue(req Request, typ CauseType, source fmt.Stringer, abou
 	r.queue.AddWith(opts, req)
 }
 
-// requeue queues a request that was put aside, with its old priority.
+// requeue queues a request that was set aside, with its old priority.
 func (r *requests) requeue(req Request) {
 	r.queue.AddWith(workqueue.AddOptions{Priority: r.causes.priority(req)}, req)
 }
@@ -67,15 +67,15 @@ func (r *requests) recordTaken(req Request, number int, now time.Time) {
 	r.record(req, &flight.Event{At: now, Kind: flight.Taken, Attempt: number, Took: r.queue.Waited(req)})
 }
 
-// failures counts the consecutive failures of requests. The back-off cannot serve for this, because a
-// reconcile that asks for another without an error increases it too.
+// failures counts the consecutive failures of requests. The back-off is not enough for this, because a
+// reconcile that asks for another without failing also increases it.
 type failures struct {
 	mu   sync.Mutex // guards all below; nothing is called while it is held
 	of   map[Request]int
 	most int // the largest len(of) since of was made
 }
 
-// next returns the number of the attempt that begins.
+// next returns the number of the attempt that is about to begin.
 func (f *failures) next(req Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *failures) add(req Request, number int) {
 	f.most = max(f.most, len(f.of))
 }
 
-// end makes the next attempt the first one.
+// end resets the count, so the next attempt is the first.
 func (f *failures) end(req Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

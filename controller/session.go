@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/throttle"
 )
 
-// While a controller waits for its sources it logs a warning after firstTold, and then at doubling
-// intervals up to lastTold.
+// A controller that waits for its sources logs a warning after firstTold, and then at doubling intervals
+// up to lastTold.
 const (
 	firstTold = 10 * time.Second
 	lastTold  = 5 * time.Minute
@@ -58,8 +58,8 @@ func (s *session) begin(sub *subscription) {
 	})
 }
 
-// awaitSources waits until every source has synced, and reports false if the session ends first. If
-// the wait is long, it logs the reasons, and stops waiting for namespaces whose lists fail.
+// awaitSources waits until every source has synced, and reports false if the session ends first. If that
+// takes long, it logs the reasons, and it stops waiting for namespaces whose lists fail.
 func (s *session) awaitSources() bool {
 	patience := firstTold
 	timer := time.NewTimer(patience)

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// enterShare enters the slot of a request. slot is nil if the controller handles all objects. entered
-// is false if the request must not be reconciled now, because it belongs to another process or the
-// caches lack objects of its slot. It fails if the share or its key fails; both may be user code.
+// enterShare enters the slot of a request. slot is nil if the controller handles all objects. entered is
+// false if the request must not be reconciled now, because it belongs to another process or the caches
+// lack objects of its slot. It fails if the share or its key function fails; both may be user code.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
 	sources := s.sources.all()
 	share := shareOf(sources)
@@ -65,9 +65,9 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	return w, nil
 }
 
-// placement returns the placement of req: that of the cached object, or the last known one if the
-// object is gone. If a write can change placements, an object counts as gone only after a deletion. If
-// objects of two kinds have the name, the one that caused the request counts.
+// placement returns the placement of req: that of the cached object, or the last known one if the object
+// is gone. If a write can change placements, an object counts as gone only after a deletion. If objects
+// of two kinds have the same name, the one that caused the request decides.
 func (s *session) placement(req Request, sources []*subscription) placement {
 	told, fixed := s.causes.placement(req), true
 	var cached placement
@@ -97,8 +97,8 @@ func (s *session) elsewhere(req Request) {
 	s.slotLost(req)
 }
 
-// slotLost drops a request whose slot was lost during its reconcile. The reconcile has taken its
-// causes; newer ones belong to the next reconcile.
+// slotLost drops a request whose slot was lost during its reconcile. That reconcile has already taken
+// its causes; any newer ones belong to the next reconcile.
 func (s *session) slotLost(req Request) {
 	s.forget(req)
 	s.count.elsewhere.Add(1)

@@ -75,7 +75,8 @@ func (s Source) Named(name string) Source {
 }
 
 // At returns the source with place, a file:line, as its origin in the status and in messages. The
-// default is the line that calls Watch; use At in functions that call Watch for their caller.
+// default is the line that calls Watch; use At in helper functions that call Watch on behalf of their
+// caller.
 func (s Source) At(place string) Source {
 	s.place = place
 	return s
@@ -91,7 +92,7 @@ func (s Source) InCluster(cluster string) Source {
 // kind, such as a custom resource that is not installed. The source starts when the kind appears; the
 // informer keeps asking. If the kind disappears, its objects are deleted as usual. Other causes of
 // failed syncs, such as missing permissions, still block the controller. Also set factory.For.Optional
-// on the informer, or the factory and the manager wait for it.
+// on the informer; otherwise the factory and the manager wait for it.
 func (s Source) Optional() Source {
 	s.optional = true
 	return s
@@ -146,8 +147,8 @@ func received[E any](ctx context.Context, ch <-chan E) iter.Seq[E] {
 	}
 }
 
-// An Inbox receives the requests of a source. Its methods may be called from any goroutine, and do
-// nothing after the source was removed or the controller has stopped.
+// An Inbox receives the requests of a source. Its methods may be called from any goroutine. After the
+// source was removed or the controller has stopped, they do nothing.
 type Inbox struct {
 	core         *core
 	requests     *requests
@@ -155,7 +156,7 @@ type Inbox struct {
 	ctx          context.Context
 }
 
-// Add requests reconciles for something that happened to an object.
+// Add requests reconciles because something happened to an object.
 func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
 	for _, req := range reqs {
 		in.add(typ, about, req, placement{})
@@ -184,8 +185,8 @@ func (in *Inbox) Synced() {
 	in.subscription.poke()
 }
 
-// Failed counts an error and shows it in the status. It logs the first of a series, and later ones at
-// a limited rate with the number skipped. Failed(nil) does nothing.
+// Failed counts an error and shows it in the status. It logs the first of a series of errors, and later
+// ones at a limited rate, with the number skipped. Failed(nil) does nothing.
 func (in *Inbox) Failed(err error) {
 	if in.ctx.Err() != nil || err == nil {
 		return
@@ -201,7 +202,7 @@ func (in *Inbox) Failed(err error) {
 	})
 }
 
-// note counts an error, and returns it wrapped so its methods cannot panic.
+// note counts an error, and returns it wrapped so that its methods cannot panic.
 func (in *Inbox) note(err error) error {
 	sub := in.subscription
 	err = failure.Sound("source "+sub.source.String(), err)
@@ -264,7 +265,8 @@ func (s *subscription) call(ctx context.Context, in *Inbox) error {
 	return failure.Apart("source "+s.source.String(), func() error { return s.source.run(ctx, in) })
 }
 
-// waiting returns why the controller has to wait for the source, by name, or nil if it need not.
+// waiting returns an error that names the source and says why the controller has to wait for it, or nil
+// if it does not have to.
 func (s *subscription) waiting() error {
 	if s.synced.Load() {
 		return nil
@@ -275,7 +277,8 @@ func (s *subscription) waiting() error {
 	return fmt.Errorf("%s: %w", s.source, errUnsynced)
 }
 
-// unsynced returns why the source is not synced, by name, or nil if it is synced or cannot tell.
+// unsynced returns an error that names the source and says why it is not synced, or nil if it is synced
+// or cannot tell.
 func (s *subscription) unsynced() error {
 	if s.source.unsynced != nil {
 		if err := s.source.unsynced(); err != nil {

@@ -67,7 +67,7 @@ func shareOf(sources []*subscription) shard.Share {
 	return nil
 }
 
-// misuse returns why a source can never work next to the others, or nil.
+// misuse returns an error that says why a source can never work alongside the others, or nil if it can.
 func (l *sourceList) misuse(s *subscription) error {
 	if err := s.source.Err(); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // MarshalText makes the JSON of a Status readable.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
-// Status is a snapshot of a controller. Counters start at 0 and continue over several runs.
+// Status is a snapshot of a controller. Counters start at 0 and are not reset between runs.
 type Status struct {
 	Name    string
 	State   State
@@ -126,8 +126,8 @@ func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	}{fields(s), text(s.Failure), text(s.Waiting)})
 }
 
-// View gives code that looks at several controllers read access to one. Its methods may be called at
-// any time, from any goroutine.
+// View gives read access to one controller, for code that observes several of them. Its methods may be
+// called at any time, from any goroutine.
 type View interface {
 	Name() string
 	Status() Status
@@ -154,20 +154,20 @@ type Parked struct {
 // Prometheus.
 type MetricsProvider interface {
 	// Register is called once by New, which fails if Register panics or calls runtime.Goexit. The view
-	// may be used until Metrics.Stopped is called. Read everything but durations from the view when
-	// metrics are collected.
+	// may be used until Metrics.Stopped is called. Everything except durations should be read from the
+	// view when metrics are collected.
 	Register(c View) Metrics
 }
 
-// Metrics receives the measurements of one controller. The workers call it concurrently. If it panics
-// or calls runtime.Goexit, that is logged and does not affect the controller.
+// Metrics receives the measurements of one controller. The workers call it concurrently. A panic or
+// runtime.Goexit in it is logged and does not affect the controller.
 type Metrics interface {
 	// Started is called when Run begins, with the view that Register received. A controller may run
 	// again after it has stopped.
 	Started(c View)
 
-	// Stopped is called when Run ends, with the last status. To let the controller be freed, drop the
-	// view here.
+	// Stopped is called when Run ends, with the last status. Drop the view here, so the controller can
+	// be garbage-collected.
 	Stopped(last Status)
 
 	// ReconcileTime is called with the duration of each reconcile.

@@ -26,12 +26,12 @@ import (
 //		return meta.IsStatusConditionTrue(w.Status.Conditions, "Ready")
 //	})
 //
-// It is for programs and tests. A reconciler should not wait, because it blocks a worker; it should
+// Use it in programs and tests. A reconciler should not wait, because that blocks a worker; it should
 // return and let the change trigger the next reconcile.
 //
-// reached is called in the caller's goroutine, with the cached object and after each change of it;
-// there is no polling. It may miss intermediate states if changes come fast. It must be quick and must
-// not change the object. If the object does not exist yet, WaitFor waits for it.
+// reached is called in the caller's goroutine, first with the cached object and then after each change
+// to it; there is no polling. It may miss intermediate states if the object changes quickly. It must be
+// quick and must not change the object. If the object does not exist yet, WaitFor waits for it.
 //
 // The error names the object, the file and line of the call, the last cached state with phase and
 // conditions, and why the wait ended. It wraps
@@ -114,7 +114,8 @@ func (w *waitFor) look(ctx context.Context) bool {
 	return w.reached(w.last)
 }
 
-// unknown returns why the object, which the cache has dropped, may still exist, or nil if it does not.
+// unknown returns an error that says why an object that the cache has dropped may still exist, or nil if
+// it does not exist.
 func (w *waitFor) unknown(ctx context.Context) error {
 	if why := w.client.unknown(ctx, w.key); why != nil {
 		return why
@@ -126,8 +127,8 @@ func (w *waitFor) unknown(ctx context.Context) error {
 	return nil
 }
 
-// state describes the last object seen. It includes only fields that are safe to show to anyone who
-// may know that the object exists.
+// state describes the last object seen. It includes only fields that are safe to show to anyone allowed
+// to know that the object exists.
 func (w *waitFor) state() string {
 	if !w.seen {
 		return "never seen"
@@ -179,7 +180,7 @@ func conditionsOf(o object.Object) string {
 	return b.String()
 }
 
-// plain returns text with control characters replaced, which could steer a terminal.
+// plain returns text with control characters replaced, because they could manipulate a terminal.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if printable.Control(r) {

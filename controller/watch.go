@@ -24,8 +24,8 @@ func reconciledSource(w *watched) Source {
 	return s
 }
 
-// Awaited returns a source that adds no requests, but has to sync before the first reconcile. Use it
-// for kinds that a reconciler reads without reacting to their changes.
+// Awaited returns a source that adds no requests, but must sync before the first reconcile. Use it for
+// kinds that a reconciler reads without reacting to their changes.
 func Awaited(of Watchable) Source { return handleSource(watchedOf(of), addNothing) }
 
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
@@ -45,8 +45,8 @@ func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) erro
 
 // Handle returns a source that calls a function for each event of a client or an informer that passes
 // all predicates, one call at a time, in the server's order. If the function fails or panics, the
-// informer reports it and it counts as a failure of the source, but the event is not delivered again;
-// for retries use [Map].
+// informer reports the error and it counts as a failure of the source, but the event is not delivered
+// again. If you need retries, use [Map].
 func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -121,8 +121,8 @@ var errUncached = errors.New("the source's informer is nil, perhaps because the 
 // servedAgain is how often awaitServed looks at an informer that does not run.
 const servedAgain = time.Second
 
-// awaitServed waits until i has synced, or until it turns out that the server does not serve the kind;
-// then it marks the source as synced.
+// awaitServed waits until i has synced or has found that the server does not serve the kind. Then it
+// marks the source as synced.
 func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox) {
 	for ctx.Err() == nil {
 		err := i.WaitUntil(ctx, func() bool { return i.HasSynced() || notServed(i) })
@@ -132,7 +132,7 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 			}
 			return
 		}
-		select { // it has stopped, or fails with something else
+		select { // it has stopped, or fails for another reason
 		case <-time.After(servedAgain):
 		case <-ctx.Done():
 		}
@@ -144,7 +144,7 @@ func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 
-// causeOf returns the cause that an event is.
+// causeOf returns the cause that corresponds to an event.
 func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	switch e.Type {
 	case sharedinformer.Add:

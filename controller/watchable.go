@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Watchable is a kind with a cache, of any object type: a *Client, a *sharedinformer.Informer, or the
-// result of [Where].
+// Watchable is a kind with a cache, whatever its object type: a *Client, a *sharedinformer.Informer, or
+// the result of [Where].
 type Watchable interface {
 	// View returns the informer, or nil if the kind bypasses the cache.
 	View() sharedinformer.View
@@ -26,12 +26,12 @@ type Cached[T object.Object] interface {
 	Informer() *sharedinformer.Informer[T]
 }
 
-// Where attaches predicates to a kind: sources made of it drop the events that fail one of them. It is
-// for the Owns method of a builder, which takes kinds of any type:
+// Where attaches predicates to a kind: sources made from the result drop events that fail any of them.
+// It is for the Owns method of a builder, which takes kinds of any type:
 //
 //	Owns(controller.Where(deployments, controller.GenerationChanged[*appsv1.Deployment]()))
 //
-// If a predicate is nil or the kind bypasses the cache, [Source.Err] of the source returns an error.
+// If a predicate is nil or the kind bypasses the cache, the source's [Source.Err] returns an error.
 func Where[T object.Object](of Cached[T], predicates ...Predicate[T]) Watchable {
 	return &filtered{of, func() *watched { return watchedBy(of, predicates) }}
 }
@@ -87,7 +87,7 @@ func watchedOf(k Watchable) *watched {
 	return w
 }
 
-// informerOf returns the informer of a kind, or nil if there is none.
+// informerOf returns the informer of a kind, or nil if it has none.
 func informerOf[T object.Object](of Cached[T]) *sharedinformer.Informer[T] {
 	if absent(of) {
 		return nil
@@ -110,7 +110,7 @@ func AddIndex[T object.Object, V comparable](of Cached[T], name string, values f
 	return sharedinformer.AddIndex(i, name, values)
 }
 
-// mustIndex panics, naming the line that called the exported function, if something is missing.
+// mustIndex panics if something is missing, naming the line that called the exported function.
 func mustIndex(noInformer, noFunction bool, name string) {
 	switch {
 	case noInformer:

@@ -38,7 +38,7 @@ func (s *session) runWorker() {
 // process handles one request from the queue:
 //
 //  1. If a source lacks its namespace, or the cache has not seen the writes of the last reconcile,
-//     put the request aside.
+//     set the request aside.
 //  2. If it is not in our share, drop it. If the share cannot tell yet, try again later.
 //  3. Call the reconciler.
 //  4. Note its writes.
@@ -91,7 +91,7 @@ func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err err
 	return result, err
 }
 
-// settle counts the outcome of a reconcile and adds the request again if asked to.
+// settle counts the outcome of a reconcile and requeues the request if necessary.
 func (s *session) settle(a *attempt, result Result, err error, took time.Duration) {
 	req := a.request
 	s.count.active.Add(-1)
@@ -130,7 +130,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	}
 }
 
-// noteSlow logs the reconcile if it is still running after SlowReconcile.
+// noteSlow logs a reconcile that is still running after SlowReconcile.
 func (s *session) noteSlow(a *attempt) *time.Timer {
 	s.tasks.Add(1) // for the timer
 	return time.AfterFunc(SlowReconcile, func() {
@@ -151,16 +151,16 @@ func (s *session) noteReturned(a *attempt, timer *time.Timer, began time.Time) {
 	}
 }
 
-// ended reports whether err only says that the run is over.
+// ended reports whether err merely says that the run is over.
 func (s *session) ended(err error) bool {
 	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
 }
 
 // fewConflicts is how many conflicts in a row are logged at debug level before they count as errors.
-// Conflicts are normal if others write the same objects, and the retry waits for the cache.
+// Conflicts are normal if other clients write the same objects, and the retry waits for the cache.
 const fewConflicts = 3
 
-// failed counts and reports the error of a reconcile.
+// failed counts and reports a reconcile's error.
 func (c *core) failed(a *attempt, err error) {
 	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
 		c.count.timeouts.Add(1)

@@ -58,8 +58,8 @@ func (c *client) update(ctx context.Context, o object.Object, opts metav1.Update
 	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
-// UpdateStatus replaces the status of an object. It fails when [Client.Update] does, because the
-// request includes labels and annotations.
+// UpdateStatus replaces the status of an object. It refuses the same objects as [Client.Update], because
+// the request includes labels and annotations.
 func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	return c.UpdateStatusWith(ctx, o, metav1.UpdateOptions{})
 }
@@ -92,10 +92,11 @@ func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, 
 }
 
 // Apply sends o as a server-side apply by a field manager: the manager sets and owns the fields that o
-// has, and fields that it owned before and o lacks are removed. See rest.Resource.Apply. Conflicts
-// with other managers are resolved in favour of o, which is right for a controller that does not share
-// its fields; use [Client.ApplyWith] to get an error instead. Build o from the fields to own. If the
-// cache holds only parts of the objects, Apply refuses an object that was read, as Update does.
+// has, and fields that it owned before and o lacks are removed. See rest.Resource.Apply. Conflicts with
+// other managers are resolved in favour of o, which is right for a controller that does not share its
+// fields; use [Client.ApplyWith] to get an error instead. Build o from only the fields that you want to
+// own. If the cache holds only parts of the objects, Apply, like Update, refuses an object that was read
+// from it.
 func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 	return c.ApplyWith(ctx, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
@@ -159,10 +160,10 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	return nil
 }
 
-// wrote is called before a write of the object under key. It returns a function that takes the
-// server's answer, notes what the cache has to see before the next reconcile of the request, and
-// returns the answer. If the write sends version sent and fails with a conflict, the cache has to see
-// another version.
+// wrote is called before a write of the object under key. It returns a function that takes the server's
+// answer, notes what the cache must see before the next reconcile of the request, and returns the
+// answer. If the write carries the version sent and fails with a conflict, the cache must see another
+// version.
 func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun []string) func(object.Object, error) (object.Object, error) {
 	a := attemptOf(ctx)
 	if a == nil || len(dryRun) > 0 {
@@ -196,8 +197,8 @@ func (c *client) note(a *attempt, o object.Object) {
 	}
 }
 
-// conflicts reports whether err is a conflict about the object under key. A conflict about something
-// else, such as a quota, says nothing about the object's version.
+// conflicts reports whether err is a conflict on the object under key. A conflict on something else,
+// such as a quota, says nothing about the object's version.
 func conflicts(err error, key object.Key) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsConflict(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == key.Name
@@ -241,8 +242,8 @@ func (c *client) adopt(o object.Object) (object.Object, error) {
 	return adopted, nil
 }
 
-// disowned returns the error of an apply of o. If the server refused a second controller, it looks up
-// the first: o was built by the caller and does not have it.
+// disowned returns the error of an apply of o. If the server refused a second controller, disowned looks
+// up the first one, because the caller built o without it.
 func (c *client) disowned(ctx context.Context, o object.Object, err error) error {
 	if !c.owned || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
 		return err

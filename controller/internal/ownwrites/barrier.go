@@ -32,11 +32,11 @@ func (r Request) String() string {
 
 // Barrier holds requests back until the caches have seen the writes of their last reconcile.
 //
-// Wrote notes the writes of a reconcile. When the queue hands the request out again, the caches nearly
-// always have all of them, and the note is dropped. Otherwise the request is parked: the worker takes
-// another one, and the note waits in the list of the first lagging cache. When that cache has caught
-// up, the note moves to the next lagging one, and after the last the request is queued again. A parked
-// request that is handed out stays parked.
+// Wrote notes the writes of a reconcile. When the queue hands the request out again, the caches have
+// nearly always seen all of them, and the note is dropped. Otherwise the request is parked: the worker
+// takes another one, and the note waits in the list of the first lagging cache. When that cache has
+// caught up, the note moves to the next lagging one, and after the last the request is queued again. A
+// parked request stays parked even if the queue hands it out.
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
@@ -49,7 +49,7 @@ type Barrier struct {
 	waitlists map[cache]*waitlist
 	closed    bool // no more parking
 
-	unanswered throttle.Log // logs requests whose wait was given up
+	unanswered throttle.Log // logs requests that stopped waiting
 }
 
 // Options configure a Barrier.
@@ -58,7 +58,7 @@ type Options struct {
 	Controller string
 	// Patience is how long to wait for a cache.
 	Patience time.Duration
-	// Again queues a request that need not wait any more.
+	// Again queues a request that no longer has to wait.
 	Again  func(Request)
 	Counts *Counts
 	Logger *slog.Logger
@@ -75,11 +75,11 @@ func New(ctx context.Context, opts Options) *Barrier {
 	return &Barrier{ctx: ctx, opts: opts, notes: make(map[Request]*note), waitlists: make(map[cache]*waitlist)}
 }
 
-// MostNotes is the number of notes above which those whose patience is over are dropped. A note takes
-// a few hundred bytes.
+// MostNotes is the number of notes above which notes whose patience has expired are dropped. A note
+// takes a few hundred bytes.
 const MostNotes = 1000
 
-// errImpatient means that Options.Patience is over.
+// errImpatient means that Options.Patience has expired.
 var errImpatient = errors.New("the controller's patience is over")
 
 // note holds the writes of the last reconcile of one request. Barrier.mu guards the fields from writes
@@ -96,7 +96,8 @@ type note struct {
 	index  int         // its index there
 }
 
-// lagging returns the first write that its cache has not seen, or nil, and drops the writes before it.
+// lagging returns the first write that its cache has not seen, or nil if there is none. It drops the
+// writes before it.
 func (n *note) lagging() *Write {
 	for len(n.writes) > 0 {
 		if !n.writes[0].seen() {
@@ -107,14 +108,14 @@ func (n *note) lagging() *Write {
 	return nil
 }
 
-// Wrote notes the writes of a reconcile of req. It also checks notes whose requests did not come again
-// within the patience: it drops those that the caches have caught up with, and keeps the rest, whose
-// requests would be reconciled too early, for another such period.
+// Wrote notes the writes of a reconcile of req. It also checks notes whose requests did not return
+// within the patience. It drops those that the caches have caught up with, and keeps the others for
+// another period, because their requests would be reconciled too early.
 //
 // A cache may lag forever, for example if its kind is forbidden, while requests with new names keep
-// coming. So there are at most MostNotes notes besides those of the last period; beyond that, the
-// oldest with expired patience are dropped. This breaks no guarantee, since their requests would be
-// reconciled at once anyway; they are only no longer counted as stale.
+// coming. So apart from the notes of the last period, at most MostNotes are kept; beyond that, the
+// oldest ones whose patience has expired are dropped. This breaks no guarantee, since their requests
+// would be reconciled at once anyway; they are just not counted as stale.
 func (b *Barrier) Wrote(req Request, all *Writes) {
 	writes := all.list()
 	if len(writes) == 0 {
@@ -134,7 +135,7 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	}
 	now := time.Now()
 	if until.Before(now) {
-		until = now // the patience was over before it began
+		until = now // the patience expired before parking began
 	}
 	for left := len(b.order); left > 0 && b.order[0].look.Before(now); left-- {
 		old := b.order[0]
@@ -151,7 +152,7 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	}
 }
 
-// Notes returns the number of notes, for tests of its bound.
+// Notes returns the number of notes, so tests can check the limit.
 func (b *Barrier) Notes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,7 +167,7 @@ func (b *Barrier) Parked() int {
 }
 
 // Park reports whether req was handed out too early. If so, it parks req and queues it again when the
-// caches have caught up or the patience is over.
+// caches have caught up or the patience has expired.
 func (b *Barrier) Park(req Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,7 +185,7 @@ func (b *Barrier) Park(req Request) bool {
 		b.opts.Counts.Stale.Add(1)
 		return false
 	case b.closed:
-		return true // it would be dropped with the queue
+		return true // it will be dropped with the queue
 	}
 	n.parked = true
 	b.count++

@@ -13,8 +13,8 @@ import (
 
 // cache is the part of Cache that a Barrier uses. Equal values mean the same informer.
 type cache interface {
-	// reached reports whether the cache has seen all changes of a namespace up to a resource version,
-	// or need not see them.
+	// reached reports whether the cache has seen all changes of a namespace up to a resource version, or
+	// does not have to.
 	reached(namespace, rv string) bool
 	// wait waits until done returns true, and calls it after every change. It fails if the informer
 	// does.
@@ -35,10 +35,10 @@ type Cache struct {
 // Of returns the cache of i.
 func Of(i *sharedinformer.Informer[object.Object]) Cache { return Cache{i} }
 
-// Answer returns the write that the cache has to see, given the server's answer o. ok is false if o
-// never reaches the cache. An object that the informer does not select reaches the cache only if it
-// was there before, and is then removed from it. If the write removed the object, its version is no
-// later than the one before, so the cache has to lose the object.
+// Answer returns the write that the cache must see, given the server's answer o. ok is false if o never
+// reaches the cache. An object that the informer does not select reaches the cache only if it was cached
+// before, and then it is removed. If the write removed the object, its version is no newer than the
+// previous one, so the cache must lose the object instead.
 func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
 	key := object.KeyOf(o)
 	if _, cached := c.UID(key); !cached && !c.informer.Selects(o) {
@@ -55,15 +55,14 @@ func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
 	return w, true
 }
 
-// removed reports whether the server removed o with this write: o is being deleted, has no finalizers
-// and no grace period. See
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+// removed reports whether the server removed o with this write: o is being deleted, with no finalizers
+// and no grace period. See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
 func removed(o object.Object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// Version returns a write of the object under key, which the cache has seen once it has reached the
+// Version returns a write of the object under key. The cache has seen it once the cache has reached the
 // resource version.
 func (c Cache) Version(key object.Key, rv string) Write {
 	return Write{cache: c, about: key, rv: rv}
@@ -79,7 +78,7 @@ func (c Cache) Deletion(key object.Key, uid types.UID) Write {
 	}}
 }
 
-// Conflict returns a write that was refused. The cache has seen it once it no longer has the version
+// Conflict returns a write that was refused. The cache has seen it once it no longer holds the version
 // that was sent.
 func (c Cache) Conflict(key object.Key, sent string) Write {
 	cached := c.informer.Heads()

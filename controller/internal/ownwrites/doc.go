@@ -1,11 +1,10 @@
-// Package ownwrites keeps a request from being reconciled before the caches have what
-// its last reconcile wrote.
+// Package ownwrites delays a request until the caches have seen the writes of its last reconcile.
 //
-// A Cache turns the server's answers into Writes, and a reconcile collects them. A
-// Barrier keeps them under the request. When the queue hands the request out again, Park
-// lets it pass or parks it. A parked request waits in the waitlist of the first cache
-// that lags, which wakes at each change of that cache.
+// A Cache turns the server's answers into Writes, and a reconcile collects them. A Barrier stores them
+// by request. When the queue hands the request out again, Park lets it pass or parks it. A parked
+// request waits in the waitlist of the first lagging cache, which checks its requests after each change
+// of that cache.
 //
-// A Barrier has one goroutine for each cache that requests are parked for, and a timer
-// for each parked request. Close ends them. Queue and caches are called under its lock.
+// A Barrier has one goroutine for each cache that parked requests wait for, and a timer for each parked
+// request. Close stops them. It calls the queue and the caches while holding its lock.
 package ownwrites

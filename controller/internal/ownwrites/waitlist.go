@@ -11,8 +11,8 @@ import (
 
 // waitlist holds the parked notes that wait for one cache. A change of the cache wakes one goroutine,
 // however many notes there are. Notes are ordered by resource version, so the goroutine looks at the
-// first one of each namespace. Deletions have no version; it checks some of them, in turn, at each
-// change.
+// first one of each namespace. Deletions have no version, so at each change it checks some of them in
+// turn.
 type waitlist struct {
 	barrier *Barrier
 	cache   cache
@@ -109,7 +109,7 @@ func (l *waitlist) many() bool {
 	return len(l.deletions) > someDeletions
 }
 
-// look moves on the notes whose write the cache has seen, and reports whether the list is empty.
+// look passes on the notes whose write the cache has seen, and reports whether the list is empty.
 func (l *waitlist) look() bool {
 	b := l.barrier
 	b.mu.Lock()

@@ -29,8 +29,8 @@ func (w *Write) seen() bool {
 	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
-// due reports whether a working watch would show the write. If the UID of a deleted object is not
-// known, the cache may already have the next object with its name.
+// due reports whether a working watch would deliver the write. If the UID of a deleted object is not
+// known, the cache may already have a new object with the same name.
 func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
 
 // String describes the write for messages.
@@ -51,11 +51,11 @@ type Writes struct {
 	deletions []Write
 }
 
-// Add adds a write that the cache has to see before the next reconcile. Of several writes with
-// versions of one cache and namespace, the latest suffices. A live object was created after any
-// deletion under its key, so a cache that has it has seen those deletions. This is applied only to
-// deletions with an unknown UID: the others do not need it, and with concurrent writes, the answer to
-// a write from before a deletion may arrive after the deletion's.
+// Add adds a write that the cache has to see before the next reconcile. Of several writes with versions
+// of one cache and namespace, the latest suffices. A live object was created after any deletion under
+// its key, so a cache that has the object has seen those deletions. Add uses this only for deletions
+// with an unknown UID. The others do not need it, and if writes are concurrent, the answer to a write
+// before a deletion may arrive after the answer to the deletion.
 func (all *Writes) Add(w Write) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -82,7 +82,8 @@ func (all *Writes) Add(w Write) {
 	all.versions = append(all.versions, w)
 }
 
-// list returns a copy of the writes so far: a goroutine that outlives the reconcile may add more.
+// list returns a copy of the writes so far, because a goroutine that outlives the reconcile may add
+// more.
 func (all *Writes) list() []Write {
 	all.mu.Lock()
 	defer all.mu.Unlock()
