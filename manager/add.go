@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Add adds r to the program. The default group of a runnable is LeaderElected; a
-// LeaderElectionRunnable may choose Others. Clusters belong to Caches, servers to Servers or Webhooks,
-// and controllers with a share of the work (controller.Controller.Share) to Others. Event recorders
-// start before everything that may record events. If the group has started, r starts at once.
+// Add adds r to the program. The default group of a runnable is LeaderElected; a LeaderElectionRunnable
+// may choose Others. Clusters belong to Caches, servers to Servers or Webhooks, and controllers with a
+// share of the work (controller.Controller.Share) to Others. Event recorders start before anything that
+// may record events. If the group has already started, r starts at once.
 //
 // Add fails if r was added before or another runnable has its name. It fails with ErrStopped when the
 // group is stopping or Run has failed.
@@ -64,7 +64,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		}
 	} else if hooks, ok := r.(*webhook.Server); ok {
 		var err error
-		if name, err = m.addWebhooks(hooks); err != nil { // first of all: the API server must not send requests before /readyz checks it
+		if name, err = m.addWebhooks(hooks); err != nil { // first, because the API server must not send requests before /readyz checks the server
 			return fmt.Errorf("add %s: %w", name, err)
 		}
 	} else if unique {
@@ -148,7 +148,7 @@ func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
 }
 
-// once prevents a runnable without a name from being added twice; claim does so for names. Only
+// once prevents a runnable without a name from being added twice; for named runnables, claim does. Only
 // pointers can be compared.
 func (m *Manager) once(r Runnable) error {
 	_, unique := nameOf(r)
@@ -175,7 +175,7 @@ func (m *Manager) claim(name string) error {
 	return nil
 }
 
-// named returns a run that releases the name when it ends.
+// named returns a run function that releases the name when it ends.
 func (m *Manager) named(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		defer m.release(name)
@@ -183,14 +183,14 @@ func (m *Manager) named(name string, run func(context.Context) error) func(conte
 	}
 }
 
-// release frees a name.
+// release makes a name available again.
 func (m *Manager) release(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.names, name)
 }
 
-// addCluster shows a cluster's informers. Add runs them.
+// addCluster publishes a cluster's informers. Add runs them.
 func (m *Manager) addCluster(c *Cluster) error {
 	if c.name == "" && c != m.Cluster {
 		return errors.New("the manager's own cluster has no name, so that others need one: set ClusterOptions.Name")
@@ -201,8 +201,8 @@ func (m *Manager) addCluster(c *Cluster) error {
 	return m.show(c.name, c, c.factory.Unsynced)
 }
 
-// AddInformers shows informers that the manager does not run, such as client-go's, as those of a
-// cluster called name: in /metrics, in /debug/status, and in /readyz while one is unsynced or stale.
+// AddInformers publishes informers that the manager does not run, such as client-go's, under the cluster
+// name: in /metrics, in /debug/status, and in /readyz while one of them is unsynced or stale.
 func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
 	if name == "" {
 		return errors.New("add informers: the manager's own have no name, so that others need one")
@@ -216,7 +216,7 @@ func (m *Manager) AddInformers(name string, source metrics.InformerSource) error
 	return m.show(name, source, source.Status)
 }
 
-// show shows the informers of a cluster. /readyz waits for those that unsynced returns.
+// show publishes the informers of a cluster. /readyz waits for the informers that unsynced returns.
 func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
 	if err := m.metrics.AddInformers(cluster, source); err != nil {
 		return err
@@ -235,8 +235,9 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 }
 
 // Events returns the event recorder of a controller name, such as "example.com/memcached". It returns
-// the same recorder for the same name. The manager runs it, from before anything can record events
-// until afterwards. If the API server rejects the name, Run fails with an error that says so.
+// the same recorder for the same name. The manager runs the recorder; it starts before anything that can
+// record events, and stops after it. If the API server rejects the name, Run fails with an error that
+// says so.
 func (m *Manager) Events(name string) *events.Recorder {
 	m.mu.Lock()
 	recorder, known := m.events[name]

@@ -16,16 +16,16 @@ import (
 )
 
 // Builder configures a controller of a manager, with the manager's informers, metrics, logger and
-// resync. Begin with [ControllerFor], end with Complete or Build. Its methods change the builder and
-// return it. They collect mistakes, and the final call returns them all, each with the file:line of
-// its call. A Builder must not be used concurrently.
+// resync. Start with [ControllerFor] and finish with Complete or Build. The methods change the builder
+// and return it. They collect mistakes, and the final call returns them all, each with the file:line of
+// the call that caused it. A Builder must not be used concurrently.
 type Builder[T object.Object] struct {
 	of     *builder
 	client *controller.Client[T]
 }
 
-// ControllerFor begins a controller that reconciles an object of type T after each of its events that
-// passes all predicates. The default name of the controller is the kind in lower case.
+// ControllerFor starts building a controller that reconciles an object of type T after each event of it
+// that passes all predicates. The default name of the controller is the kind in lower case.
 func ControllerFor[T object.Object](m *Manager, predicates ...controller.Predicate[T]) *Builder[T] {
 	mustHave(m)
 	return begin(m, Client[T](m), predicates)
@@ -45,8 +45,8 @@ func mustHave(m *Manager) {
 	}
 }
 
-// begin creates a builder. Exported functions call it directly, because it records their caller's
-// line.
+// begin creates a builder. Exported functions must call it directly, because it records the line of
+// their caller.
 func begin[T object.Object](m *Manager, client *controller.Client[T], predicates []controller.Predicate[T]) *Builder[T] {
 	b := newBuilder(m, client, reflect.TypeFor[T](), failure.Place(2))
 	b.add(failure.Place(2), nil, func() controller.Source { return controller.For(client, predicates...) })
@@ -78,13 +78,13 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 }
 
 // Sharded divides the objects among the processes of Options.Sharding: each process caches and
-// reconciles its share of them, by UID, together with the Owns objects that they own. Objects of Reads
-// and Watches are not divided. Without Options.Sharding, Sharded does nothing.
+// reconciles its share of them, by UID, together with the objects of Owns kinds that they own. Objects
+// of Reads and Watches are not divided. Without Options.Sharding, Sharded does nothing.
 //
 // The share applies to the [Client] of the kind, and so to everything that uses it. Complete fails if
-// the cache of a client is already in use, for example by an index for controller.MapByIndex: call
-// Sharded first, keep the builder, and add the index and its source after it. Without
-// Options.Sharding, Complete does not find this mistake: test with it. For keys other than the UID,
+// the cache of a client is already in use, for example by an index for controller.MapByIndex. To avoid
+// that, call Sharded first, keep the builder, and then add the index and its source. Without
+// Options.Sharding, Complete does not detect this mistake, so test with it. For keys other than the UID,
 // pass scopes from [Manager.Shard] to ControllerWith and controller.ClientWith.
 //
 // Sharding is experimental.
@@ -107,7 +107,8 @@ func (b *Builder[T]) With(opts controller.Options) *Builder[T] {
 	return b
 }
 
-// In sets the controller's group: with Others it runs on every replica. The default is LeaderElected.
+// In sets the controller's group. In the group Others, the controller runs on every replica. The default
+// is LeaderElected.
 func (b *Builder[T]) In(group Group) *Builder[T] {
 	b.of.set(func(b *builder) { b.group = &group })
 	return b
@@ -120,8 +121,9 @@ func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controll
 	return err
 }
 
-// Build builds a controller that calls r with the name of the object, also after a deletion. It adds
-// the controller to the manager, which runs it, and returns it, so sources can be added later.
+// Build builds a controller that calls r with the name of the object, also after a deletion. Build adds
+// the controller to the manager, which runs it. It returns the controller so that sources can be added
+// later.
 func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, error) {
 	return b.plain().build(r, nil)
 }
@@ -154,8 +156,8 @@ type builder struct {
 	errs    []error
 }
 
-// sourceMaker makes a source when the controller is built, so Sharded may be called after it was
-// added.
+// sourceMaker makes a source when the controller is built, so Sharded may still be called after the
+// source was added.
 type sourceMaker struct {
 	place string               // of the call
 	owned controller.Watchable // the kind, if it is to be sharded by owner; otherwise nil
@@ -224,8 +226,8 @@ func (b *builder) shard(place string) {
 	b.narrow(place, b.client, shard.ByUID())
 }
 
-// narrow sets the share of a kind's cache. An informer's share cannot be changed; the controller
-// checks it.
+// narrow sets the share of a kind's cache. It cannot change the share of an informer; the controller
+// checks that one.
 func (b *builder) narrow(place string, k controller.Watchable, key shard.Key) {
 	scope := b.manager.Shard(key)
 	if s, ok := k.(interface{ Shard(shard.Scope) error }); ok && !scope.Everything() {
@@ -235,7 +237,7 @@ func (b *builder) narrow(place string, k controller.Watchable, key shard.Key) {
 	}
 }
 
-// made makes the sources and collects their errors.
+// made creates the sources and collects their errors.
 func (b *builder) made() (all []controller.Source) {
 	for _, s := range b.sources {
 		if b.sharded && s.owned != nil {
@@ -277,7 +279,7 @@ func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Contr
 	}
 	c, err := controller.New(b.name, r, b.options())
 	if err != nil {
-		return nil, err // it names the controller
+		return nil, err // the error names the controller
 	}
 	for _, s := range sources {
 		c.Watch(s)

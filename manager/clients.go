@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Client returns the manager's client for the kind of T, always the same one. It reads from the
-// manager's cache and writes to the server; see [controller.Client].
+// Client returns the manager's client for the kind of T. Every call for a type returns the same client.
+// It reads from the manager's cache and writes to the server; see [controller.Client].
 //
 //	sites := manager.Client[*Site](m)
 //
-// Its cache is created on first use, or when Run begins; until then [Builder.Sharded] can narrow it.
-// If a type has several caches, or does not determine the kind, use controller.ClientWith with the
-// manager's Factory. Client panics if m is nil.
+// Its cache is created on first use, or when Run begins; until then [Builder.Sharded] can narrow it. If
+// a type has several caches or does not determine the kind, use controller.ClientWith with the manager's
+// Factory. Client panics if m is nil.
 func Client[T object.Object](m *Manager) *controller.Client[T] {
 	mustHave(m)
 	return m.shared.client(reflect.TypeFor[T](), func() any { return controller.LateClient(m.Factory(), factory.For[T]{}) }).(*controller.Client[T])
@@ -29,7 +29,7 @@ type shared struct {
 	running bool
 }
 
-// client returns the client for a type, which the first call creates.
+// client returns the client for a type; the first call creates it.
 func (s *shared) client(t reflect.Type, create func() any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *shared) client(t reflect.Type, create func() any) any {
 	return c
 }
 
-// use makes all clients request their caches, including clients created later.
+// use makes all clients request their informers, including clients created later.
 func (s *shared) use() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

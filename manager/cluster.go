@@ -19,18 +19,18 @@ import (
 
 // ClusterOptions configure a Cluster. The zero value works.
 type ClusterOptions struct {
-	// Name identifies the cluster in messages, metrics and checks. The manager's own cluster has none;
-	// all others need one.
+	// Name identifies the cluster in messages, metrics and checks. The manager's own cluster has no
+	// name; all others need one.
 	Name string
 
-	// Scheme maps kinds to Go types. The default has the kinds of k8s.io/api.
+	// Scheme maps kinds to Go types. The default scheme has the kinds of k8s.io/api.
 	Scheme *runtime.Scheme
 
-	// Factory holds options for all informers, such as scope, error handling and patience.
+	// Factory holds the options for all informers, such as scope, error handling and patience.
 	Factory factory.Options
 
-	// Namespaces, if not nil, is the default for informers requested without namespaces. An empty
-	// slice means none yet; metav1.NamespaceAll means all. [Cluster.SetNamespaces] changes them.
+	// Namespaces, if not nil, is the default for informers requested without namespaces. An empty slice
+	// means no namespaces yet; metav1.NamespaceAll means all. [Cluster.SetNamespaces] changes them.
 	// Cluster-scoped kinds are not affected.
 	Namespaces []string
 
@@ -38,8 +38,9 @@ type ClusterOptions struct {
 	// [Cluster.SyncPeriod]. Resyncs make no request to the server. Default 10 h.
 	SyncPeriod time.Duration
 
-	// NewClient creates the client. The default is rest.NewClient. A function that wraps it may change
-	// the configuration, which is a copy, and insert its own RoundTripper with WrapTransport.
+	// NewClient creates the client. The default is rest.NewClient. A function that wraps it receives a
+	// copy of the configuration, which it may change, for example to insert its own RoundTripper with
+	// WrapTransport.
 	NewClient func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error)
 
 	// NewCache creates the factory of informers. The default is factory.New. A custom function may
@@ -95,7 +96,7 @@ func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-// make creates the client and the factory, with the hooks if they are set.
+// make creates the client and the factory, using the hooks if they are set.
 func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 	if opts.NewClient == nil {
 		opts.NewClient = rest.NewClient
@@ -136,7 +137,7 @@ func (c *Cluster) Client() *rest.Client { return c.client }
 // Factory returns the factory of the cluster's informers.
 func (c *Cluster) Factory() *factory.Factory { return c.factory }
 
-// Mapper returns the client's mapper, which finds where kinds are served.
+// Mapper returns the client's mapper, which looks up where kinds are served.
 func (c *Cluster) Mapper() *discovery.Mapper { return c.client.Mapper() }
 
 // Scheme returns the client's scheme.
@@ -158,7 +159,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// WaitForSync waits as [factory.Factory.WaitForSync] does.
+// WaitForSync is like [factory.Factory.WaitForSync].
 func (c *Cluster) WaitForSync(ctx context.Context) error { return c.factory.WaitForSync(ctx) }
 
 // Status returns the status of every informer, ordered by name.

@@ -29,11 +29,11 @@
 //	               warm-ups, see Warmer
 //	LeaderElected  what only the leader runs: the default
 //
-// All ports are opened before anything runs, so a port already in use fails at once. Plain runnables
-// of the last two groups start after the caches are synced. A Readier, such as a controller, and a
-// Warmer wait for their own sources instead, so a kind that cannot be listed blocks only the runnables
-// that need it. The manager joins the election when the caches are synced and the warm-ups done, or
-// after Options.WarmupTimeout.
+// All ports are opened before anything runs, so a port already in use fails at once. Plain runnables of
+// the last two groups start after the caches are synced. A Readier, such as a controller, and a Warmer
+// instead wait for their own sources, so a kind that cannot be listed blocks only the runnables that
+// need it. The manager joins the election when the caches are synced and the warm-ups done, or after
+// Options.WarmupTimeout.
 //
 // # Guarantees
 //
@@ -49,8 +49,8 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, also during Run: a runnable added then starts at once
-// if its group has started. Run may be called once.
+// All methods may be called from any goroutine, even during Run. A runnable added during Run starts at
+// once if its group has started. Run may be called once.
 //
 // # Failure
 //

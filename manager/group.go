@@ -17,7 +17,7 @@ import (
 type task struct {
 	name       string
 	run        func(context.Context) error
-	unfinished func() []string // what keeps run from returning; nil if unknown
+	unfinished func() []string // lists what keeps run from returning; nil if unknown
 }
 
 // String returns the name, followed by the unfinished work if any.

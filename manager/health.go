@@ -20,19 +20,20 @@ import (
 // return in time has failed.
 type Check func(*http.Request) error
 
-// Ping is a Check that always succeeds, which shows that the process responds.
+// Ping is a Check that always succeeds. It shows that the process responds.
 func Ping(*http.Request) error { return nil }
 
 const (
 	// checkPatience limits a call of a check.
 	checkPatience = 5 * time.Second
 
-	// checkExcuse is extra time for a check that honours its context to return its own reason.
+	// checkExcuse is the extra time that a check which honours its context gets to return its own
+	// reason.
 	checkExcuse = 100 * time.Millisecond
 )
 
-// checks serves a probe. Its paths follow the API server: the prefix runs all checks, prefix/name one
-// of them, ?exclude=name skips some, and ?verbose lists all of them even if they succeed.
+// checks serves a probe. Its paths are the API server's: the prefix runs all checks, prefix/name runs
+// one of them, ?exclude=name skips some, and ?verbose lists all of them even if they succeed.
 type checks struct {
 	prefix string
 	logger *slog.Logger
@@ -48,7 +49,7 @@ func newChecks(prefix string, logger *slog.Logger) *checks {
 // question is a check with its state.
 type question struct {
 	check Check
-	slow  func() string // names slow parts of a healthy program; nil or empty for none
+	slow  func() string // names slow parts of a healthy program; nil, or returns "", if there are none
 
 	mu      sync.Mutex // guards the fields below; nothing is called while it is held
 	call    *call      // the call in progress, nil if there is none
@@ -78,7 +79,7 @@ func (c *checks) add(name string, check Check) error {
 // ServeHTTP serves the probe, with reasons.
 func (c *checks) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.answer(w, r, true) }
 
-// answer serves the probe. Reasons name objects and quote the API server; without them the response
+// answer serves the probe. Reasons name objects and quote the API server; without reasons, the response
 // only names the failed checks.
 func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	c.mu.Lock()
@@ -122,7 +123,7 @@ func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	_, _ = w.Write([]byte(all.String()))
 }
 
-// ask runs all checks concurrently, and logs those that have begun to fail.
+// ask runs all checks concurrently, and logs the checks that have started to fail.
 func (c *checks) ask(r *http.Request, named map[string]*question) map[string]error {
 	var mu sync.Mutex // guards answers
 	var asked sync.WaitGroup
@@ -142,7 +143,7 @@ func (c *checks) ask(r *http.Request, named map[string]*question) map[string]err
 	return answers
 }
 
-// ask waits for a call of the check, up to checkPatience, even if the client disconnects.
+// ask waits up to checkPatience for a call of the check, even if the client disconnects.
 func (q *question) ask(r *http.Request) error {
 	c := q.calling(r)
 	late := time.NewTimer(time.Until(c.began.Add(checkPatience + checkExcuse)))
@@ -177,7 +178,7 @@ func (q *question) calling(r *http.Request) *call {
 	return c
 }
 
-// said returns the text after a check's ok.
+// said returns the text that follows a check's ok.
 func (q *question) said(reasons bool) string {
 	if !reasons || q.slow == nil {
 		return ""
@@ -188,7 +189,7 @@ func (q *question) said(reasons bool) string {
 	return ""
 }
 
-// changed notes the result and reports whether the check has begun to fail.
+// changed records the result and reports whether the check has started to fail.
 func (q *question) changed(err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 
 // Errors returned by a Manager.
 var (
-	// ErrStopped means that the manager is stopping or has stopped.
+	// ErrStopped means that the manager is stopping or has already stopped.
 	ErrStopped = errors.New("the manager has stopped")
 	// ErrRunning means that Run was called before.
 	ErrRunning = errors.New("the manager has already run: create another one")
@@ -66,7 +66,7 @@ type Manager struct {
 	ports     []*listener // open ports whose Run has not been called
 	hooks     []*webhook.Server
 	events    map[string]*events.Recorder // by the controller's name
-	readiers  []*Readier                  // those that are running
+	readiers  []*Readier                  // the running ones
 	errs      []error
 }
 
@@ -79,8 +79,8 @@ const (
 	stopping state = "stopping"
 )
 
-// New returns a manager that does not run yet. It makes no requests. It fails if the configuration is
-// invalid, with an error that says what to change.
+// New returns a manager that does not run yet. It makes no requests. If the configuration is invalid,
+// New fails with an error that says what to change.
 func New(cfg *config.Config, opts Options) (*Manager, error) {
 	registry := metrics.NewRegistry()
 	cfg = own(cfg, registry, opts.Logger)
@@ -133,8 +133,7 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// own returns cfg for the manager's own clients, with metrics of their requests and the manager's
-// logger.
+// own returns cfg for the manager's own clients, adding request metrics and the manager's logger.
 func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *config.Config {
 	if cfg == nil {
 		return nil
@@ -156,8 +155,8 @@ func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *c
 	return cfg
 }
 
-// addElection creates the elector. It has its own client, so renewals never wait behind other
-// requests.
+// addElection creates the elector. The elector has its own client, so its renewals never queue behind
+// other requests.
 func (m *Manager) addElection() error {
 	if m.opts.LeaderElection == nil {
 		return nil
@@ -186,13 +185,13 @@ func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.hea
 // AddReadyzCheck adds a check to /readyz. If it fails, the process should get no traffic.
 func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
 
-// Metrics returns the registry served at /metrics. It includes the requests of the manager's own
+// Metrics returns the registry served at /metrics. It already counts the requests of the manager's own
 // clients. Use it to register your own collectors, and pass its WorkQueues to your own queues and its
 // Requests to the configurations of other clients.
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
-// ControllerOptions returns the options for a controller of this manager: its metrics and those of its
-// queue are in Metrics, its status is in Report, it logs to Logger, records to the flight recorder of
+// ControllerOptions returns the options for a controller of this manager: its metrics and its queue's
+// are in Metrics, its status is in Report, and it logs to Logger, records to the flight recorder of
 // Options.Factory, and resyncs every SyncPeriod. To disable resyncs, set Resync to 0.
 func (m *Manager) ControllerOptions() controller.Options {
 	return controller.Options{
@@ -202,7 +201,7 @@ func (m *Manager) ControllerOptions() controller.Options {
 }
 
 // WebhookOptions returns the options for a webhook server of this manager: its metrics are in Metrics,
-// and it logs panics and refusals to Logger. The caller adds the certificate.
+// and it logs panics and refusals to Logger. The caller must add the certificate.
 func (m *Manager) WebhookOptions() webhook.Options {
 	return webhook.Options{Metrics: m.metrics.Webhooks(), Logger: m.logger}
 }
@@ -211,10 +210,10 @@ func (m *Manager) WebhookOptions() webhook.Options {
 func (m *Manager) Logger() *slog.Logger { return m.logger }
 
 // Elected returns a channel that is closed when LeaderElected starts: when this process becomes the
-// leader, or at the start if there is no election.
+// leader, or at startup if there is no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
-// fail notes an error and makes the manager stop.
+// fail records an error and makes the manager stop.
 func (m *Manager) fail(err error) {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		m.logger.Error("a runnable panicked", "err", err, "stack", string(p.Stack))
@@ -228,7 +227,7 @@ func (m *Manager) fail(err error) {
 	}
 }
 
-// failures returns all errors noted so far.
+// failures returns all errors recorded so far.
 func (m *Manager) failures() []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

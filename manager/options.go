@@ -35,7 +35,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// LeaderElection, if not nil, limits LeaderElected to one process at a time. An empty Namespace
-	// means the configuration's.
+	// means the configuration's namespace.
 	LeaderElection *leaderelection.Options
 
 	// LeaderElectionConfig is the configuration of the cluster that holds the Lease, if it is not the
@@ -43,9 +43,9 @@ type Options struct {
 	LeaderElectionConfig *config.Config
 
 	// Sharding, if not nil, divides the work among the processes of a group by Leases: with
-	// [Builder.Sharded] or [Manager.Shard], each process gets its part of a kind. Controllers of
-	// sharded kinds run in every process, leader or not. An empty Namespace means the
-	// configuration's. Sharding is experimental.
+	// [Builder.Sharded] or [Manager.Shard], each process gets its part of a kind. Controllers of sharded
+	// kinds run in every process, leader or not. An empty Namespace means the configuration's namespace.
+	// Sharding is experimental.
 	Sharding *membership.Options
 
 	// Webhooks configures the server used by [WebhookFor], in particular its certificate. Nil Metrics
@@ -54,19 +54,19 @@ type Options struct {
 	Webhooks webhook.Options
 
 	// MetricsBindAddress is the address of /metrics, such as ":8080". If empty or "0", metrics are not
-	// served. On the loopback interface, serving.Local rejects requests from web pages.
+	// served. If the port is on the loopback interface, serving.Local rejects requests from web pages.
 	MetricsBindAddress string
 
 	// MetricsTLS enables HTTPS for metrics.
 	MetricsTLS *serving.TLS
 
-	// MetricsAccess makes the API server decide, by bearer token, who may read metrics; see
-	// serving.Access. It needs MetricsTLS.
+	// MetricsAccess makes the API server decide, by bearer token, which clients may read metrics; see
+	// serving.Access. It requires MetricsTLS.
 	MetricsAccess bool
 
 	// HealthProbeBindAddress is the address of /healthz and /readyz, such as ":8081". If empty or "0",
-	// probes are not served. The port is open to anyone, so responses name failing checks without
-	// their reasons; these are in the log, and in the responses at PprofBindAddress.
+	// probes are not served. The port is open to anyone, so responses name failing checks without the
+	// reasons. The reasons are in the log and in the responses at PprofBindAddress.
 	HealthProbeBindAddress string
 
 	// PprofBindAddress is the address of /debug/pprof/, /debug/status, debug.Path, and the probes with
@@ -77,23 +77,23 @@ type Options struct {
 	PprofBindAddress string
 
 	// DebugContents shows whole cached objects at PprofBindAddress, except Secrets, instead of only
-	// their heads; see debug.Options. On interfaces other than loopback it needs MetricsAccess.
+	// their heads; see debug.Options. On interfaces other than loopback it requires MetricsAccess.
 	DebugContents bool
 
-	// GracefulShutdownTimeout is how long everything together may take to stop. Default 30 s; negative
+	// GracefulShutdownTimeout is how long the whole program may take to stop. Default 30 s; negative
 	// means no limit.
 	GracefulShutdownTimeout time.Duration
 
-	// WarmupTimeout is how long a process with unsynced caches or unfinished warm-ups stays out of the
-	// election, since another process may be ready. Default 30 s.
+	// WarmupTimeout is how long a process stays out of the election while its caches are unsynced or its
+	// warm-ups unfinished, since another process may be ready. Default 30 s.
 	WarmupTimeout time.Duration
 }
 
 // served reports whether an address is set.
 func served(address string) bool { return address != "" && address != "0" }
 
-// outside reports whether an address is reachable from other machines. PprofBindAddress without a host
-// has been set to loopback before.
+// outside reports whether an address is reachable from other machines. By then, a PprofBindAddress
+// without a host has been set to loopback.
 func outside(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "" || strings.EqualFold(host, "localhost") {
@@ -103,7 +103,7 @@ func outside(address string) bool {
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// withDefaults returns o with defaults, or all of its contradictions.
+// withDefaults returns o with defaults filled in, or an error that lists all contradictions.
 func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 	var errs []error
 	if o.Logger == nil {

@@ -41,8 +41,8 @@ func (m *Manager) listen(l *listener) error {
 	return nil
 }
 
-// take removes a port from those that the manager closes, because its Run does. It reports whether the
-// port was still open.
+// take removes a port from the list of ports that the manager closes, because the runnable's Run closes
+// it. It reports whether the port was still open.
 func (m *Manager) take(l *listener) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,12 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// longStale is the age at which a cache counts as stale. If watches fail, repeated lists keep it younger
-// (reflector.Status.Polling).
+// longStale is the age at which a cache counts as stale. If watches fail, repeated lists keep a cache
+// younger than this (reflector.Status.Polling).
 const longStale = 15 * time.Minute
 
-// synced returns a check that fails while unsynced returns an informer or one of all is stale. The
-// error names each with the reason.
+// synced returns a check that fails while unsynced returns an informer or while one of all is stale. The
+// error names each such informer with the reason.
 func synced(unsynced, all func() []sharedinformer.Status) Check {
 	return func(*http.Request) error {
 		var missing, stale []string
@@ -48,8 +48,8 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 	}
 }
 
-// reason returns why a reflector does not follow its server. A panicking index function may have
-// broken the cache, which stops the reflector.
+// reason explains why a reflector does not follow its server. For example, a panicking index function
+// may have broken the cache, which stops the reflector.
 func reason(s sharedinformer.Status, r reflector.Status) string {
 	if r.Attempts > 0 {
 		return r.Failure.Error()
@@ -60,7 +60,7 @@ func reason(s sharedinformer.Status, r reflector.Status) string {
 	return fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
 }
 
-// checkState fails until everything is started, and again once the manager stops.
+// checkState fails until everything has started, and again once the manager is stopping.
 func (m *Manager) checkState(*http.Request) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func ready(r Readier) (err error) {
 	return fmt.Errorf("%s: %w", name, broken)
 }
 
-// slow names what takes long in runnables that are ready, or returns "".
+// slow names the slow work in runnables that are ready, or returns "" if there is none.
 func (m *Manager) slow() string {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)

@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// askAgain is how often a wait for caches logs its reasons.
+	// askAgain is how often awaitCaches logs why it is still waiting.
 	askAgain = 10 * time.Second
 
 	// stopsSlowly is how long a group may take to stop before that is logged.
 	stopsSlowly = 10 * time.Second
 
-	// lastMoment is how long groups may take to stop if they could only be asked after the timeout.
+	// lastMoment is how long groups may take to stop if they are only asked to after the timeout.
 	lastMoment = time.Second
 )
 
-// Run opens the ports, starts the groups one after the other, and stops them in reverse order when ctx
-// is done or something fails. It returns when everything has stopped or after GracefulShutdownTimeout.
-// The error joins all failures, each with the name of its runnable.
+// Run opens the ports, starts the groups one after another, and stops them in reverse order when ctx is
+// done or something fails. It returns when everything has stopped or after GracefulShutdownTimeout. The
+// error joins all failures, each with the name of its runnable.
 func (m *Manager) Run(ctx context.Context) error {
 	ports, err := m.begin()
 	if err != nil {
 		return err
 	}
 	m.shared.use()
-	// The groups stop one after the other, so they must not end with ctx.
+	// The groups stop one after another, so they must not end with ctx.
 	life := context.WithoutCancel(ctx)
 	for _, l := range ports {
 		if err := m.listen(l); err != nil {
@@ -91,7 +91,7 @@ func (m *Manager) stop(ctx context.Context) {
 		defer cancel()
 		ctx = limited
 	}
-	m.groups[LeaderElected].close() // it may never have been opened
+	m.groups[LeaderElected].close() // the group may never have been opened
 	order := append(slices.Clone(m.groups[:LeaderElected]), m.election)
 	slices.Reverse(order)
 	for _, g := range order {
@@ -104,8 +104,8 @@ func (m *Manager) stop(ctx context.Context) {
 	}
 }
 
-// stopped waits until a closed group has ended, and reports whether it has. If that takes long, it
-// logs what it waits for, because the process may be killed at the timeout without a chance to say so.
+// stopped waits until a closed group has ended, and reports whether it has. If that takes long, it logs
+// what it is waiting for, because the process may be killed at the timeout without a chance to log.
 func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	soon, cancel := context.WithTimeout(ctx, stopsSlowly)
 	defer cancel()
@@ -117,8 +117,8 @@ func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	return len(g.wait(ctx)) == 0
 }
 
-// unfinished waits for groups until ctx is done, and returns what still runs. The election ends after
-// the leader's work, so it is listed only if that has ended.
+// unfinished waits for groups until ctx is done, and returns what is still running. The election ends
+// after the leader's work, so the election is listed only if that work has ended.
 func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	var left []*task
 	for _, g := range groups {
@@ -137,7 +137,7 @@ func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	return names
 }
 
-// abandon asks all remaining groups to stop at once, and notes what does not stop.
+// abandon asks all remaining groups to stop at once, and records what does not stop.
 func (m *Manager) abandon(order []*group) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastMoment)
 	defer cancel()
@@ -162,8 +162,8 @@ func (m *Manager) elect(ctx context.Context) error {
 	return err
 }
 
-// lead runs LeaderElected until ctx is done, and returns when all of it has ended, because the lease
-// has to outlive it.
+// lead runs LeaderElected until ctx is done. It returns only when all of LeaderElected has ended,
+// because the lease must outlive it.
 func (m *Manager) lead(ctx context.Context) error {
 	leader := m.groups[LeaderElected]
 	leader.open(ctx)
@@ -177,8 +177,8 @@ func (m *Manager) lead(ctx context.Context) error {
 	return nil
 }
 
-// getWarm waits until this process could start work at once if elected, but only for WarmupTimeout: a
-// kind that cannot be listed must not prevent all work.
+// getWarm waits until this process could start work at once if elected. It waits no longer than
+// WarmupTimeout, because a kind that cannot be listed must not prevent all work.
 func (m *Manager) getWarm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.WarmupTimeout)
 	defer cancel()
@@ -200,7 +200,7 @@ func warmUp(name string, w Warmer, warm chan struct{}) task {
 	}}
 }
 
-// watched runs a Readier and lets /readyz ask it meanwhile.
+// watched runs a Readier, and /readyz checks it while it runs.
 func (m *Manager) watched(r Readier, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		m.mu.Lock()
@@ -215,7 +215,7 @@ func (m *Manager) watched(r Readier, run func(context.Context) error) func(conte
 	}
 }
 
-// afterWarmUp returns a run that starts after the warm-up.
+// afterWarmUp returns a run function that starts after the warm-up.
 func afterWarmUp(run func(context.Context) error, warm <-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -227,7 +227,7 @@ func afterWarmUp(run func(context.Context) error, warm <-chan struct{}) func(con
 	}
 }
 
-// afterCaches returns a run that starts when the caches are synced.
+// afterCaches returns a run function that starts when the caches are synced.
 func (m *Manager) afterCaches(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := m.awaitCaches(ctx, func(err error) {
@@ -243,8 +243,8 @@ func (m *Manager) afterCaches(name string, run func(context.Context) error) func
 	}
 }
 
-// awaitCaches waits until all present caches are synced, and calls tell with the reasons now and then.
-// It fails if the factory was misused, and when ctx is done.
+// awaitCaches waits until all caches that exist now are synced, and periodically calls tell with the
+// reasons for waiting. It fails if the factory was misused or when ctx is done.
 func (m *Manager) awaitCaches(ctx context.Context, tell func(error)) error {
 	m.mu.Lock()
 	caches := slices.Clone(m.caches)

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// A Runnable is a part of the program. Run must return soon after ctx is done, when everything that it
-// started has ended. If it returns an error other than that of ctx, the manager stops. Messages use
-// the result of its Name method, which must be unique, or else its String method or its type.
+// A Runnable is a part of the program. Soon after ctx is done, Run must stop everything that it started
+// and return. If it returns an error other than that of ctx, the manager stops. Messages identify a
+// Runnable by its Name method, whose result must be unique, or else by its String method or its type.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
@@ -46,14 +46,14 @@ type LeaderElectionRunnable interface {
 	NeedLeaderElection() bool
 }
 
-// sharer is a runnable that may have a share of the work, as controllers do. If Share is not nil, it
-// must run in every process.
+// sharer is a runnable that may have a share of the work, as controllers do. If Share does not return
+// nil, the runnable must run in every process.
 type sharer interface {
 	Share() shard.Share
 }
 
-// unfinisher is a runnable that names its long-running work and, once asked to stop, the work that
-// keeps Run from returning. Controllers implement it.
+// unfinisher is a runnable that lists its long-running work and, once asked to stop, the work that keeps
+// Run from returning. Controllers implement it.
 type unfinisher interface {
 	Unfinished() []string
 }
@@ -74,7 +74,8 @@ type listener interface {
 	Close() error
 }
 
-// cache is a runnable of the group Caches that others wait for, such as a cluster or an informer.
+// cache is a runnable in the group Caches that other runnables wait for, such as a cluster or an
+// informer.
 type cache interface {
 	WaitForSync(context.Context) error
 }

@@ -47,7 +47,8 @@ func (m *Manager) addServers() error {
 	return nil
 }
 
-// addDebugServer adds the debug server, protected like metrics if it is reachable from other machines.
+// addDebugServer adds the debug server. If it is reachable from other machines, it is protected like
+// metrics.
 func (m *Manager) addDebugServer() error {
 	if !outside(m.opts.PprofBindAddress) {
 		return m.serve("pprof", m.opts.PprofBindAddress, serving.Local(m.debugHandler()), nil)
@@ -67,7 +68,7 @@ func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) 
 	return m.Add(server)
 }
 
-// protected guards a handler by MetricsAccess.
+// protected guards a handler with MetricsAccess.
 func (m *Manager) protected(next http.Handler) (http.Handler, error) {
 	if !m.opts.MetricsAccess {
 		return next, nil
@@ -100,7 +101,8 @@ func (m *Manager) probes(reasons bool) http.Handler {
 	return mux
 }
 
-// maxAsked limits the request bodies of debug pages: net/http/pprof keeps what it reads in memory.
+// maxAsked limits the request bodies of debug pages, because net/http/pprof keeps what it reads in
+// memory.
 const maxAsked = 64 << 10
 
 // debugHandler serves all debug pages.
@@ -117,7 +119,7 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/status", m.serveStatus)
 	all := http.NewServeMux()
 	all.Handle("/", ownPages(mux))
-	all.Handle(debug.Path, m.Debug()) // rejects foreign pages itself, and may be linked to
+	all.Handle(debug.Path, m.Debug()) // rejects requests from foreign pages itself, and may be linked to
 	return http.MaxBytesHandler(all, maxAsked)
 }
 
@@ -168,7 +170,7 @@ func (m *Manager) clusters() (all []debug.Cluster) {
 	return all
 }
 
-// Report is a snapshot of a manager. It prints as JSON.
+// Report is a snapshot of a manager. It is printed as JSON.
 type Report struct {
 	State       string // "not started", "running" or "stopping"
 	Groups      []GroupReport
@@ -193,7 +195,7 @@ func statusOf(cluster string, source metrics.InformerSource) (all []sharedinform
 	return all
 }
 
-// GroupReport is the part of a Report about one group.
+// GroupReport is the part of a Report that describes one group.
 type GroupReport struct {
 	Group   string
 	Running []string // runnables that were started and have not ended; they may wait for caches

@@ -19,25 +19,27 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// WebhookBuilder configures the admission webhooks of a kind. Begin with [WebhookFor], end with
-// Complete. Its methods change the builder and return it. They collect mistakes, and Complete returns
-// them all, each with the file:line of its call. A WebhookBuilder must not be used concurrently.
+// WebhookBuilder configures the admission webhooks of a kind. Start with [WebhookFor] and finish with
+// Complete. The methods change the builder and return it. They collect mistakes, and Complete returns
+// them all, each with the file:line of the call that caused it. A WebhookBuilder must not be used
+// concurrently.
 type WebhookBuilder[T object.Object] struct{ of *webhookBuilder }
 
-// WebhookFor begins the admission webhooks of the kind that the manager's scheme has for T. They are
-// served at the paths that kubebuilder uses, webhook.ValidatePath and webhook.MutatePath:
+// WebhookFor starts building the admission webhooks of the kind that the manager's scheme has for T.
+// They are served at the paths that kubebuilder uses, webhook.ValidatePath and webhook.MutatePath:
 //
 //	err := manager.WebhookFor[*Site](m).Validate(validate).Default(setDefaults).Complete()
 //
-// The server is [Manager.WebhookServer]. It refuses requests about other kinds; see package webhook.
-// If T has several kinds, for example in two versions, each kind has its own paths. Name the kinds to
-// select some of them, and for *unstructured.Unstructured and *metav1.PartialObjectMetadata.
+// The server is [Manager.WebhookServer]. It refuses requests about other kinds; see package webhook. If
+// T has several kinds, for example in two versions, each kind has its own paths. Name the kinds to
+// select only some of them. For *unstructured.Unstructured and *metav1.PartialObjectMetadata, naming
+// them is required.
 func WebhookFor[T object.Object](m *Manager, kinds ...object.GVK) *WebhookBuilder[T] {
 	return &WebhookBuilder[T]{beginWebhook(m, reflect.TypeFor[T](), kinds)}
 }
 
-// Validate calls check to decide whether an object may be written. Request.Object is nil for a
-// deletion, Request.OldObject for a creation. The rules of the webhook configuration select the
+// Validate calls check to decide whether an object may be written. Request.Object is nil for a deletion,
+// and Request.OldObject is nil for a creation. The rules of the webhook configuration select the
 // operations. See [webhook.Validate].
 func (b *WebhookBuilder[T]) Validate(check func(context.Context, *webhook.Request[T]) error) *WebhookBuilder[T] {
 	b.of.add("Validate", check == nil, webhook.ValidatePath, func(k object.GVK) http.Handler { return webhook.Validate(check, k) })
@@ -51,8 +53,8 @@ func (b *WebhookBuilder[T]) Default(set func(context.Context, *webhook.Request[T
 	return b
 }
 
-// Complete adds the webhooks to the server. If there is no function, a path is taken or
-// [Manager.WebhookServer] fails, it returns an error and adds none of them.
+// Complete adds the webhooks to the server. If there is no function, a path is taken, or
+// [Manager.WebhookServer] fails, it returns an error and adds none of the webhooks.
 func (b *WebhookBuilder[T]) Complete() error {
 	if b == nil {
 		return errZeroWebhook
@@ -79,8 +81,8 @@ type hook struct {
 	handler func(object.GVK) http.Handler
 }
 
-// beginWebhook creates a builder. Exported functions call it directly, because it records their
-// caller's line.
+// beginWebhook creates a builder. Exported functions must call it directly, because it records the line
+// of their caller.
 func beginWebhook(m *Manager, t reflect.Type, named []object.GVK) *webhookBuilder {
 	place := failure.Place(2)
 	if m == nil {
@@ -121,7 +123,7 @@ func kindsOf(t reflect.Type, named []object.GVK, known *runtime.Scheme) ([]objec
 	return kinds, nil
 }
 
-// otherType returns the first kind that the scheme has with another Go type than t, and that type.
+// otherType returns the first kind whose Go type in the scheme is not t, and that type.
 func otherType(t reflect.Type, named []object.GVK, known *runtime.Scheme) (object.GVK, reflect.Type) {
 	for _, kind := range named {
 		if of, is := known.AllKnownTypes()[kind]; is && reflect.PointerTo(of) != t {
@@ -167,12 +169,12 @@ func (b *webhookBuilder) complete() error {
 type webhooks struct {
 	mu     sync.Mutex // guards the fields below
 	server *webhook.Server
-	taken  map[string]string // the place of the webhook at each path
+	taken  map[string]string // the file:line of the webhook at each path
 }
 
-// WebhookServer returns the server used by [WebhookFor], configured by Options.Webhooks. The first
-// call creates it and adds it to the manager, which runs it. Use it for other webhooks, such as
-// conversions, and for the certificate that it creates (SelfSigned). It fails if Options.Webhooks
+// WebhookServer returns the server used by [WebhookFor], configured by Options.Webhooks. The first call
+// creates it and adds it to the manager, which runs it. Use it to add other webhooks, such as
+// conversions, and to get the certificate that it creates (SelfSigned). It fails if Options.Webhooks
 // lacks a certificate or the manager has stopped.
 func (m *Manager) WebhookServer() (*webhook.Server, error) {
 	w := &m.webhooks
@@ -202,7 +204,7 @@ func (m *Manager) WebhookServer() (*webhook.Server, error) {
 	return server, nil
 }
 
-// serve adds the webhooks of a builder to the server, or none if a path is taken.
+// serve adds the webhooks of a builder to the server. If a path is taken, it adds none of them.
 func (w *webhooks) serve(server *webhook.Server, b *webhookBuilder) (errs []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
