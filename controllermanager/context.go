@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Context provides the parts of one controller. Its methods may be called from any goroutine.
+// Context provides what one controller is built from. Its methods may be called from any goroutine.
 type Context struct {
 	name    string
 	client  *rest.Client
@@ -33,29 +33,30 @@ type Context struct {
 // Name returns the controller's name.
 func (c *Context) Name() string { return c.name }
 
-// Client returns a client that writes in the controller's name; see Options.NewClient.
+// Client returns a client that writes under the controller's name; see Options.NewClient.
 func (c *Context) Client() *rest.Client { return c.client }
 
 // Factory returns the factory of the informers, which all controllers share.
 func (c *Context) Factory() *factory.Factory { return c.factory }
 
-// Mapper returns the mapper, which finds where kinds are served. Its RESTMapper method returns
+// Mapper returns the mapper, which looks up where kinds are served. Its RESTMapper method returns
 // apimachinery's interface.
 func (c *Context) Mapper() *discovery.Mapper { return c.factory.Client().Mapper() }
 
 // Scheme returns the scheme with the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
 
-// Events returns a recorder of events in the controller's name. Events are sent while the controller
-// runs, and the remaining ones after it has returned.
+// Events returns a recorder of events under the controller's name. Events are sent while the controller
+// runs; any that are left are sent after it has returned.
 func (c *Context) Events() *events.Recorder { return c.events }
 
 // Served returns the resources that the server served when the controller was created.
 func (c *Context) Served() Resources { return c.served }
 
 // InformersStarted returns a channel that is closed when every controller that is not skipped has been
-// created, and so has requested its shared informers. A controller that chooses its kinds while it
-// runs should wait for this, so it does not create an informer that another controller requests.
+// created and has therefore requested its shared informers. A controller that chooses its kinds while it
+// runs should wait for this, so it does not create an informer that another controller is about to
+// request.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 
 // ResyncPeriod returns a resync period for a handler: a random one between Options.MinResyncPeriod and
@@ -80,9 +81,9 @@ func (c *Context) Controller() controller.Options {
 	return opts
 }
 
-// ClientFor returns a client that reads from the shared informer and writes in this controller's name.
-// If the kind bypasses the cache (factory.Options.DisableFor), it also reads from the server in this
-// controller's name.
+// ClientFor returns a client that reads from the shared informer and writes under this controller's
+// name. If the kind bypasses the cache (factory.Options.DisableFor), the client also reads from the
+// server under this controller's name.
 func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{})
 }
@@ -109,7 +110,7 @@ func clientWith[T object.Object](c *Context, of factory.For[T]) *controller.Clie
 func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
 	return func(controller string) (*rest.Client, error) {
 		if cfg == nil {
-			return rest.NewClient(nil, scheme) // its error says what to do
+			return rest.NewClient(nil, scheme) // the error says what to do
 		}
 		own := cfg.Clone()
 		if own.UserAgent == "" {
@@ -136,8 +137,8 @@ func (r Resources) Has(gvr object.GVR) bool {
 	return false
 }
 
-// discover returns the resources that a server serves. A group whose discovery fails, because the
-// server behind it is down, counts as not served.
+// discover returns the resources that a server serves. A group whose discovery fails because its server
+// is down counts as not served.
 func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
 	mappings, err := mapper.Mappings(ctx)
 	if len(mappings) == 0 && err != nil {

@@ -16,10 +16,10 @@
 //
 // # Sharing
 //
-// With Options.Shard, for example m.Shard of a manager.Manager with Options.Sharding, every process
-// runs the controllers, each on its share (package shard); the controllers get the clients of their
-// kinds from ClientOf. A controller that works on everything would do so in every process, so it is an
-// error. Add controllers that only a leader may run to another Manager, without Shard.
+// With Options.Shard, for example m.Shard of a manager.Manager with Options.Sharding, every process runs
+// the controllers, each on its share (package shard); the controllers get the clients of their kinds
+// from ClientOf. A controller that works on everything would do so in every process, so adding one is an
+// error. Add controllers that only a leader may run to a separate Manager without Shard.
 //
 // # The life of a controller
 //
@@ -60,6 +60,6 @@
 //
 // # Debugging
 //
-// Status lists all controllers. Ready, and so the manager's /readyz, names those that are waiting and
-// what they wait for.
+// Status lists all controllers. Ready, and therefore the manager's /readyz, names the controllers that
+// are waiting and what they are waiting for.
 package controllermanager

@@ -15,9 +15,9 @@ import (
 
 // Errors returned by [Manager].
 var (
-	// ErrRunning means that Run was called while it runs.
+	// ErrRunning means that Run was called while another call was running.
 	ErrRunning = errors.New("the controllers are already running")
-	// ErrStarting means that not every controller has been started yet.
+	// ErrStarting means that some controllers have not been started yet.
 	ErrStarting = errors.New("controllers are being started")
 )
 
@@ -39,11 +39,11 @@ type Manager struct {
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	running bool
 	state   map[string]*member
-	waiting error // why not all are started; nil if they are
+	waiting error // why some controllers have not started; nil if all have
 }
 
-// New returns a manager that does not run yet and uses the informers of f. It does not start these; a
-// manager.Cluster does. New fails if the options are invalid or name unknown controllers.
+// New returns a manager that does not run yet and uses the informers of f. It does not start the
+// informers; a manager.Cluster does. New fails if the options are invalid or name unknown controllers.
 func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error) {
 	switch {
 	case registry == nil:
@@ -93,7 +93,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return newRound(ctx, m).run()
 }
 
-// Unfinished names slow reconciles, and those that keep Run from returning, with their controllers;
+// Unfinished lists slow reconciles, and reconciles that keep Run from returning, with their controllers;
 // see [controller.Controller.Unfinished].
 func (m *Manager) Unfinished() (all []string) {
 	for _, c := range m.runningMembers() {
@@ -163,7 +163,7 @@ func (m *Manager) reset() {
 	}
 }
 
-// set sets the state of a controller, and logs it if it has changed.
+// set sets the state of a controller, and logs the state if it has changed.
 func (m *Manager) set(name string, s State, reason string) {
 	m.mu.Lock()
 	before := m.state[name].Status
@@ -202,7 +202,7 @@ func (m *Manager) discover(ctx context.Context) (Resources, error) {
 	}
 }
 
-// failed notes why a controller does not run, and returns that as an error.
+// failed records why a controller does not run, and returns the reason as an error.
 func (m *Manager) failed(name string, err error) error {
 	m.set(name, Ended, err.Error())
 	return fmt.Errorf("%s: %w", name, err)

@@ -16,7 +16,7 @@ import (
 // member is a controller in one run.
 type member struct {
 	Status
-	run    manager.Runnable // nil if it is not to run
+	run    manager.Runnable // nil if the controller does not run
 	events *events.Recorder // set if run is
 }
 
@@ -54,7 +54,7 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 }
 
 // unshared returns an error if a controller works on everything although the processes share the work.
-// If the controller can never run, the error says that instead.
+// If the controller can never run, the error says so instead.
 func unshared(run manager.Runnable) error {
 	sharer, ok := run.(interface{ Share() shard.Share })
 	if !ok || sharer.Share() != nil {
@@ -67,7 +67,7 @@ func unshared(run manager.Runnable) error {
 }
 
 // call runs the controller, and turns a panic or a runtime.Goexit into an error. It sends the
-// controller's events in parallel, and the last of them after it has returned.
+// controller's events while the controller runs, and the last ones after it has returned.
 func (c *member) call(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var sent sync.WaitGroup

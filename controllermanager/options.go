@@ -31,17 +31,17 @@ type Options struct {
 	NewClient func(controller string) (*rest.Client, error)
 
 	// Shard, if not nil, implements Context.Shard, for example as manager.Manager.Shard of a manager
-	// with Options.Sharding. If it returns a share, the controllers run in every process, and one that
-	// works on everything is an error: add controllers that run only on a leader, or whole in every
-	// process, to another Manager.
+	// with Options.Sharding. If it returns a share, the controllers run in every process, and a
+	// controller that works on everything is an error. Add controllers that run only on a leader, or
+	// that work on everything in every process, to another Manager.
 	Shard func(shard.Key) shard.Scope
 
 	// MinResyncPeriod is the lower bound of [Context.ResyncPeriod]. Default DefaultMinResyncPeriod.
 	MinResyncPeriod time.Duration
 
-	// StartInterval is the minimum time between the starts of two controllers; each interval is up to
-	// twice as long, so that many such programs do not start in step. Default DefaultStartInterval;
-	// negative means none.
+	// StartInterval is the minimum time between the starts of two controllers. Each interval is up to
+	// twice as long, so that many instances of the program do not start in step. Default
+	// DefaultStartInterval; negative means none.
 	StartInterval time.Duration
 
 	// DiscoveryInterval is how often discovery is repeated while a controller is skipped. Default
@@ -52,11 +52,11 @@ type Options struct {
 	// RateLimiter cannot be shared.
 	Controller controller.Options
 
-	// Logger logs which controllers run and which do not. Nil discards this.
+	// Logger logs which controllers run and which do not. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// complete sets defaults, and fails if the options are invalid.
+// complete fills in the defaults, and fails if the options are invalid.
 func (o *Options) complete() error {
 	switch {
 	case o.MinResyncPeriod < 0:

@@ -22,8 +22,8 @@ type Descriptor struct {
 	// DisabledByDefault excludes the controller from "*".
 	DisabledByDefault bool
 
-	// Requires are the resources without which the controller is skipped. An empty version matches any
-	// version.
+	// Requires lists the resources that the controller needs; if the server lacks one, the controller is
+	// skipped. An empty version matches any version.
 	Requires []object.GVR
 
 	// New creates the controller, with informers and clients from c. It is called once in each Run,
@@ -39,8 +39,9 @@ type Registry struct {
 }
 
 // NewRegistry returns a registry of controllers, which are created and started in this order. It fails
-// if two have the same name, if one has no name or no New, or if the API does not accept a name in
-// events: an optional DNS name and a slash, followed by at most 63 letters, digits, "-", "_" and ".".
+// if two controllers have the same name, if one has no name or no New, or if the API does not accept a
+// name in events. A valid name is an optional DNS name and a slash, followed by at most 63 letters,
+// digits, "-", "_" and ".".
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	r := &Registry{descriptors: slices.Clone(descriptors), names: map[string]string{}}
 	for i, d := range r.descriptors {
@@ -72,9 +73,10 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// Select parses a list of controllers such as "*,-foo,bar": the named ones, without those with a
-// leading minus. "*" stands for all that are not disabled by default. Order does not matter, an empty
-// list means "*", and aliases are accepted. Select returns names in the order of the registry.
+// Select parses a list of controllers such as "*,-foo,bar". It selects the named controllers, except
+// those with a leading minus. "*" means all controllers that are not disabled by default. Order does not
+// matter, an empty list means "*", and aliases are accepted. Select returns names in the order of the
+// registry.
 //
 // If a name is unknown, or a controller is both selected and excluded, Select fails, and the error
 // lists the names.
@@ -110,7 +112,7 @@ func (r *Registry) Select(list string) ([]string, error) {
 	return selected, nil
 }
 
-// Usage returns the help text of a flag that is parsed by Select.
+// Usage returns the help text for a flag whose value is passed to Select.
 func (r *Registry) Usage() string {
 	var all, off []string
 	for _, d := range r.descriptors {

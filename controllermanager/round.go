@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// round is one Run of a Manager. Run's goroutine calls its methods.
+// round is one Run of a Manager. Its methods are called in Run's goroutine.
 type round struct {
 	m       *Manager
-	ctx     context.Context // done when that of Run is, or when a controller fails
+	ctx     context.Context // done when Run's context is done or a controller fails
 	cancel  context.CancelCauseFunc
 	started chan struct{} // closed when all controllers that are possible at the start are created
 	clients []*rest.Client
@@ -30,7 +30,7 @@ func newRound(ctx context.Context, m *Manager) *round {
 	return r
 }
 
-// run performs the steps in the package documentation, and returns when everything has ended.
+// run performs the steps listed in the package documentation, and returns when everything has ended.
 func (r *round) run() error {
 	defer r.cancel(nil)
 	defer func() {
@@ -38,7 +38,7 @@ func (r *round) run() error {
 			c.CloseIdleConnections()
 		}
 	}()
-	r.m.factory.Client().Mapper().Invalidate() // earlier discoveries may be outdated
+	r.m.factory.Client().Mapper().Invalidate() // results of earlier discovery may be outdated
 	served, err := r.m.discover(r.ctx)
 	if err != nil {
 		return nil // ctx is done
@@ -64,7 +64,7 @@ func (r *round) run() error {
 	return errors.Join(r.errs...)
 }
 
-// lookAgain repeats discovery at intervals while a controller is skipped, and starts those whose
+// lookAgain repeats discovery at intervals while a controller is skipped, and starts controllers whose
 // resources have appeared.
 func (r *round) lookAgain() {
 	interval := r.m.opts.DiscoveryInterval
@@ -136,7 +136,7 @@ func missing(d Descriptor, served Resources) string {
 	return strings.Join(missing, ", ")
 }
 
-// start starts controllers one after the other. It reports false if ctx is done.
+// start starts controllers one after another. It reports false if ctx is done.
 func (r *round) start(made []*member) bool {
 	for _, c := range made {
 		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, jitter.Longer(interval, interval)) {
@@ -156,7 +156,7 @@ func (r *round) start(made []*member) bool {
 	return r.ctx.Err() == nil
 }
 
-// fail notes an error and ends the round.
+// fail records an error and ends the round.
 func (r *round) fail(err error) {
 	r.mu.Lock()
 	r.errs = append(r.errs, err)
