@@ -19,31 +19,31 @@ import (
 
 // Request is a request to admit the write of an object.
 type Request[T object.Object] struct {
-	// AdmissionRequest has the user, the operation, the resource and whether it is a dry run.
+	// AdmissionRequest holds the user, the operation and the resource, and says whether it is a dry run.
 	admissionv1.AdmissionRequest
 
-	// Object is the new state; nil for a deletion. The function may change it. For a CONNECT request
+	// Object is the new state, or nil for a deletion. The function may change it. For a CONNECT request
 	// it holds the options, such as *corev1.PodExecOptions.
 	Object T
 
-	// OldObject is the current state; nil for a creation and for a CONNECT request.
+	// OldObject is the current state, or nil for a creation or a CONNECT request.
 	OldObject T
 
 	warnings []string
 }
 
 // Warn adds a warning, which clients display whether or not the request is allowed. Keep it within 120
-// characters; the API server truncates long ones.
+// characters; the API server truncates longer warnings.
 func (r *Request[T]) Warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
-// Validate returns a handler that decides whether an object may be written. The request is allowed if
-// check returns nil, and otherwise refused with the text of the error.
+// Validate returns a handler that decides whether an object may be written. If check returns nil, the
+// request is allowed; otherwise it is refused with the text of the error.
 //
 // The handler accepts the given kinds, or by default the kind that k8s.io/api has for T. It refuses
-// requests about other kinds, and objects with another kind, without calling check; see Guarantees in
-// the package documentation. Name the kinds of your own types, and if T has several kinds:
+// requests about other kinds, and objects of other kinds, without calling check; see Guarantees in the
+// package documentation. For your own types, and if T has several kinds, name the kinds:
 //
 //	webhook.Validate(check, v1.GroupVersion.WithKind("Memcached"))
 //
@@ -60,7 +60,7 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error, k
 
 // Mutate returns a handler that calls change to modify Request.Object before it is written. It is not
 // called for deletions. The response is a JSON patch (RFC 6902) of the modifications. If change fails,
-// the request is refused with the text of the error. For kinds see [Validate].
+// the request is refused with the text of the error. Kinds work as in [Validate].
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(change != nil, "the function for Mutate")

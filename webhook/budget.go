@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// The API server does not identify itself, so anyone who reaches the port can send reviews.
+// The API server does not identify itself, so anyone who can reach the port can send reviews.
 const (
 	// maxAdmission limits the bytes of an admission review. The API server accepts requests of 3 MiB;
 	// a review may hold two objects of that size, and JSON may escape a character with six bytes.
@@ -16,33 +16,33 @@ const (
 	// at once.
 	maxConversion = 256 << 20
 
-	// objectWeight is the least that a conversion's object takes in memory. Objects from the API
-	// server have about as many bytes of JSON, or more.
+	// objectWeight is the minimum memory that an object in a conversion takes. Objects from the API
+	// server have at least about as many bytes of JSON.
 	objectWeight = 256
 
 	// maxDecoded limits the decoded bytes of an admission review, or of one object of a conversion.
 	maxDecoded = 4 * maxAdmission
 
-	// userWeight is the memory per byte of the user: an empty group has three bytes of JSON and 16 in
-	// a growing slice, and a key of extra needs more.
+	// userWeight is the memory needed per byte of JSON of the user: an empty group takes three bytes of
+	// JSON but 16 in a growing slice, and a key of extra takes more.
 	userWeight = 16
 
 	// admissionBudget and conversionBudget limit the bytes of reviews that a server holds at a time,
-	// including those in progress. A review takes its bytes of JSON or its weight, whichever is
-	// larger. A conversion takes, for each object, its weight while it is converted, and then the size
-	// of the result.
+	// including reviews that are still being read. A review takes its bytes of JSON or its weight,
+	// whichever is larger. A conversion takes, for each object, its weight while it is converted, and
+	// then the size of the result.
 	admissionBudget  = 4 * (maxAdmission + 1) // with the extra byte that readAll reads
 	conversionBudget = 2*maxConversion + 1 + maxDecoded
 
-	// firstRead is the amount that a body takes from the budget before its first byte arrives.
-	// Whenever that is full, the amount doubles.
+	// firstRead is the amount that a body takes from the budget before its first byte arrives. Whenever
+	// that amount has been read, it doubles.
 	firstRead = 8 << 10
 )
 
 // errFull means that the budget is used up.
 var errFull = errors.New("too many reviews are being answered: try again later")
 
-// budget is the remainder of a number of bytes. A nil budget is unlimited.
+// budget is the number of bytes that may still be taken. A nil budget is unlimited.
 type budget struct{ left atomic.Int64 }
 
 func newBudget(bytes int64) *budget {
@@ -65,9 +65,9 @@ func (b *budget) give(n int64) {
 	}
 }
 
-// readAll reads a body from a reader that fails beyond limit. It takes from the budget what has
-// arrived, not what the client announces, and at most one byte beyond limit, to see the end. The
-// caller returns taken to the budget when it is done with the body, also after an error.
+// readAll reads a body from a reader that fails beyond limit. It takes from the budget what has arrived,
+// not what the client announces, plus at most one byte beyond limit, to detect the end. The caller must
+// return taken to the budget when it is done with the body, even after an error.
 func (b *budget) readAll(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	for {
 		if len(body) == cap(body) {

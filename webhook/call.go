@@ -22,7 +22,7 @@ type call struct {
 
 type callKey struct{}
 
-// callOf returns the call that ctx belongs to. If another server serves the handler, the call has no
+// callOf returns the call that ctx belongs to. If the handler runs in another server, the call has no
 // log and no budget.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
@@ -31,14 +31,14 @@ func callOf(ctx context.Context) *call {
 	return &call{log: slog.New(slog.DiscardHandler)}
 }
 
-// begin creates the call of a request.
+// begin creates the call for a request.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) {
 	c := &call{log: s.log.With("path", r.URL.Path), admission: s.admission, conversion: s.conversion}
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }
 
-// refused calls a user's function in its own goroutine. If that fails, it returns the status for the
-// API server and the error.
+// refused calls a user's function in its own goroutine. If the function fails, refused returns the
+// status for the API server and the error.
 func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func() error) (*metav1.Status, error) {
 	err := failure.Apart(in, f)
 	if err == nil {
@@ -50,7 +50,7 @@ func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func
 	return statusOf(err, code, reason), err
 }
 
-// failed reports whether err is a panic or a Goexit of the user's function, and logs it.
+// failed reports whether err is a panic or a Goexit in the user's function, and logs it.
 func (c *call) failed(err error) bool {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		c.log.Error("a webhook panicked", "err", err, "stack", string(p.Stack))
@@ -63,7 +63,7 @@ func (c *call) failed(err error) bool {
 	return true
 }
 
-// failedMetrics logs a panic or a Goexit of the Metrics.
+// failedMetrics logs a panic or a Goexit in the Metrics.
 func (c *call) failedMetrics(err error) {
 	if err != nil {
 		c.log.Error("the metrics of a webhook failed", append([]any{"err", err}, failure.Stack(err)...)...)

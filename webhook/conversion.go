@@ -19,30 +19,30 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Conversion converts the objects of a custom resource between its versions, by way of one of them,
-// the hub H:
+// Conversion converts the objects of a custom resource between its versions by way of one version, the
+// hub H:
 //
 //	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion) // of the kind Memcached
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
 //	hooks.Handle("/convert", c)
 //
-// A conversion must be lossless: an object converted to another version and back has to be the same.
-// If a version lacks a field, keep the data in an annotation.
+// A conversion must be lossless: an object that is converted to another version and back must not
+// change. If a version lacks a field, keep its data in an annotation.
 type Conversion[H object.Object] struct {
 	hub    schema.GroupVersion
 	spokes map[schema.GroupVersion]spoke[H]
 	conversionKinds
 }
 
-// spoke converts between a version and the hub, as JSON.
+// spoke converts JSON between a version and the hub.
 type spoke[H object.Object] struct {
 	of   reflect.Type // the Go type of its objects
 	up   func(ctx context.Context, raw []byte, kind string) (H, error)
 	down func(ctx context.Context, hub H) (any, error)
 }
 
-// NewConversion returns a conversion with one version, the hub. It converts objects of the given
-// kinds, or by default of the kind named like the Go type H, such as Memcached, and refuses others. It
+// NewConversion returns a conversion with one version, the hub. It converts objects of the given kinds,
+// and refuses others. The default is the kind with the name of the Go type H, such as Memcached. It
 // panics if H is *unstructured.Unstructured and no kind is given.
 func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *Conversion[H] {
 	mustBePointer[H]()
@@ -58,9 +58,9 @@ func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *C
 	return c
 }
 
-// Spoke adds a version. up and down fill out from in. out already has the metadata; they may change
-// its labels and annotations. Call Spoke before the conversion is served. It panics if the version was
-// added before.
+// Spoke adds a version. up and down fill in out from in. The metadata of out is already set; up and down
+// may change its labels and annotations. Call Spoke before the conversion is served. It panics if the
+// version was added before.
 func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
 	mustBePointer[S]()
 	mustHave(c != nil, "the Conversion for Spoke")
@@ -120,7 +120,7 @@ type conversionKinds struct {
 	wrong
 }
 
-// check returns the kinds of the objects in a review. It fails if the conversion does not have one of
+// check returns the kinds of the objects in a review. It fails if the conversion does not support one of
 // them.
 func (c *conversionKinds) check(path string, objects []json.RawMessage) ([]metav1.TypeMeta, error) {
 	all := make([]metav1.TypeMeta, len(objects))
@@ -179,7 +179,7 @@ func (r *conversionReview) unfold() error {
 	return json.Unmarshal(r.Request.Objects, &r.Request.objects)
 }
 
-// conversionAnswer is the response side of the ConversionReview.
+// conversionAnswer is the response side of a ConversionReview.
 type conversionAnswer struct {
 	metav1.TypeMeta `json:",inline"`
 	Response        *conversionResponse `json:"response"`
@@ -216,7 +216,7 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, conversionAnswer{TypeMeta: review.TypeMeta, Response: response})
 }
 
-// convert converts all objects or none.
+// convert converts either all objects or none.
 func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionRequest) ([]any, error) {
 	all, err := c.check(path, r.objects)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionR
 	return converted, nil
 }
 
-// take takes the size of a result from a budget until the review is answered.
+// take reserves the size of a result in a budget until the review is answered.
 func (r *conversionRequest) take(from *budget, bytes int64) error {
 	if !from.take(bytes) {
 		return errors.New("too little memory left for the results: try again later, or with fewer objects")
@@ -262,7 +262,8 @@ func (r *conversionRequest) take(from *budget, bytes int64) error {
 	return nil
 }
 
-// through converts one object. While it is converted, it takes its decoded size from the budget.
+// through converts one object. During the conversion, it reserves the object's decoded size in the
+// budget.
 func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H], kind object.GVK) (json.RawMessage, error) {
 	weight, held := wire.EstimateJSONMemory(raw, from.of), callOf(ctx).conversion
 	if weight > maxDecoded {
@@ -280,11 +281,11 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 	if err != nil {
 		return nil, err
 	}
-	return written(text, kind) // here, so a panic of the type's methods is attributed to it
+	return written(text, kind) // here, so a panic in the type's methods is attributed to the type
 }
 
-// sameObject fails if the result has another identity than the original. The API server would refuse
-// the whole response, with less detail.
+// sameObject fails if the identity of the result differs from the original's. The API server would
+// refuse the whole response, with less detail.
 func sameObject(before, after []byte) error {
 	type identity struct {
 		Metadata struct {

@@ -16,7 +16,8 @@
 //	}))
 //	err = m.Add(hooks) // a *manager.Manager
 //
-// In a program with a manager, manager.WebhookFor does this in one line, at paths derived from the kind.
+// If the program has a manager, manager.WebhookFor does this in one line, with paths derived from the
+// kind.
 //
 // Each handler accepts the kinds that k8s.io/api has for its Go type, or the kinds you name:
 //
@@ -24,29 +25,30 @@
 //
 // # Guarantees
 //
-// A function is called only with objects of its handler's kinds. A review is refused if its
-// request.kind is another kind, or if an object in it, old or new, does not have that kind; the
-// message names both kinds. So a wrong path, or a rule such as pods/* that also sends Evictions,
-// admits nothing. A handler of a subresource such as pods/eviction is a handler of its kind:
-// Validate[*policyv1.Eviction]. The kind in a review is the one that the webhook's rules ask for; the
-// API server converts objects written in another version. Likewise, a conversion refuses objects of
-// other kinds, and results that do not have the requested kind and version.
+// A function is called only with objects of its handler's kinds. A review is refused if its request.kind
+// is another kind, or if an object in it, old or new, does not have that kind; the message names both
+// kinds. So a wrong path, or a rule such as pods/* that also sends Evictions, admits nothing. A
+// subresource such as pods/eviction needs a handler of its own kind: Validate[*policyv1.Eviction]. The
+// kind in a review is the kind that the webhook's rules ask for; the API server converts objects written
+// in another version. Likewise, a conversion refuses objects of other kinds, and results that do not
+// have the requested kind and version.
 //
-// A mutation contains only the changes of the function, so fields that our Go type does not know are
-// kept. In an array they stay with their element, even if the function moves it. A changed element is
-// matched by its name (mountPath, devicePath, name, key, type or ip), or without one by its index if
-// the array has the same length as before. Elements without a match are new.
+// A mutation contains only the changes that the function made, so fields that our Go type does not know
+// are kept. In an array such fields stay with their element, even if the function moves it. A changed
+// element is matched by its name (mountPath, devicePath, name, key, type or ip). If it has no name, it
+// is matched by its index, provided that the array has the same length as before. Elements without a
+// match are new.
 //
 // If the function returns an error, the request is refused with its text; an *errors.StatusError of
-// apimachinery is sent unchanged. If the function panics or calls runtime.Goexit, the request is
-// refused too, and the stack is logged. The response is then a review that is not allowed, so a
-// failurePolicy of Ignore does not admit the object. The same happens if a method of the error panics,
-// as on a nil pointer.
+// apimachinery is sent unchanged. If the function panics or calls runtime.Goexit, the request is refused
+// too, and the stack is logged. The response is then a review that is not allowed, so a failurePolicy of
+// Ignore does not admit the object. The same happens if a method of the error panics, for example
+// because it is a nil pointer.
 //
-// Reviews cannot exhaust the memory. A server holds at most 64 MiB of admission reviews and 256 MiB of
-// conversion reviews, plus 64 MiB of objects being converted and 256 MiB of results. Each review
-// counts as its bytes received or the estimated size of its objects and user as Go values, whichever
-// is larger. For a type with its own UnmarshalJSON the text counts.
+// Reviews cannot exhaust the process's memory. A server holds at most 64 MiB of admission reviews and
+// 256 MiB of conversion reviews, plus 64 MiB of objects being converted and 256 MiB of results. The size
+// of a review is the number of bytes received or the estimated size of its objects and user as Go
+// values, whichever is larger. For a type with its own UnmarshalJSON, the size of its text counts.
 //
 // # Concurrency
 //
@@ -56,11 +58,11 @@
 // # Failure
 //
 // A request that is not a review gets status 400. A review gets 413 if it is too large (16 MiB, or 256
-// MiB for a conversion), if its objects and user need more than 64 MiB when decoded (for example a
-// user of more than 4 MiB), or if it has more than 1,048,576 objects. It gets 503 if there is no room
+// MiB for a conversion), if its objects and user need more than 64 MiB when decoded (for example a user
+// of more than 4 MiB), or if it has more than 1,048,576 objects. It gets 503 if the budget has no room
 // for it. In these cases the API server applies the failurePolicy. A review of a wrong kind gets a
-// response that is not allowed, with code 400, regardless of the failurePolicy. A conversion fails if
-// an object needs more than 64 MiB when decoded, or if there is no room for the result.
+// response that is not allowed, with code 400, regardless of the failurePolicy. A conversion fails if an
+// object needs more than 64 MiB when decoded, or if the budget has no room for the result.
 //
 // # Debugging
 //

@@ -18,16 +18,16 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// anything matches any group, version or kind, as in the rules of a webhook configuration.
+// anything matches any group, version or kind, as "*" does in the rules of a webhook configuration.
 const anything = "*"
 
-// wrongKind is the error for a review, or an object in it, of a kind that the handler does not have.
+// wrongKind is the error for a review, or an object in it, of a kind that the handler does not accept.
 type wrongKind struct{ error }
 
 func (e wrongKind) Unwrap() error { return e.error }
 
-// wrong logs the first refused review of a wrong kind as a warning. Since anyone may send more, the
-// rest are only logged at debug level, like every refusal.
+// wrong logs the first refused review of a wrong kind as a warning. Since anyone may send more of them,
+// the rest are only logged at debug level, like every refusal.
 type wrong struct{ once sync.Once }
 
 func (w *wrong) warn(c *call, why error, about ...any) {
@@ -42,8 +42,8 @@ type kinds struct {
 	wrong
 }
 
-// mustHaveKinds returns the kinds of a handler for objects of Go type t: the named ones, or else those
-// that k8s.io/api has for t. If there are none it panics, naming the line that called the exported
+// mustHaveKinds returns the kinds of a handler for objects of Go type t: the named kinds, or else those
+// that k8s.io/api has for t. If there are none, it panics, naming the line that called the exported
 // function.
 func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	all, why := kindsOf(t, named)
@@ -53,7 +53,7 @@ func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	return &kinds{all: all}
 }
 
-// kindsOf returns the kinds of a handler, or why they cannot be determined.
+// kindsOf returns the kinds of a handler, or an error that says why they cannot be determined.
 func kindsOf(t reflect.Type, named []object.GVK) (all []object.GVK, why string) {
 	for _, kind := range named {
 		switch wild := slices.Contains([]string{kind.Group, kind.Version, kind.Kind}, anything); {
@@ -76,8 +76,9 @@ func kindsOf(t reflect.Type, named []object.GVK) (all []object.GVK, why string) 
 	return all, ""
 }
 
-// mustHaveNames returns the kinds, without versions, of a conversion with hub type t: the named ones,
-// or else the name of the type, as in runtime.Scheme.AddKnownTypes. It panics as mustHaveKinds does.
+// mustHaveNames returns the kinds, without versions, of a conversion with hub type t: the named kinds,
+// or else the name of the type, as in runtime.Scheme.AddKnownTypes. Like mustHaveKinds, it panics if
+// there are none.
 func mustHaveNames(t reflect.Type, named []string) []string {
 	switch {
 	case slices.Contains(named, ""):
@@ -112,7 +113,7 @@ func covers(wanted, kind object.GVK) bool {
 	return kind.Version != "" && kind.Kind != "" && same(wanted.Group, kind.Group) && same(wanted.Version, kind.Version) && same(wanted.Kind, kind.Kind)
 }
 
-// namesOf returns the kinds as in manifests, such as "apps/v1 Deployment".
+// namesOf returns the kinds as written in manifests, such as "apps/v1 Deployment".
 func namesOf(kinds []object.GVK) (names []string) {
 	for _, kind := range kinds {
 		names = append(names, kind.GroupVersion().String()+" "+kind.Kind)

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// merged applies the changes from before to after to raw. Fields that our Go type does not know are
-// only in raw, and stay. Fields that the type always writes and raw may lack are added only if they
+// merged applies to raw the changes between before and after. Fields that our Go type does not know are
+// only in raw, and are kept. Fields that the type always writes but raw may lack are added only if they
 // changed.
 func merged(raw, before, after any) any {
 	if reflect.DeepEqual(before, after) {
@@ -56,9 +56,9 @@ func mergedArray(raw, before, after []any) []any {
 	return all
 }
 
-// origins returns for each element of after its index in before, or -1. An element matches an equal
-// one, or one with the same name if that name is unique. An element without a name matches by its
-// index, if the arrays have the same length.
+// origins returns, for each element of after, its index in before, or -1 if it is new. An element
+// matches an equal one, or one with the same name if that name is unique. An element without a name
+// matches by its index, if the arrays have the same length.
 func origins(before, after []any) []int {
 	origins, taken := make([]int, len(after)), make([]bool, len(before))
 	for n := range origins {
@@ -66,7 +66,7 @@ func origins(before, after []any) []int {
 	}
 	for _, pass := range []struct {
 		mark func(any) string
-		any  bool // several elements have this mark
+		any  bool // several elements share this mark
 	}{{text, true}, {nameOf, false}} {
 		free, asking := map[string][]int{}, map[string]int{}
 		for m, e := range before {

@@ -19,15 +19,15 @@ type Metrics interface {
 	// Started is called when a request arrives.
 	Started()
 
-	// Ended is called after the response, with its HTTP status, which is 200 for a refused request
-	// too. panicked reports that the webhook panicked or called runtime.Goexit. In that case Validate,
+	// Ended is called after the response, with its HTTP status, which is 200 for a refused request too.
+	// panicked reports whether the webhook panicked or called runtime.Goexit. If it did, Validate,
 	// Mutate and Conversion refuse the request, and any other handler closes the connection, which
 	// counts as 500.
 	Ended(code int, took time.Duration, panicked bool)
 }
 
-// measured calls metrics for every request to h. If metrics panics or calls runtime.Goexit, that is
-// logged and does not affect the response.
+// measured calls metrics for every request to h. A panic or runtime.Goexit in metrics is logged and does
+// not affect the response.
 func measured(metrics Metrics, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, call := time.Now(), callOf(r.Context())

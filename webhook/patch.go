@@ -28,7 +28,7 @@ func (o operation) MarshalJSON() ([]byte, error) {
 type patch []operation
 
 // newPatch returns the patch that applies a change to raw, the object as the API server has it. before
-// and after are the object as our Go type writes it.
+// and after are the object as our Go type encodes it.
 func newPatch(raw, before, after []byte) (patch, error) {
 	var values [3]any
 	for n, text := range [][]byte{raw, before, after} {
@@ -43,9 +43,9 @@ func newPatch(raw, before, after []byte) (patch, error) {
 	return p, nil
 }
 
-// value adds the operations that turn raw, at path, into wanted. If no smaller operations do, it uses
-// op: "add" in an object, which also replaces members, and "replace" in an array, where "add" would
-// insert.
+// value adds the operations that turn raw, at path, into wanted. If smaller operations cannot do it,
+// value uses op: "add" in an object, where it also replaces members, and "replace" in an array, where
+// "add" would insert.
 func (p *patch) value(path, op string, raw, wanted any) {
 	if reflect.DeepEqual(raw, wanted) {
 		return
@@ -80,8 +80,8 @@ func (p *patch) object(path string, raw, wanted map[string]any) {
 	}
 }
 
-// array keeps equal elements at both ends. It changes the elements between them one by one if their
-// number is the same, and otherwise replaces them.
+// array keeps equal elements at both ends. If the number of elements between them is the same, it
+// changes them one by one; otherwise it replaces them.
 func (p *patch) array(path string, raw, wanted []any) {
 	if len(raw) == len(wanted) {
 		for n := range wanted {

@@ -7,8 +7,8 @@ import (
 )
 
 // ValidatePath returns the path of a kind's validating webhook, as in kubebuilder projects:
-// /validate-GROUP-VERSION-KIND, with dashes for the dots of the group and the kind in lower case, such
-// as "/validate-apps-v1-deployment" or, for the core group, "/validate--v1-pod".
+// /validate-GROUP-VERSION-KIND, with dashes instead of dots in the group and the kind in lower case,
+// such as "/validate-apps-v1-deployment" or, for the core group, "/validate--v1-pod".
 func ValidatePath(kind object.GVK) string { return path("validate", kind) }
 
 // MutatePath returns the path of a kind's mutating webhook: /mutate-GROUP-VERSION-KIND, as in

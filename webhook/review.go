@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// folded is a review whose lists and maps are not decoded yet, because a few bytes of them may become
-// many.
+// folded is a review whose lists and maps are not decoded yet, because a few bytes of JSON may take many
+// bytes of memory.
 type folded interface {
 	// weight estimates the decoded bytes.
 	weight() int64
@@ -28,11 +28,12 @@ type folded interface {
 	unfold() error
 }
 
-// errHeavy means that the lists and maps of a review are too large.
+// errHeavy means that the lists and maps in a review are too large.
 var errHeavy = errors.New("it has too many objects, or too much in one of them, or its user has too many groups or too much extra")
 
-// read decodes the body of a review, with at most limit bytes as JSON and decoded bytes in memory. If
-// it fails it has written the response. The caller calls release when it is done with the review.
+// read decodes the body of a review, which may have at most limit bytes of JSON and take at most decoded
+// bytes in memory. If it fails, it has written the response. The caller must call release when it is
+// done with the review.
 func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *budget, review folded) (release func(), ok bool) {
 	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
@@ -71,8 +72,8 @@ func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *bu
 	return nil, false
 }
 
-// isWanted reports whether a review has the wanted kind and a request. If not, it has written the
-// response.
+// isWanted reports whether a review has the wanted kind and a request. If it returns false, it has
+// written the response.
 func isWanted(w http.ResponseWriter, is metav1.TypeMeta, hasRequest bool, wanted object.GVK) bool {
 	if hasRequest && is.GroupVersionKind() == wanted {
 		return true
@@ -110,11 +111,11 @@ func answer(w http.ResponseWriter, review any) {
 		return
 	}
 	w.Header().Set("Content-Type", wire.MediaJSON)
-	// The API server may have given up.
+	// The API server may have disconnected.
 	_, _ = w.Write(body)
 }
 
-// marshal is json.Marshal without HTML escapes, which would turn one byte of a stranger's into six.
+// marshal is json.Marshal without HTML escapes, which would let a stranger turn one byte into six.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -133,8 +134,8 @@ func checkUID(uid types.UID) error {
 	return nil
 }
 
-// decode decodes an object of a kind from JSON, or returns the zero T for no JSON. The object is
-// untrusted and may be a Secret, so it is read like a server's response to a client.
+// decode decodes an object of a kind from JSON, or returns the zero T if there is no JSON. The object is
+// untrusted and may be a Secret, so it is handled like a server's response to a client.
 func decode[T object.Object](raw []byte, kind object.GVK) (obj T, err error) {
 	if len(raw) > 0 && string(raw) != "null" {
 		obj, err = wire.UnmarshalJSON[T](raw, kind)

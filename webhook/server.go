@@ -12,7 +12,7 @@ import (
 )
 
 // Options configure a Server. CertDir or TLS is required, because the API server calls webhooks only
-// by HTTPS and verifies their certificates.
+// over HTTPS and verifies their certificates.
 type Options struct {
 	// Name identifies the server in messages and in /readyz if a process has several. Default
 	// "webhook".
@@ -28,19 +28,20 @@ type Options struct {
 	// again when they change.
 	CertDir string
 
-	// TLS has more options than CertDir, such as which clients to accept. With &serving.TLS{} the
-	// server creates a certificate for an API server that reaches it at localhost or a loopback
-	// address; put Server.SelfSigned into the caBundle.
+	// TLS offers more options than CertDir, such as which clients to accept. With &serving.TLS{} the
+	// server creates a certificate for an API server that reaches it at localhost or a loopback address;
+	// put Server.SelfSigned into the caBundle.
 	TLS *serving.TLS
 
 	// Metrics receives measurements of every request. Package metrics implements it for Prometheus.
 	Metrics MetricsProvider
 
-	// Logger logs panics and wrong kinds, and refusals at debug level. Nil discards them.
+	// Logger logs panics and wrong kinds, and logs refusals at debug level. If it is nil, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
-// Server serves webhooks. Create it with [New], and run it or add it to a manager.
+// Server serves webhooks. Create it with [New], and then run it or add it to a manager.
 type Server struct {
 	*serving.Server
 	mux     *http.ServeMux
