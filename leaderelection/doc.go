@@ -13,7 +13,7 @@
 //
 //   - The lease outlives the work. It is renewed until the work has returned, even after ctx is
 //     done, and released only then.
-//   - The work's context is done RenewDeadline after the last renewal was sent. Other candidates
+//   - The work's context ends RenewDeadline after the last renewal was sent. Other candidates
 //     do not take the lease until LeaseDuration after they saw that renewal, which is later. The
 //     difference is the time that the work has to stop. If the Lease is deleted, candidates that
 //     have seen it still wait; a candidate that starts just then takes it at once, and the leader
@@ -30,15 +30,15 @@
 //     another one is sent in parallel, so neither a dead connection nor a slow exec plugin loses
 //     the lease.
 //
-// No lease can guarantee that an earlier leader has stopped: a suspended process notices only when it
-// wakes up, and work may ignore its context. Use the token for this.
+// No lease can guarantee that an earlier leader has stopped: a suspended process notices the loss only
+// when it wakes up, and work may ignore its context. If you need that guarantee, use the token.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, but only one Run at a time. Run owns a goroutine that
-// renews, one that watches the deadline, and one for each renewal in progress; the work runs in the
-// caller's goroutine. A transport or a logger that blocks does not delay the deadline, but Run does
-// not return before they do.
+// All methods may be called from any goroutine, but only one Run may be active at a time. Run has one
+// goroutine that renews, one that watches the deadline, and one for each renewal in progress; the work
+// runs in the caller's goroutine. A transport or a logger that blocks does not delay the deadline, but
+// Run does not return until it unblocks.
 //
 // # Failure
 //
@@ -48,6 +48,6 @@
 //
 // # Debugging
 //
-// Status has the leader and the start of its term. Check is for a health endpoint: it fails if the
-// work still runs although another candidate may lead.
+// Status reports the leader and the start of its term. Check is for a health endpoint: it fails if the
+// work is still running although another candidate may lead.
 package leaderelection

@@ -21,7 +21,7 @@ import (
 var (
 	// ErrLost means that the lease was not renewed in time, or that another candidate holds it.
 	ErrLost = errors.New("the lease was lost")
-	// ErrRunning means that Run was called while it runs.
+	// ErrRunning means that Run was called while another call was running.
 	ErrRunning = errors.New("the election is already running")
 )
 
@@ -69,12 +69,12 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 }
 
 // Run waits until this process leads and calls lead, once, in the caller's goroutine. The context of
-// lead carries the [Token]. It is done when ctx is done or the lease is lost; then its cause wraps
-// ErrLost. The lease is kept until lead returns, and then released.
+// lead carries the [Token]. That context is done when ctx is done or the lease is lost; if the lease is
+// lost, its cause wraps ErrLost. The lease is kept until lead returns, and then released.
 //
 // Run returns nil if ctx is done before this process leads. Otherwise it returns lead's error, joined
-// with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does Run; the lease
-// is then neither renewed nor released.
+// with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does Run, and the
+// lease is then neither renewed nor released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
 		panic(fmt.Sprintf("leader election: %s: Run was called without a function", failure.Place(1)))
@@ -115,7 +115,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
 	defer cancel()
 	failed := func(what string, err error) (term, bool) {
-		if ctx.Err() == nil { // otherwise we gave up
+		if ctx.Err() == nil { // otherwise we have given up
 			e.trouble.Failed(what, err)
 		}
 		return term{}, false
@@ -130,7 +130,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 		case seen.Lease == nil:
 			seen.Lease = &coordinationv1.Lease{}
 		case !seen.free(e.opts.LeaseDuration):
-			// The Lease was deleted; its holder continues to work.
+			// The Lease was deleted, but its holder is still working.
 			e.trouble.Answered()
 			return term{}, false
 		}
@@ -154,7 +154,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	switch {
 	case (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && seen.raced():
 		e.trouble.Answered()
-		return term{}, false // another candidate was faster, as the next read will show
+		return term{}, false // another candidate was faster; the next read will show it
 	case err != nil:
 		return failed(notTaken, err)
 	}
@@ -167,7 +167,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	return term{lease: taken, sent: sent}, true
 }
 
-// serve calls lead while it keeps the lease.
+// serve calls lead and keeps the lease until lead returns.
 func (e *Elector) serve(ctx context.Context, held term, lead func(context.Context) error) error {
 	e.update(func(s *Status) { s.Leading = true })
 	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", lease.Token(held.lease))
@@ -179,7 +179,7 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 		k.end()
 		e.update(func(s *Status) { s.Leading, s.Lost = false, nil })
 	}
-	defer end() // also if lead panics or calls runtime.Goexit
+	defer end() // even if lead panics or calls runtime.Goexit
 	err := lead(working)
 	end()
 	if *e.opts.ReleaseOnCancel {
@@ -191,8 +191,8 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 	return errors.Join(k.lost, err)
 }
 
-// release releases the lease if it is still ours, so others need not wait. If that fails, they
-// wait until it expires.
+// release releases the lease if it is still ours, so other candidates do not have to wait. If that
+// fails, they wait until it expires.
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()
@@ -207,7 +207,7 @@ func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	}
 }
 
-// saw notes the state of the lease.
+// saw records the state of the lease.
 func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	changed := e.update(func(s *Status) {
 		s.Holder, s.Token, s.Renewed = lease.Holder(l), lease.Token(l), when

@@ -19,7 +19,7 @@ type keeper struct {
 	*Elector
 	lose  context.CancelCauseFunc // ends the work
 	stop  context.CancelFunc      // ends the keeper
-	loops sync.WaitGroup          // the two goroutines and those of requests
+	loops sync.WaitGroup          // the two goroutines and one for each request
 	slots chan struct{}           // holds a token for each request in progress
 
 	mu   sync.Mutex // guards all below; nothing is called while it is held
@@ -29,7 +29,7 @@ type keeper struct {
 }
 
 // keep renews the lease until the keeper ends. At the deadline it cancels the work with lose but keeps
-// trying, so the lease may still outlive the work. If the lease is another's, it stops.
+// trying, so the lease may still outlive the work. It stops when another candidate has the lease.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
 	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal was answered")}
@@ -38,7 +38,7 @@ func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseF
 	return k
 }
 
-// end stops the keeper and waits for its goroutines. Its state may then be read.
+// end stops the keeper and waits for its goroutines. After that, its state may be read.
 func (k *keeper) end() {
 	k.stop()
 	k.loops.Wait()
@@ -64,7 +64,7 @@ func (k *keeper) watch(ctx context.Context) {
 	k.report(fmt.Errorf("not renewed for %s: %w", k.opts.RenewDeadline, last))
 }
 
-// report cancels the work because the lease is lost. The first reason counts.
+// report cancels the work because the lease is lost. Only the first reason is kept.
 func (k *keeper) report(err error) {
 	k.mu.Lock()
 	first := k.lost == nil
@@ -81,13 +81,13 @@ func (k *keeper) report(err error) {
 	k.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
 }
 
-// renewals renews until ctx is done or the lease is another's.
+// renewals renews until ctx is done or another candidate has the lease.
 func (k *keeper) renewals(ctx context.Context) {
 	wait := k.opts.RetryPeriod
 	for lease.Sleep(ctx, wait, nil) {
 		patience := k.opts.RenewDeadline
 		if left := k.left(); left > 0 {
-			patience = left - left/100 // leave time to report the reason before the deadline
+			patience = left - left/100 // leaves time to report the reason before the deadline
 		}
 		limited, cancel := context.WithTimeout(ctx, patience)
 		r := k.attempts(limited, k.held)
@@ -95,7 +95,7 @@ func (k *keeper) renewals(ctx context.Context) {
 		switch {
 		case errors.Is(r.err, errTaken):
 			k.report(r.err)
-			// Do this even after the deadline: now another candidate leads.
+			// Do this even after the deadline, because another candidate leads now.
 			k.update(func(s *Status) { s.Lost = &Failure{Err: r.err, When: time.Now()} })
 			k.saw(r.lease, time.Now())
 			k.trouble.Answered()
@@ -126,8 +126,9 @@ type renewal struct {
 }
 
 // attempts tries to renew until ctx is done. If an attempt has no response after a third of
-// RenewDeadline, its connection may be dead, so another attempt is started. The first one continues,
-// since it may only be slow, for example waiting for a credential. The first success counts.
+// RenewDeadline, its connection may be dead, so another attempt is started. The first attempt continues,
+// since it may just be slow, for example because it is waiting for a credential. The first success
+// counts.
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -165,7 +166,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			}
 		case <-again.C:
 			if given == nil {
-				// No response since the attempts were cancelled.
+				// There was no response because the attempts were cancelled.
 				return renewal{err: lease.ErrDeaf}
 			}
 			try()
@@ -182,7 +183,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 // errTaken means that the lease belongs to another term.
 var errTaken = errors.New("taken over")
 
-// ours returns a function that fails, naming the holder, if the lease is not of our term.
+// ours returns a function that fails and names the holder if the lease does not belong to our term.
 func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Lease) error {
 	return func(now *coordinationv1.Lease) error {
 		holder := lease.Holder(now)
@@ -199,8 +200,8 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 	}
 }
 
-// renew writes the current time into our lease. If the Lease was deleted, it is created again, unless
-// it had expired: another candidate may have held it before the deletion.
+// renew writes the current time into our lease. If the Lease was deleted, renew creates it again unless
+// it had expired, because another candidate may have held it before the deletion.
 func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
 	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)
 	if lease.Missing(err) {

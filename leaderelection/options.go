@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// spread is the largest fraction of RetryPeriod that candidates wait longer, so they do not all
+// spread is the largest fraction of RetryPeriod that candidates add to their wait, so they do not all
 // ask at once.
 const spread = 0.2
 
@@ -26,24 +26,24 @@ type Options struct {
 	Namespace string
 	Name      string
 
-	// Identity is the holder's name in the Lease. Default: the host name, the process ID and a random
-	// text.
+	// Identity is the holder's name in the Lease. The default consists of the host name, the process ID
+	// and a random text.
 	Identity string
 
-	// LeaseDuration is how long candidates wait after they saw the last renewal. It is rounded up to
-	// whole seconds. Default 15 s.
+	// LeaseDuration is how long candidates wait after seeing the last renewal. It is rounded up to whole
+	// seconds. Default 15 s.
 	LeaseDuration time.Duration
 
-	// RenewDeadline is how long the leader continues to work after its last renewal. It must be less
-	// than LeaseDuration: the difference is the time that the work has to stop. Default 10 s.
+	// RenewDeadline is how long the leader keeps working after its last renewal. It must be less than
+	// LeaseDuration; the difference is the time that the work has to stop. Default 10 s.
 	RenewDeadline time.Duration
 
 	// RetryPeriod is the time between two attempts to renew or to become leader; candidates wait up to
 	// a fifth longer. Default 2 s.
 	RetryPeriod time.Duration
 
-	// ReleaseOnCancel releases the lease when the work has ended, so the next leader need not
-	// wait. Nil means true. Set it to new(false) if something outside the process continues to work.
+	// ReleaseOnCancel releases the lease when the work has ended, so the next leader does not have to
+	// wait. Nil means true. Set it to new(false) if something outside the process keeps working.
 	ReleaseOnCancel *bool
 
 	// Labels are set on a Lease that the Elector creates.
@@ -53,7 +53,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// withDefaults returns o with defaults, or all of its contradictions.
+// withDefaults returns o with defaults filled in, or an error that lists all contradictions.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	if o.Name == "" {

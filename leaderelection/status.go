@@ -38,9 +38,9 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// Check fails if the work still runs although another candidate may lead: after the lease was seen to
-// belong to another, or LeaseDuration after the last renewal. Only restarting the process helps then,
-// so use Check in a health endpoint.
+// Check fails if the work is still running although another candidate may lead. That is the case once
+// another candidate was seen to hold the lease, or LeaseDuration after the last renewal. Only restarting
+// the process helps then, so use Check in a health endpoint.
 func (e *Elector) Check() error {
 	s := e.Status()
 	switch over := time.Since(s.Renewed) - e.opts.LeaseDuration; {
@@ -54,7 +54,7 @@ func (e *Elector) Check() error {
 	return nil
 }
 
-// update changes the status, and reports whether that began another term.
+// update changes the status, and reports whether a new term has begun.
 func (e *Elector) update(change func(*Status)) (newTerm bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,8 +22,8 @@ type tokenKey struct{}
 
 // Token returns the fencing token of the term that ctx, the work's context, belongs to: the lease's
 // number of transitions. It increases with each term. Send it with each request that only a leader may
-// make; the receiver should remember the greatest token and refuse smaller ones. Token returns false
-// if ctx is not the work's context.
+// make. The receiver should remember the greatest token it has seen and refuse smaller ones. Token
+// returns false if ctx is not the work's context.
 func Token(ctx context.Context) (token int64, ok bool) {
 	token, ok = ctx.Value(tokenKey{}).(int64)
 	return token, ok
@@ -36,9 +36,9 @@ func withToken(ctx context.Context, token int64) context.Context {
 // errTokens means that the token cannot be increased.
 var errTokens = errors.New("its leaseTransitions have the greatest possible value, which no election reaches: delete the Lease to start again")
 
-// nextToken returns a token greater than that of the existing Lease, or 0, and than all tokens we have
-// seen, since the Lease may have been deleted or overwritten. If that number is too large, it only
-// exceeds the existing one.
+// nextToken returns a token greater than that of the existing Lease, if any, and greater than all tokens
+// we have seen, since the Lease may have been deleted or overwritten. If that number is too large, the
+// token only exceeds the existing one.
 func (e *Elector) nextToken(now int64) (int32, error) {
 	e.mu.Lock()
 	greatest := e.greatest
@@ -61,7 +61,7 @@ func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1
 
 func (e *Elector) renewed(l *coordinationv1.Lease) { lease.Renew(l, e.opts.LeaseDuration) }
 
-// released clears the holder. The duration of a Lease must be positive, even of one that is not held.
+// released clears the holder. The duration of a Lease must be positive even if the Lease is not held.
 func released(l *coordinationv1.Lease) {
 	lease.Renew(l, time.Second)
 	l.Spec.HolderIdentity = new("")
@@ -73,16 +73,16 @@ type candidacy struct {
 	race *coordinationv1.Lease // state of the lease at the last conflict
 }
 
-// raced reports whether a conflict is the first over this state of the lease. If it is not, no
-// candidate was faster, but something rejects our writes.
+// raced reports whether a conflict is the first one for this state of the lease. If it is not the first,
+// no candidate was faster; something is rejecting our writes.
 func (c *candidacy) raced() bool {
 	first := c.race == nil || c.race.ResourceVersion != c.Lease.ResourceVersion
 	c.race = c.Lease
 	return first
 }
 
-// free reports whether the lease may be taken: it is not held, or its holder did not renew it for the
-// duration that it set itself.
+// free reports whether the lease may be taken, because it is not held or its holder has not renewed it
+// for the duration that the holder set.
 func (c *candidacy) free(fallback time.Duration) bool {
 	return lease.Holder(c.Lease) == "" || time.Since(c.Since) >= lease.Lasts(c.Lease, fallback)
 }
