@@ -1,9 +1,9 @@
 /*
 Package shard divides objects among cooperating processes. A Key reduces an object to a hash, a
-slot is a range of hashes, and a Share is the set of slots that a process owns: changing, by Leases,
-as in package membership, or fixed, as in Ordinal.
+slot is a range of hashes, and a Share is the set of slots that a process owns. A Share may change,
+based on Leases (see package membership), or be fixed (see Ordinal).
 
-Sharding is experimental: its API may change in any minor version, and the support of API servers
+Sharding is experimental: its API may change in any minor version, and the API server's support for it
 (KEP-5866) is alpha in Kubernetes.
 
 This package makes no requests and starts no goroutines. Its values are safe for concurrent use.

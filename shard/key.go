@@ -17,9 +17,9 @@ type Key struct {
 	name string
 	text func(object.Head) string // nil for the UID
 
-	// stirred makes similar texts have different hashes. The slot depends on the first bits of the
-	// hash, which hardly depend on the last letters. UIDs and namespaces are not stirred, because the
-	// API server hashes them too.
+	// stirred gives similar texts different hashes. The slot depends on the first bits of the hash,
+	// which hardly depend on the last letters of the text. UIDs and namespaces are not stirred, because
+	// the API server hashes them too.
 	stirred bool
 
 	fields []string // see Fields
@@ -29,15 +29,15 @@ type Key struct {
 // ByUID spreads objects evenly.
 func ByUID() Key { return Key{} }
 
-// ByNamespace keeps the objects of a namespace together. It does not suit cluster-scoped kinds, whose
-// objects would all share one slot.
+// ByNamespace keeps the objects of a namespace together. Do not use it for cluster-scoped kinds, because
+// all of their objects would share one slot.
 func ByNamespace() Key {
 	return Key{name: "namespace", text: func(o object.Head) string { return o.GetNamespace() }}
 }
 
-// ByOwner keeps objects with their controller owner: an object controlled by an owner with UID u is
-// where ByUID puts that owner. An object without a controller is where ByUID puts it. Owners of owners
-// do not matter.
+// ByOwner keeps objects with their controller owner: an object controlled by an owner is in the slot
+// where ByUID puts that owner. An object without a controller is in the slot where ByUID puts it. Owners
+// of owners do not matter.
 func ByOwner() Key {
 	return Key{name: "controller owner", fields: []string{"metadata.ownerReferences"}, text: func(o object.Head) string {
 		for _, owner := range o.GetOwnerReferences() {
@@ -60,9 +60,9 @@ func ByLabel(label string) Key {
 	}
 }
 
-// ByFunc assigns objects by the result of text, which must be quick and must not change the object.
-// The name identifies the function: members whose names differ do not share their work. ByFunc panics
-// without a function or a name.
+// ByFunc assigns objects by the result of text, which must be quick and must not change the object. The
+// name identifies the function: members whose names differ do not share work. ByFunc panics if the
+// function or the name is missing.
 //
 // If the function panics on an object, the informer fails and says so, because the object's owner
 // cannot be determined.
@@ -89,9 +89,9 @@ func (k Key) Fixed() bool { return len(k.fields) == 0 }
 // Fields returns the paths of the fields that the key reads, besides namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
-// Follows returns nil if k puts an object where the key owner puts its controller, so one process
-// has both. Otherwise the error names keys that do. Labels and functions are assumed to match if their
-// names are equal.
+// Follows returns nil if k puts an object in the slot in which the key owner puts its controller, so one
+// process has both. Otherwise the error names keys that do so. Labels and functions are assumed to match
+// if their names are equal.
 func (k Key) Follows(owner Key) error {
 	switch name := k.String(); {
 	case name == ByOwner().String() && owner.String() == ByUID().String():
@@ -103,8 +103,9 @@ func (k Key) Follows(owner Key) error {
 		k, owner, ByUID(), ByOwner(), ByNamespace())
 }
 
-// OwnerHash returns the hash of an owner of o under the key that k follows, if it is known. An owner
-// that does not control o has the same slot only if the key uses something that both have in common.
+// OwnerHash returns the hash of an owner of o under the key that k follows, if that hash is known. An
+// owner that does not control o has the same slot only if the key uses something that both have in
+// common.
 func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64, known bool) {
 	switch name := k.String(); {
 	case name == ByOwner().String():
@@ -130,7 +131,7 @@ func (k Key) Hash(o object.Head) uint64 {
 	return Hash(k.text(o))
 }
 
-// call calls a user's function, so a panic is attributed to it.
+// call calls a user's function so that a panic is attributed to it.
 func (k Key) call(o object.Head) (text string) {
 	var err error
 	guard := failure.Guard{In: k.user}

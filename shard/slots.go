@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Slots is a set of slots of a group. A slot is a range of 64-bit hashes: of n slots, slot i has the
-// hashes from i*2^64/n to (i+1)*2^64/n. Slots are immutable; the zero value is the empty set of a
-// group without slots.
+// Slots is a set of slots of a group. A slot is a range of 64-bit hashes: slot i of n has the hashes
+// from i*2^64/n up to (i+1)*2^64/n. Slots are immutable; the zero value is the empty set of a group
+// without slots.
 type Slots struct {
 	total int
 	words []uint64 // a bit for each slot
@@ -124,7 +124,7 @@ func (s Slots) runs() (all []run) {
 // Range is a range of hashes, from First to Last inclusive.
 type Range struct{ First, Last uint64 }
 
-// Ranges returns the hashes of the set, in order, with adjacent slots merged.
+// Ranges returns the ranges of hashes in the set, in order, with adjacent slots merged.
 func (s Slots) Ranges() []Range {
 	var all []Range
 	for _, r := range s.runs() {
@@ -137,7 +137,7 @@ func (s Slots) Ranges() []Range {
 	return all
 }
 
-// begin returns the least hash of a slot.
+// begin returns the smallest hash in a slot.
 func (s Slots) begin(slot int) uint64 {
 	begin, rest := bits.Div64(uint64(slot), 0, uint64(s.total)) // slot*2^64/total
 	if rest > 0 {
@@ -170,7 +170,7 @@ func ParseSlots(text string, total int) (Slots, error) {
 	if text == "" {
 		return s, nil
 	}
-	next := uint64(0) // rejects unordered input, which would take long
+	next := uint64(0) // rejects unordered input, which would be slow
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRun := strings.Cut(part, "-")
 		if !isRun {

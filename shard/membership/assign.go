@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// surplus is the percentage of slots that a member may have above its share. A smaller one would move
-// more slots when members join and leave; a larger one would overload some members.
+// surplus is the percentage of slots that a member may have above its share. A smaller surplus would
+// move more slots when members join and leave; a larger one would overload some members.
 const surplus = 10
 
-// Assign assigns slots to members, given their names and weights, and returns a name for each slot,
-// which is empty if no member takes any. Every member computes the assignment from the members it
-// sees. Assign panics if membership.Options would reject the number of slots or a weight.
+// Assign assigns slots to members, given their names and weights, and returns the name of the member for
+// each slot. The names are empty if no member takes slots. Every member computes the assignment from the
+// members it sees. Assign panics if Options would reject the number of slots or a weight.
 func Assign(slots int, weights map[string]int) []string {
 	if slots < 1 || slots > mostSlots {
 		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))
@@ -38,20 +38,21 @@ type candidate struct {
 	weight int // 0 to get none
 }
 
-// distinct returns the candidates ordered by name, one for each name.
+// distinct returns the candidates ordered by name, one per name.
 func distinct(all []candidate) []candidate {
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
 	return slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
 }
 
-// assign returns, for each slot, the index of its candidate, or -1 if no candidate takes any. The
-// result depends only on names and weights, not on their order, so members that see the same
-// candidates agree.
+// assign returns, for each slot, the index of its candidate, or -1 if no candidate takes slots. The
+// result depends only on names and weights, not on their order, so members that see the same candidates
+// agree.
 //
-// It is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a price, which
-// is drawn from their names and falls with the weight. The cheapest pair of all is matched, then the
-// cheapest remaining one, and so on; a candidate that has its share plus the surplus takes no more. So
-// a slot moves only if its candidate leaves, a cheaper one joins, or the bounds change.
+// It is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a price, a
+// pseudo-random number that depends on their names and is lower for greater weights. The cheapest pair
+// is matched first, then the cheapest remaining one, and so on; a candidate that has its share plus the
+// surplus takes no more slots. So a slot moves only if its candidate leaves, a cheaper candidate joins,
+// or the bounds change.
 func assign(total int, candidates []candidate) []int {
 	a := assignment{owners: make([]int, total), candidates: candidates}
 	a.prepare()
@@ -76,7 +77,7 @@ type assignment struct {
 	refused    map[int][]int // by slot: the candidates that refused it
 }
 
-// class holds the candidates with one weight, by name.
+// class holds the candidates of one weight, ordered by name.
 type class struct {
 	weight  uint64
 	members []int
@@ -110,12 +111,12 @@ func (a *assignment) prepare() {
 
 func seed(name string) uint64 { return shard.Stir(shard.Hash(name)) }
 
-// draw returns the pseudo-random number of a slot and a candidate.
+// draw returns the pseudo-random number for a slot and a candidate.
 func draw(slot int, seed uint64) uint64 {
 	return shard.Stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
 }
 
-// place finds a candidate for a slot, then for the slot that it displaced, and so on.
+// place finds a candidate for a slot, then for the slot that this displaced, and so on.
 func (a *assignment) place(slot int) {
 	for {
 		best := a.cheapest(slot)
@@ -139,8 +140,9 @@ type offer struct {
 	weight          uint64
 }
 
-// cheapest returns the best offer for a slot. Among candidates of one weight the greatest draw is the
-// cheapest; only these are compared by cost, which takes longer.
+// cheapest returns the best offer for a slot. Among candidates of one weight, the one with the greatest
+// draw is the cheapest. Only the cheapest of each weight are compared by cost, which is slower to
+// compute.
 func (a *assignment) cheapest(slot int) offer {
 	refused := a.refused[slot]
 	var best offer
@@ -174,8 +176,8 @@ func (a *assignment) compare(x, y offer) int {
 		cmp.Compare(x.slot, y.slot))
 }
 
-// cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so the result is the same on
-// every processor. The candidate with the least cost/weight wins in proportion to its weight.
+// cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so the result is the same on every
+// processor. Choosing the least cost/weight makes each candidate win in proportion to its weight.
 func cost(draw uint64) uint64 {
 	draw |= 1
 	zeros := bits.LeadingZeros64(draw)

@@ -23,7 +23,7 @@ var ErrRunning = errors.New("the member is already running")
 
 var _ shard.Share = (*Group)(nil)
 
-// Group is a member of a group, with its share. Create it with [New].
+// Group is one member of a group, with its share. Create it with [New].
 type Group struct {
 	opts     Options
 	leases   *lease.Client
@@ -31,7 +31,7 @@ type Group struct {
 	informer *sharedinformer.Informer[*coordinationv1.Lease]
 	seen     *sightings
 	turn     chan struct{} // holds a token while Run runs
-	wake     chan struct{} // holds a token if there may be something to do
+	wake     chan struct{} // holds a token if there may be work for the keeper
 
 	mu      sync.Mutex // guards the fields below; nothing is called while it is held
 	slots   []slot
@@ -88,9 +88,9 @@ func (g *Group) look() {
 	}
 }
 
-// Run takes part in the group until ctx is done, and then leaves: it hands over all slots, which takes
-// until the work in them has ended, and deletes its Lease. It does not fail because of errors from the
-// server; it retries, and reports them in Status.
+// Run takes part in the group until ctx is done, and then leaves it: Run waits until the work in its
+// slots has ended, hands the slots over, and deletes its Lease. Errors from the server do not make Run
+// fail; it retries and reports them in Status.
 func (g *Group) Run(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -98,7 +98,7 @@ func (g *Group) Run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("membership: group %s: %w", g.opts.Name, ErrRunning)
 	}
-	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving has to outlive ctx
+	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving must outlive ctx
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -121,8 +121,8 @@ func (g *Group) setRunning(running bool) {
 	g.running = running
 }
 
-// watch ends the work at the deadline, which each renewal postpones, even if a transport or a logger
-// blocks.
+// watch ends the work at the deadline, even if a transport or a logger blocks. Each renewal postpones
+// the deadline.
 func (g *Group) watch(ctx context.Context) {
 	for {
 		g.mu.Lock()
@@ -132,14 +132,14 @@ func (g *Group) watch(ctx context.Context) {
 			left, changed = time.Hour, g.changed
 		}
 		g.mu.Unlock()
-		if !lease.Sleep(ctx, left, changed) { // after a change there may be slots to lose
+		if !lease.Sleep(ctx, left, changed) { // after a change we may have to give up slots
 			return
 		}
 	}
 }
 
-// Owned returns the slots of this member, and a channel that is closed when they change. It includes a
-// slot that is to be handed over until the work in it has ended or its context is done, because the
+// Owned returns the slots of this member, and a channel that is closed when they change. A slot that
+// will be handed over is included until the work in it has ended or its context is done, because the
 // work may still read the slot's objects.
 func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()
@@ -161,7 +161,7 @@ func (g *Group) Term(slot int) (shard.Token, bool) {
 	return s.token, true
 }
 
-// Owns reports whether this member owns the slot of a hash now.
+// Owns reports whether this member currently owns the slot of a hash.
 func (g *Group) Owns(hash uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

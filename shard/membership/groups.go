@@ -19,11 +19,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Look returns the groups of a namespace, read from their Leases, or only the named group. An empty
-// namespace means all namespaces. Use it to inspect groups from outside. It needs the verb list on
-// leases, and the client's scheme must contain Lease. The statuses are ordered by namespace and name.
-// They have no Identity, and moves have no times. The silence of members is computed from their clocks
-// and ours. Members whose layout differs from the majority's have a Trouble.
+// Look reads the groups of a namespace, or only the named group, from their Leases and returns their
+// statuses. An empty namespace means all namespaces. Use it to inspect groups from outside. It needs
+// permission to list leases, and the client's scheme must contain Lease. The statuses are ordered by
+// namespace and name. They have no Identity, and their moves have no times. How long members have been
+// silent is computed from their clocks and ours. If a member's layout differs from the majority's, its
+// Trouble is set.
 func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]Status, error) {
 	selector := GroupLabel
 	if group != "" {
@@ -92,7 +93,7 @@ func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Stat
 	return s
 }
 
-// silence returns how long a member has been silent, by its clock and ours.
+// silence returns how long a member has been silent according to its clock and ours.
 func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
 	at := l.CreationTimestamp.Time
 	if l.Spec.RenewTime != nil {
@@ -101,7 +102,7 @@ func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
 	return max(now.Sub(at), 0)
 }
 
-// layoutOf returns the slots and the layout of most Leases.
+// layoutOf returns the number of slots and the layout that most Leases have.
 func layoutOf(leases []*coordinationv1.Lease) (o Options) {
 	counts := map[string]int{}
 	for _, l := range leases {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// keeper maintains our Lease and decides on slots. It belongs to the goroutine of Run.
+// keeper maintains our Lease and decides which slots we take. Only the goroutine of Run uses it.
 //
 // After every change it looks at a snapshot of all Leases:
 //
@@ -33,8 +33,8 @@ import (
 //     time such a member has ended its work, since it counts a shorter time from an earlier
 //     moment.
 //
-// If the snapshots do not show our own renewals, they do not show those of others either: reopen the
-// watch.
+// If the snapshots do not show our own renewals, they may not show those of others either, so the keeper
+// reopens the watch.
 type keeper struct {
 	*Group
 	ours     map[types.UID]bool // UIDs of our Leases in this run
@@ -45,7 +45,7 @@ type keeper struct {
 
 	own      *coordinationv1.Lease // last known state; nil if there is none
 	fresh    *coordinationv1.Lease // the Lease to create; nil if there is one
-	sure     shard.Slots           // slots that it claims whether or not pending writes succeeded
+	sure     shard.Slots           // slots that the Lease claims whether or not pending writes succeeded
 	attempt  *attempt              // the pending write, or nil
 	due      time.Time             // of the next renewal
 	deadline time.Time             // same as Group.until
@@ -53,7 +53,7 @@ type keeper struct {
 	shown    string                // resource version of our Lease in the last view
 	unseen   time.Time             // time of the first renewal after that; zero if there was none
 	leaving  bool
-	given    time.Time // when the last attempt to leave is given up; zero before leaving
+	given    time.Time // when to give up the last attempt to leave; zero before leaving
 	done     bool
 
 	expelling map[types.UID]time.Time // when to check on an expired member
@@ -97,11 +97,11 @@ func (k *keeper) finish() {
 	}
 }
 
-// step does everything that is due, and returns when to look again if nothing happens.
+// step does everything that is due. It returns the time to look again if nothing happens before.
 func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
-	// A snapshot that does not show our own last renewal may miss renewals of others.
+	// A snapshot that does not show our own last renewal may also lack renewals of others.
 	if synced && (k.own == nil && k.hears() || k.current(now, v)) {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
@@ -121,7 +121,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 	return next
 }
 
-// view returns a view of the Leases. It reports false until they have been listed.
+// view returns a view of the Leases, or false until they have been listed.
 func (k *keeper) view(now time.Time) (view, bool) {
 	if !k.informer.HasSynced() {
 		return view{taken: shard.AllSlots(k.opts.Slots)}, false
@@ -130,13 +130,13 @@ func (k *keeper) view(now time.Time) (view, bool) {
 	return k.seen.look(now, slices.Collect(objects), k.ours), true
 }
 
-// current reports whether a view shows our latest renewal and the deadline has not passed. Then its
-// view of others is as new as our own state.
+// current reports whether a view shows our latest renewal and the deadline has not passed. If it does,
+// what the view says about others is as recent as our own state.
 func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
 
-// checkWatch reopens the watch if it has not shown a renewal of our Lease for long. Nothing else
+// checkWatch reopens the watch if it has not shown a renewal of our Lease for a long time. Nothing else
 // reveals a half-open connection.
 func (k *keeper) checkWatch(now time.Time, v view) {
 	var shown string
@@ -153,7 +153,8 @@ func (k *keeper) checkWatch(now time.Time, v view) {
 	}
 }
 
-// hears reports whether the watch seems to work. It is for members that have no Lease to see renewed.
+// hears reports whether the watch seems to work. It is for members that have no Lease whose renewals
+// they could see.
 func (k *keeper) hears() bool {
 	s := k.informer.Status().Reflector
 	return s.State == reflector.Watching && s.Attempts == 0
@@ -221,8 +222,8 @@ func (k *keeper) wanted(identity string) shard.Slots {
 	return k.targets.slots[identity].Union(shard.NewSlots(k.opts.Slots))
 }
 
-// decide changes the phases of slots according to steps 2 to 4 of keeper. It returns when the next
-// patience ends.
+// decide changes the phases of slots according to steps 2 to 4 of keeper. It returns the time when the
+// next patience ends.
 func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	next := now.Add(time.Hour)
 	k.mu.Lock()

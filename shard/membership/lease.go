@@ -28,8 +28,8 @@ const (
 	stateLeaving = "leaving"
 )
 
-// leaseName returns the name of a member's Lease. Identities may contain any characters, so it uses a
-// hash.
+// leaseName returns the name of a member's Lease. Identities may contain any characters, so the name
+// contains a hash.
 func leaseName(group, identity string) string {
 	return fmt.Sprintf("%s-%016x", group, shard.Hash(identity))
 }
@@ -43,7 +43,7 @@ type statement struct {
 	leaving bool
 }
 
-// fresh returns a new Lease of ours.
+// fresh returns a new Lease for us.
 func (o Options) fresh(c statement) *coordinationv1.Lease {
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(o.Name, o.Identity), Labels: maps.Clone(o.Labels)}}
 	lease.Acquire(l, o.Identity, o.LeaseDuration)
@@ -70,14 +70,14 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
-// behind reports whether resource version rv is older than another. If rv arrived later, the server's
-// history went back.
+// behind reports whether resource version rv is older than another. If rv arrived after the other one,
+// the server's history went back.
 func behind(rv, than string) bool {
 	order, err := object.CompareRV(rv, than)
 	return err == nil && order < 0
 }
 
-// said is the content of a Lease of the group.
+// said is the parsed content of a Lease of the group.
 type said struct {
 	statement
 	layout string
@@ -86,8 +86,8 @@ type said struct {
 	err    error         // why it cannot be parsed; it then claims everything
 }
 
-// read parses a Lease of a group with this layout. Slots of another layout are different ranges, so a
-// member that has any of them claims all of ours.
+// read parses a Lease of a group with this layout. In another layout, slots are different ranges, so a
+// member that has any of those claims all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving

@@ -29,8 +29,8 @@ type Options struct {
 	Namespace string
 	Name      string
 
-	// Identity must be unique among the members. Default: the host name, the process ID and a random
-	// text. A member that restarts under the same identity without having left cleanly has to wait
+	// Identity must be unique among the members. The default consists of the host name, the process ID
+	// and a random text. A member that restarts under the same identity after an unclean exit must wait
 	// until its old Lease expires. At most 256 bytes of UTF-8.
 	Identity string
 
@@ -40,12 +40,12 @@ type Options struct {
 	Slots  int
 	Layout string
 
-	// Weight is this member's part of the work in proportion to others, from 1 to 1000. Default 1.
+	// Weight is this member's part of the work relative to the others, from 1 to 1000. Default 1.
 	Weight int
 
-	// Patience is how long running work may continue after its slot is assigned to another member.
-	// Then its context is done, and the slot is handed over when the work has ended. Default 10 s;
-	// negative means not at all.
+	// Patience is how long running work may continue after its slot is assigned to another member. After
+	// that its context is done, and the slot is handed over when the work has ended. Default 10 s;
+	// negative means no time.
 	Patience time.Duration
 
 	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with the same
@@ -57,11 +57,11 @@ type Options struct {
 	// Labels are set on our Lease in addition to the group's.
 	Labels map[string]string
 
-	// Logger logs members that join and leave, and failures. Nil discards them.
+	// Logger logs failures, and members that join and leave. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// withDefaults returns o with defaults, or all of its contradictions.
+// withDefaults returns o with defaults filled in, or an error that lists all contradictions.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

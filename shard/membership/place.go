@@ -8,17 +8,17 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// place is the present and the assigned owner of a slot.
+// place holds the present and the assigned owner of a slot.
 type place struct {
 	has, wants string    // identities; empty for none
 	since      time.Time // when it was first seen to have its present owner
 	waiting    time.Time // when it was first seen to be about to move
 }
 
-// moves reports whether the slot is to move to another member.
+// moves reports whether the slot will move to another member.
 func (p place) moves() bool { return p.has != "" && p.has != p.wants }
 
-// Move is a set of slots that are to move from one member to another.
+// Move is a set of slots that will move from one member to another.
 type Move struct {
 	Slots shard.Slots
 	From  string
@@ -54,7 +54,7 @@ func (g *Group) Slot(n int) Holding {
 	return h
 }
 
-// targets assigns the slots, by slot and by member.
+// targets assigns the slots and returns the assignment both by slot and by member.
 func targets(total int, all []candidate) (owners []string, slots map[string]shard.Slots) {
 	owners, slots = make([]string, total), map[string]shard.Slots{}
 	each := map[string][]int{}
@@ -109,7 +109,7 @@ func placesOf(total int, members []Member, wants []string) []place {
 	return all
 }
 
-// movesOf groups the slots that are to move by their old and new owners.
+// movesOf groups the slots that will move by their old and new owners.
 func movesOf(all []place, hands func(slot int) int) (moving shard.Slots, moves []Move) {
 	type pair struct{ from, to string }
 	each, found := map[pair][]int{}, map[pair]*Move{}

@@ -25,13 +25,13 @@ var (
 	errTwin = errors.New("another process has a Lease of our identity, since it still runs or was not stopped cleanly: waiting until the Lease expires; give each member its own identity")
 )
 
-// attempt is a write of our Lease.
+// attempt is one write of our Lease.
 type attempt struct {
 	statement
 	last      *coordinationv1.Lease // the state before the write; the Lease to create if there is none
 	shown     string                // resource version that the watch had reached
 	sent      time.Time
-	given     time.Time   // when it is given up
+	given     time.Time   // when to give it up
 	abandoned atomic.Bool // it was given up
 	deletes   bool
 	back      bool // the server had our Lease in a state older than last
@@ -71,7 +71,8 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	})
 }
 
-// create creates our Lease. An earlier attempt may have created it without our receiving the response.
+// create creates our Lease. An earlier attempt may have created it although we never received the
+// response.
 func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	now, err := k.leases.Create(ctx, a.last)
 	if apierrors.IsAlreadyExists(err) {
@@ -95,7 +96,7 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		case now.UID != a.last.UID || !lease.SameTerm(now, a.last):
 			return errGone
 		case a.abandoned.Load():
-			return lease.ErrDeaf // what it has to say is out of date
+			return lease.ErrDeaf // what it would report is out of date
 		}
 		a.back = behind(now.ResourceVersion, a.last.ResourceVersion)
 		return nil
@@ -107,7 +108,7 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 	return now, err
 }
 
-// remove deletes our Lease, which claims nothing any more.
+// remove deletes our Lease, which no longer claims anything.
 func (k *keeper) remove(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	a.deletes = true
 	return nil, k.leases.Delete(ctx, a.last)
@@ -125,7 +126,7 @@ func (k *keeper) answered(a answer) {
 		if a.err != nil && a.attempt == nil && !apierrors.IsConflict(a.err) {
 			k.trouble.Failed("the lease of a member that is silent could not be deleted", a.err)
 		}
-		return // the write was given up, so its result means nothing
+		return // the write was given up, so its result does not matter
 	}
 	k.attempt = nil
 	switch {
@@ -157,8 +158,8 @@ func (k *keeper) answered(a answer) {
 	}
 }
 
-// wentBack ends all terms, because the server's history went back. Claims are held again when a
-// snapshot of the new history shows them as ours alone.
+// wentBack ends all terms, because the server's history went back. We hold claimed slots again when a
+// snapshot of the new history shows that only we claim them.
 func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
@@ -181,11 +182,11 @@ func (k *keeper) lost(err error) {
 	k.opts.Logger.Error("our lease was lost; the work has to stop", "err", err)
 }
 
-// bury deletes the Lease of a member that was silent for too long. If the Lease claims slots, it is
-// first marked as left, on the condition that it has not changed. So a member that sees the last
-// renewal and this write together knows that the slots are free; for a Lease that was deleted together
-// with its claims it would have to wait. Without an acquire time the Lease belongs to no term, so a
-// late renewal fails.
+// bury deletes the Lease of a member that was silent for too long. If the Lease claims slots, bury first
+// marks it as left, on the condition that it has not changed. So a member that sees the last renewal and
+// this write together knows that the slots are free; if the Lease were deleted with its claims, that
+// member would have to wait. Without an acquire time the Lease belongs to no term, so a late renewal
+// fails.
 func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) error {
 	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {
 		l = l.DeepCopy()
@@ -201,8 +202,8 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 	return k.leases.Delete(ctx, l)
 }
 
-// expel deletes the Leases of members that have been silent for too long. Members do not all do so at
-// once.
+// expel deletes the Leases of members that have been silent for too long. The members do not all do this
+// at once.
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 	there := map[types.UID]bool{}
 	for _, other := range v.others {

@@ -29,16 +29,16 @@ type slot struct {
 	end   context.CancelCauseFunc
 }
 
-// ours reports whether the slot's objects are still needed here: work may begin, or is running and was
-// not cancelled. The caller holds mu.
+// ours reports whether the slot's objects are still needed here, because work may begin or is running
+// and was not cancelled. The caller holds mu.
 func (s *slot) ours() bool {
 	return s.phase == held || s.phase == leaving && s.hands > 0 && s.ctx.Err() == nil
 }
 
-// Enter begins work on something with a hash. The returned context carries the Token. It is done when
-// ctx is done, when the slot is lost, or when its patience is over; in the last two cases its cause
-// wraps shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; until then the slot is
-// not handed over. If this member does not own the slot, the error wraps shard.ErrNotOurs.
+// Enter begins work on something with the given hash. The returned context carries the Token. It is done
+// when ctx is done, when the slot is lost, or when the slot's patience has expired; in the last two
+// cases its cause wraps shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; the slot is
+// not handed over before that. If this member does not own the slot, the error wraps shard.ErrNotOurs.
 func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error) {
 	n := shard.SlotOf(hash, g.opts.Slots)
 	g.mu.Lock()
@@ -58,7 +58,7 @@ func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context
 	}), nil
 }
 
-// left notes that work in a slot has ended.
+// left records that work in a slot has ended.
 func (g *Group) left(n int) {
 	g.mu.Lock()
 	s := &g.slots[n]
@@ -83,8 +83,8 @@ func (s *slot) lose(cause error) {
 	}
 }
 
-// loseAll ends all work, because it is not allowed any more. The claims stay: if our Lease still
-// exists, no other member has these slots. The caller holds mu.
+// loseAll ends all work, because it is no longer allowed. The claims stay, because no other member has
+// these slots while our Lease exists. The caller holds mu.
 func (g *Group) loseAll(cause error) {
 	lost := 0
 	for n := range g.slots {
@@ -117,7 +117,7 @@ func (g *Group) claims() shard.Slots {
 	return g.those(func(s *slot) bool { return s.phase != none })
 }
 
-// those returns the slots that satisfy are. The caller holds mu.
+// those returns the slots for which are returns true. The caller holds mu.
 func (g *Group) those(are func(*slot) bool) shard.Slots {
 	var all []int
 	for n := range g.slots {

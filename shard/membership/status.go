@@ -23,8 +23,8 @@ type Status struct {
 	Wanted  shard.Slots // slots assigned to this member
 	Leaving shard.Slots // slots that this member still has to hand over, because work in them continues
 
-	// Seen is when the group was last seen; zero means never. The fields below may be outdated if this
-	// member is cut off from the server.
+	// Seen is when the group was last seen; zero means never. If this member is cut off from the server,
+	// the fields below may be outdated.
 	Seen    time.Time
 	Members []Member    // all members with a Lease, including this one, by identity
 	Orphans shard.Slots // slots that no member claims
@@ -73,7 +73,8 @@ func (g *Group) Status() Status {
 	return s
 }
 
-// refusal returns why this member takes no part. The caller holds mu.
+// refusal returns an error that says why this member takes no part, or nil if it does. The caller holds
+// mu.
 func (g *Group) refusal(s Status, unsynced error) error {
 	trouble := func(what string) error {
 		if s.Attempts == 0 || s.Failure == nil {
@@ -98,8 +99,8 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	return nil
 }
 
-// A member is late after 1/late of its permitted silence. By default that is 5 s, enough for two
-// renewals.
+// A member is late after 1/late of the silence that it is permitted. By default that is 5 s, enough for
+// two renewals.
 const late = 3
 
 // members describes all members with a Lease, and this one.

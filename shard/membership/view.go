@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// sightings tracks, by our own clock, since when Leases have been silent. It also remembers deleted
-// Leases that claimed slots.
+// sightings tracks, by our own clock, how long Leases have been silent. It also remembers deleted Leases
+// that claimed slots.
 type sightings struct {
 	opts Options
 	told func() // called after changes, without the lock
@@ -51,8 +51,8 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	return nil
 }
 
-// see updates the sighting of a Lease. If the server's history went back, its member may work in its
-// earlier claims until it has written the Lease again. The caller holds mu.
+// see updates the sighting of a Lease. If the server's history went back, the member may still work in
+// its earlier claims until it has written the Lease again. The caller holds mu.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	if one == nil {
@@ -75,13 +75,13 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 type view struct {
 	own     *coordinationv1.Lease // nil if there is none
 	others  []*sighting           // the other Leases, by name; copies
-	taken   shard.Slots           // slots that others have, or may have
+	taken   shard.Slots           // slots that others have or may have
 	expires time.Time             // when the first of the others expires; zero for never
 }
 
-// look returns a view of the given Leases. Those whose UID is in ours do not count as others.
+// look returns a view of the given Leases. Leases whose UID is in ours do not count as others.
 //
-// If a Lease with claims was deleted, its member may not have noticed and may continue to work. So its
+// If a Lease with claims was deleted, its member may not have noticed and may still be working. So its
 // slots stay taken until the Lease would have expired.
 func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 		if there[uid] || ours[uid] {
 			return ours[uid]
 		}
-		if one.gone && (one.empty || one.expired(now)) { // without claims there is nothing to remember
+		if one.gone && (one.empty || one.expired(now)) { // a Lease without claims need not be remembered
 			return true
 		}
 		v.taken = v.taken.Union(one.said.claims)
