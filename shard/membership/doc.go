@@ -47,8 +47,9 @@ A transport or a logger that blocks does not delay the deadline.
 
 # Failure
 
-Errors from the server do not make Run fail. It retries, and reports them in Status and in the log. Status.Refusal says why a member takes no part: its options differ from those of working
-members, it lacks permission for Leases, or something else has the group's label or its name.
+Errors from the server do not make Run fail. It retries, and reports them in Status and in the log.
+Status.Refusal says why a member takes no part: its options differ from those of working members, it
+lacks permission for Leases, or something else has the group's label or its name.
 
 The process needs the verbs create, delete, get, list, update and watch on leases in the
 group's namespace.
