@@ -2,10 +2,10 @@ package workqueue
 
 import "time"
 
-// Add queues the key to be handed out as soon as its turn comes. If the key already waits, nothing
-// changes. If it is running, it waits again after its Done, behind the keys waiting then. If it is
-// delayed, it waits from now on and the delay is dropped. After ShutDown or Drain, Add drops the key
-// and counts it in Status.Dropped.
+// Add queues the key to be handed out when its turn comes. If the key is already waiting, nothing
+// changes. If it is running, it waits again after its Done, behind the keys that are waiting by then. If
+// it is delayed, the delay is dropped and the key waits from now on. After ShutDown or Drain, Add drops
+// the key and counts it in Status.Dropped.
 func (q *Queue[K]) Add(key K) {
 	hash, now := q.items.hash(key), q.stamp()
 	q.mu.Lock()
@@ -14,7 +14,7 @@ func (q *Queue[K]) Add(key K) {
 }
 
 // AddAfter adds the key after a delay; see [Queue] for keys that are added again sooner. If after is
-// zero or less, it is Add.
+// zero or less, AddAfter acts like Add.
 func (q *Queue[K]) AddAfter(key K, after time.Duration) {
 	q.AddWith(AddOptions{After: after}, key)
 }
@@ -51,8 +51,8 @@ func (q *Queue[K]) AddWith(opts AddOptions, keys ...K) {
 	}
 }
 
-// countRetry counts a rate-limited add. It reports false if the queue is shut down: the key would be
-// dropped, so the limiter must not count it.
+// countRetry counts a rate-limited add. It reports false if the queue is shut down, because the key
+// would be dropped and the limiter must not count it.
 func (q *Queue[K]) countRetry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,7 @@ func (q *Queue[K]) countRetry() bool {
 	return true
 }
 
-// add requests a hand-out of the key at the given time or sooner; at zero means now.
+// add requests that the key be handed out at the given time or sooner; at zero means now.
 func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int64) {
 	if q.state != Open {
 		q.counts.dropped++
@@ -90,8 +90,8 @@ func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int6
 	}
 }
 
-// merge adds a key that is already due. It keeps its place among the longest waiting; if its priority
-// rises, it joins the end of that priority's line.
+// merge adds a key that is already due. The key keeps its place among the longest waiting. If its
+// priority rises, it joins the end of that priority's line.
 func (q *Queue[K]) merge(it *item[K], priority int) {
 	q.counts.merged++
 	raised := priority > it.priority
@@ -108,7 +108,7 @@ func (q *Queue[K]) merge(it *item[K], priority int) {
 	}
 }
 
-// owe makes an item wait, now or after its Done.
+// owe makes an item wait, either now or after its Done.
 func (q *Queue[K]) owe(it *item[K], priority int, now int64) {
 	it.priority, it.added, it.want = priority, now, wantNow
 	q.counts.adds++
@@ -119,8 +119,8 @@ func (q *Queue[K]) owe(it *item[K], priority int, now int64) {
 	q.enqueue(it)
 }
 
-// enqueue adds an item that is not running to the waiting ones, and wakes a sleeping worker if there
-// is one.
+// enqueue adds an item that is not running to the waiting items, and wakes a sleeping worker if there is
+// one.
 func (q *Queue[K]) enqueue(it *item[K]) {
 	q.waiting.pushBack(it)
 	if q.order != nil {
@@ -139,8 +139,8 @@ func (q *Queue[K]) admit(key K, hash uint64) *item[K] {
 	return it
 }
 
-// retire frees the item of a key that has become idle: it is in no list, has no pending hand-out and
-// is not running.
+// retire frees the item of a key that has become idle, that is, an item that is in no list, has no
+// pending hand-out and is not running.
 func (q *Queue[K]) retire(it *item[K]) {
 	q.items.remove(it)
 	q.free.give(it)

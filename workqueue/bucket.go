@@ -17,16 +17,16 @@ type BucketOptions struct {
 	Limit rate.Limit
 	// Burst is the number of retries allowed at once. Default 100.
 	Burst int
-	// MaxDelay is the longest wait. All keys share one line, so without a bound it grows to minutes
-	// when thousands of keys fail at once. A key that would wait longer takes no place in the line and
-	// waits a random time between half of MaxDelay and all of it: the rate is exceeded, not the wait.
-	// Zero means DefaultMaxDelay, negative means no bound.
+	// MaxDelay is the longest wait. All keys share one line, so without a bound the wait grows to
+	// minutes when thousands of keys fail at once. A key that would wait longer than MaxDelay takes no
+	// place in the line. Instead it waits a random time between half of MaxDelay and all of it, so the
+	// rate may be exceeded but the wait is not. Zero means DefaultMaxDelay, negative means no bound.
 	MaxDelay time.Duration
 }
 
-// Bucket is a token bucket shared by all keys. A key has at most one place in its line: further adds
-// of a waiting key merge and take no other place. It counts no failures; to combine it with a limiter
-// that does, see [MaxOf].
+// Bucket is a token bucket shared by all keys. A key has at most one place in its line: adding a waiting
+// key again merges the adds and takes no second place. It counts no failures; to combine it with a
+// limiter that does, see [MaxOf].
 type Bucket[K comparable] struct {
 	bucket   *rate.Limiter
 	maxDelay time.Duration
@@ -77,7 +77,7 @@ func (b *Bucket[K]) When(key K) time.Duration {
 	return less(b.maxDelay, 0.5)
 }
 
-// take notes the place of a key. The caller holds mu.
+// take records the place of a key. The caller holds mu.
 func (b *Bucket[K]) take(key K, at time.Time) {
 	if b.places == nil {
 		b.places = make(map[K]time.Time)
@@ -86,7 +86,7 @@ func (b *Bucket[K]) take(key K, at time.Time) {
 	b.line = append(b.line, place[K]{key, at})
 }
 
-// advance drops the places whose turn has come. The caller holds mu.
+// advance removes the places whose turn has come. The caller holds mu.
 func (b *Bucket[K]) advance(now time.Time) {
 	for len(b.line) > 0 && !b.line[0].at.After(now) {
 		delete(b.places, b.line[0].key)
@@ -104,13 +104,13 @@ func (b *Bucket[K]) Forget(K) {}
 // NumRequeues implements RateLimiter. It returns zero.
 func (b *Bucket[K]) NumRequeues(K) int { return 0 }
 
-// MaxOf combines several limiters: each key waits for the longest of their delays.
+// MaxOf combines several limiters. Each key waits for the longest of their delays.
 type MaxOf[K comparable] struct {
 	limiters []RateLimiter[K]
 }
 
-// NewMaxOf returns a limiter whose delay is the longest of the given limiters' delays, or zero without
-// limiters.
+// NewMaxOf returns a limiter whose delay is the longest of the given limiters' delays, or zero if there
+// are no limiters.
 func NewMaxOf[K comparable](limiters ...RateLimiter[K]) *MaxOf[K] {
 	return &MaxOf[K]{limiters: slices.Clone(limiters)}
 }
@@ -146,7 +146,7 @@ type MaxWait[K comparable] struct {
 	max time.Duration
 }
 
-// NewMaxWait returns a limiter with the delays of the given one, but at most max.
+// NewMaxWait returns a limiter that returns the delays of the given one, but at most max.
 func NewMaxWait[K comparable](limiter RateLimiter[K], max time.Duration) *MaxWait[K] {
 	return &MaxWait[K]{RateLimiter: limiter, max: max}
 }

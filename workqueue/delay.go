@@ -20,12 +20,12 @@ type delaySlot[K comparable] struct {
 	it    *item[K]
 }
 
-// before reports whether s comes out before t.
+// before reports whether s comes before t.
 func (s delaySlot[K]) before(t delaySlot[K]) bool {
 	return s.at < t.at || s.at == t.at && s.asked < t.asked
 }
 
-// slot returns the slot of an item added now.
+// slot returns the slot for an item that is added now.
 func (d *delays[K]) slot(it *item[K]) delaySlot[K] {
 	d.asked++
 	return delaySlot[K]{it.at, d.asked, it}
@@ -97,12 +97,12 @@ func (d *delays[K]) set(at int, s delaySlot[K]) {
 	s.it.slot = at
 }
 
-// alarm is the single timer of a queue. It is set for the earliest delayed add or earlier: an add that
-// is cancelled or superseded does not reset it, so it may fire once for nothing. The queue's mutex
-// guards its fields.
+// alarm is the single timer of a queue. It is set to the time of the earliest delayed add, or earlier:
+// cancelling or superseding an add does not reset it, so it may fire once without effect. The queue's
+// mutex guards its fields.
 //
-// The timer's function runs in its own goroutine, which needs only the queue's mutex. flights counts
-// the timers that are set or firing, so a shutdown can wait for the last.
+// The timer's function runs in its own goroutine, which needs only the queue's mutex. flights counts the
+// timers that are set or firing, so a shutdown can wait for the last one.
 type alarm struct {
 	ring    func()
 	timer   *time.Timer // created when it is first set
@@ -127,7 +127,7 @@ func (a *alarm) set(at, now int64) {
 	}
 }
 
-// stop prevents further firing; one may be under way.
+// stop prevents the alarm from firing again; it may be firing right now.
 func (a *alarm) stop() {
 	if a.timer != nil && a.timer.Stop() {
 		a.flights.Done()
@@ -143,7 +143,7 @@ func due(now int64, after time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// schedule records a delayed add, unless the item is due sooner.
+// schedule records a delayed add, unless the item is already due sooner.
 func (q *Queue[K]) schedule(it *item[K], priority int, at, now int64) {
 	if it.want == wantLater {
 		q.counts.merged++
@@ -200,9 +200,9 @@ func (q *Queue[K]) Cancel(key K) bool {
 	return true
 }
 
-// Reschedule moves the delayed add of a key to after from now, earlier or later, and reports whether
-// there was one. Adding the key again cannot postpone it, since the earlier of two delayed adds wins.
-// If after is zero or less, the key becomes due at once.
+// Reschedule moves the delayed add of a key, earlier or later, so that it is due after the given time,
+// and reports whether there was one. Adding the key again cannot postpone it, since the earlier of two
+// delayed adds wins. If after is zero or less, the key becomes due at once.
 func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -224,8 +224,8 @@ func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	return true
 }
 
-// unschedule removes an item from the heap. It stops the alarm after the last one, so a cancelled
-// delay of an hour does not keep the queue in memory for an hour.
+// unschedule removes an item from the heap. After removing the last item it stops the alarm, so a
+// cancelled delay of an hour does not keep the queue in memory for an hour.
 func (q *Queue[K]) unschedule(it *item[K]) {
 	q.delays.remove(it)
 	if len(q.delays.slots) == 0 {

@@ -37,27 +37,27 @@
 //     keys before it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
 //     and later adds.
 //
-// A delayed add of a waiting key merges with it, so the key is handed out once, and soon. Work that
-// must happen after a certain time has to check the clock and add its key again.
+// A delayed add of a waiting key merges with the pending add, so the key is handed out once, and soon.
+// Work that must not happen before a certain time has to check the clock and add its key again.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A queue has one mutex, and calls no code under it
-// except the Order. Add, Get and Done hold it for some 10 ns each. A goroutine that finds it locked
-// spins for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only to
-// call an Order, a MetricsProvider or a RateLimiter supplied by the user, and waits for it; each such
+// All methods may be called from any goroutine. A queue has one mutex, and calls no code except the
+// Order while holding it. Add, Get and Done hold it for some 10 ns each. A goroutine that finds it
+// locked spins for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only
+// to call an Order, a MetricsProvider or a RateLimiter supplied by the user, and waits for it; each such
 // call costs a microsecond or two. All delayed adds share one timer. Each key wakes one of the workers
 // waiting in Get.
 //
 // # Failure
 //
-// Get returns ErrShutDown or the cause of its context. If its context ends, Drain returns an error
-// that says what is left. Done panics for a key that is not running, for the same reason that
-// unlocking an unlocked mutex does.
+// Get returns ErrShutDown or the cause of its context. If its context ends, Drain returns an error that
+// says what is left. Done panics if the key is not running, for the same reason that unlocking an
+// unlocked mutex does.
 //
 // # Debugging
 //
-// Status has the state, depths and counters; Contents lists the running, waiting and delayed keys.
-// With Options.Timestamps or metrics, both include times. A growing LongestRunning means a stuck
-// worker; a growing OldestWaiting while Sleeping is zero means too few workers.
+// Status returns the state, depths and counters; Contents lists the running, waiting and delayed keys.
+// With Options.Timestamps or metrics, both include times. A growing LongestRunning means a stuck worker;
+// a growing OldestWaiting while Sleeping is zero means too few workers.
 package workqueue

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order, a MetricsProvider and a RateLimiter are user code. If they panic or call runtime.Goexit,
-// the queue must not stay locked, lose a worker or lose a key. So each call runs in its own goroutine;
-// a failure is noted in the Status, and the queue continues without a result.
+// An Order, a MetricsProvider and a RateLimiter are user code. If they panic or call runtime.Goexit, the
+// queue must not stay locked, lose a worker or lose a key. So each call runs in its own goroutine. A
+// failure is recorded in the Status, and the queue continues without a result.
 
 // ordered calls a user's Order safely. The caller holds the queue's lock.
 type ordered[K comparable] struct {
@@ -39,7 +39,7 @@ func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 	return it, ok
 }
 
-// guardedMetrics calls a user's Metrics and notes failures. It is called without the lock.
+// guardedMetrics calls a user's Metrics and records failures. It is called without the lock.
 type guardedMetrics struct {
 	metrics Metrics
 	failed  func(err error)
@@ -68,7 +68,7 @@ func (q *Queue[K]) register(metrics MetricsProvider) {
 	}
 }
 
-// limiterFault is the delay of a key whose limiter failed.
+// limiterFault is the delay of a key if the limiter fails.
 const limiterFault = time.Second
 
 // limited calls a user's RateLimiter safely. It is called without the lock.
@@ -102,7 +102,7 @@ func (l *limited[K]) NumRequeues(key K) (n int) {
 	return n
 }
 
-// hookFailed notes a failure of the metrics or of the limiter.
+// hookFailed records a failure of the metrics or of the limiter.
 func (q *Queue[K]) hookFailed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

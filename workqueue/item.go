@@ -43,8 +43,8 @@ type item[K comparable] struct {
 	running  bool
 }
 
-// list is a doubly linked list through one lane of the items, so moving an item between lists does not
-// allocate.
+// list is a doubly linked list that runs through one lane of the items, so moving an item between lists
+// does not allocate.
 type list[K comparable] struct {
 	head, tail *item[K]
 	len        int
@@ -103,8 +103,8 @@ func (f *freeItems[K]) take() *item[K] {
 	return it
 }
 
-// give returns an item for reuse. It clears the key, which may keep other memory alive; other fields
-// are set before the next use.
+// give returns an item to the free items. It clears the key, which may keep other memory alive; the
+// other fields are set before the next use.
 func (f *freeItems[K]) give(it *item[K]) {
 	if f.len >= maxFree {
 		return

@@ -7,24 +7,24 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// RateLimiter determines how long a key waits before a retry. Workers call it concurrently, outside
-// the queue's lock. A panic or runtime.Goexit is noted in the Status of the queue; the key then waits
-// for a second.
+// RateLimiter determines how long a key waits before a retry. Workers call it concurrently, outside the
+// queue's lock. A panic or runtime.Goexit is recorded in the Status of the queue, and the key waits for
+// a second.
 type RateLimiter[K comparable] interface {
 	// When counts a failure of the key and returns how long to wait.
 	When(key K) time.Duration
 
 	// Forget resets the count of the key, because it succeeded or will not be retried. Limiters that
-	// count failures per key must keep the count until then.
+	// count failures per key must keep the count until Forget is called.
 	Forget(key K)
 
 	// NumRequeues returns the number of failures counted for the key.
 	NumRequeues(key K) int
 }
 
-// Forget resets the back-off of a key, after a success or if the key will not be retried. It must be
-// called for each key that was ever added rate-limited, or the limiter remembers the key forever. A
-// pending delayed add stays; see [Queue.ForgetAndCancel].
+// Forget resets the back-off of a key. Call it after a success, or if the key will not be retried. It
+// must be called for each key that was ever added rate-limited; otherwise the limiter remembers the key
+// forever. Forget does not cancel a delayed add; see [Queue.ForgetAndCancel].
 func (q *Queue[K]) Forget(key K) {
 	q.limiter.Forget(key)
 }
@@ -88,16 +88,15 @@ const (
 
 // ExponentialOptions configure an Exponential limiter. The zero value is the default of a queue.
 //
-// The first retry comes after 5 ms, because most failures are conflicts or caches that lag for a
-// moment. Each further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a
-// compromise: n keys that keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys,
-// and once the cause is gone, every key recovers within 5 minutes. The jitter takes up to a fifth off
-// each delay, so keys that failed together, as in an outage, do not come back together.
+// The first retry comes after 5 ms, because most failures are conflicts or caches that lag briefly. Each
+// further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a compromise: n keys
+// that keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys, and once the problem
+// is solved, every key recovers within 5 minutes. The jitter takes up to a fifth off each delay, so keys
+// that failed together, as in an outage, are not all retried together.
 //
-// By default there is no limit over all keys. With a shared token bucket, each key waits for the
-// retries of all others: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its
-// first retry, however short its own problem. The number of workers bounds the concurrent retries
-// anyway.
+// By default there is no limit over all keys. With a shared token bucket, each key waits for the retries
+// of all others: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its first retry,
+// even if its own problem lasts only a moment. The number of workers limits concurrent retries anyway.
 type ExponentialOptions struct {
 	// Base is the delay after the first failure. Default DefaultBase.
 	Base time.Duration
@@ -151,7 +150,7 @@ func less(wait time.Duration, fraction float64) time.Duration {
 }
 
 // FastSlowOptions configure a FastSlow limiter. Zero fields mean no delay and no fast attempts, so set
-// all three.
+// all three fields.
 type FastSlowOptions struct {
 	// Fast is the delay after each of the first FastAttempts failures.
 	Fast time.Duration

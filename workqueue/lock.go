@@ -3,21 +3,20 @@ package workqueue
 import "sync"
 
 // lock is a mutex for critical sections that are much shorter than a sleep. A goroutine that finds it
-// locked backs off for a while, then doubles the pause each time it is still locked, and finally
-// sleeps.
+// locked pauses, doubles the pause each time the mutex is still locked, and finally sleeps.
 //
-// Backing off makes a contended queue fast. When two cores alternate, every step first fetches the
-// lock, the lists and the items from the other core's cache, which takes many times as long as the
-// step itself. While one core backs off, the other takes hundreds of steps in its own cache.
+// Backing off makes a contended queue fast. When two cores alternate, every step first fetches the lock,
+// the lists and the items from the other core's cache, which takes many times as long as the step
+// itself. While one core backs off, the other performs hundreds of steps in its own cache.
 //
 // The underlying mutex keeps it fair: a sleeping goroutine gets the lock after a millisecond,
 // regardless of other attempts.
 type lock struct{ sync.Mutex }
 
-// Pauses are turns of an empty loop, half a nanosecond each: from half a microsecond, about ten
-// critical sections, to 32 microseconds, when a sleep is cheaper. On a single processor, a goroutine
-// enters the loop only if the holder was preempted in its critical section; that costs 64 microseconds
-// in all, once.
+// Pauses are iterations of an empty loop, half a nanosecond each. They range from half a microsecond,
+// about ten critical sections, to 32 microseconds, beyond which a sleep is cheaper. On a single
+// processor, a goroutine enters the loop only if the holder was preempted in its critical section; that
+// costs 64 microseconds in all, once.
 const (
 	firstPause = 1_000
 	lastPause  = 64_000

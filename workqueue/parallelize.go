@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// chunksPerWorker is the number of chunks per worker if all are equally fast: enough that a slow piece
-// delays little, few enough that taking a chunk costs next to nothing.
+// chunksPerWorker is the number of chunks per worker if all are equally fast. It is large enough that a
+// slow piece causes little delay, and small enough that taking chunks costs next to nothing.
 const chunksPerWorker = 8
 
-// PiecePanic is the value that Parallelize panics with if a piece panicked.
+// PiecePanic is the value with which Parallelize panics if a piece panicked.
 type PiecePanic struct {
 	Piece int    // index of the piece
 	Value any    // the value it panicked with
@@ -32,21 +32,21 @@ func (p *PiecePanic) Unwrap() error {
 	return err
 }
 
-// Parallelize calls do for each of 0 to pieces-1, in at most the given number of goroutines, and
-// returns when all calls have returned and all goroutines have ended. Pieces are taken in order, in
+// Parallelize calls do with each number from 0 to pieces-1, in at most the given number of goroutines,
+// and returns when all calls have returned and all goroutines have ended. Pieces are taken in order, in
 // chunks of a size that suits pieces of similar duration; see [ParallelizeChunks].
 //
-// It returns nil if every piece was done. If ctx ends, no further piece is started, and the error has
-// the cause and the number of pieces done. If a piece calls runtime.Goexit, others may be left undone,
-// and the error is a *failure.GoexitError. If a piece panics, no further piece is started, and
-// Parallelize panics in the caller's goroutine with a *PiecePanic of the first.
+// It returns nil if every piece was done. If ctx ends, no further piece is started, and the error
+// contains the cause and the number of pieces done. If a piece calls runtime.Goexit, other pieces may be
+// left undone, and the error is a *failure.GoexitError. If a piece panics, no further piece is started,
+// and Parallelize panics in the caller's goroutine with a *PiecePanic that describes the first panic.
 func Parallelize(ctx context.Context, workers, pieces int, do func(piece int)) error {
 	workers = min(max(workers, 1), max(pieces, 1))
 	return ParallelizeChunks(ctx, workers, pieces, pieces/(workers*chunksPerWorker), do)
 }
 
 // ParallelizeChunks is [Parallelize] with an explicit chunk size: each goroutine takes that many
-// neighbouring pieces at a time. A chunk below 1 counts as 1.
+// neighbouring pieces at a time. A chunk size below 1 counts as 1.
 func ParallelizeChunks(ctx context.Context, workers, pieces, chunk int, do func(piece int)) error {
 	if pieces <= 0 {
 		return nil
@@ -115,7 +115,7 @@ func (p *parallel) runChunk(from, n int) bool {
 	return true
 }
 
-// stopCause returns why pieces are left although none panicked.
+// stopCause returns an error that says why pieces are left although none panicked.
 func (p *parallel) stopCause() error {
 	if err := context.Cause(p.ctx); err != nil {
 		return err

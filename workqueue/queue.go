@@ -18,12 +18,13 @@ import (
 //	             ▲                          idle
 //	             └── AddAfter, AddRateLimited
 //
-// Besides its running hand-out, a key has at most one pending hand-out. Every add requests a hand-out
-// at some time or sooner, and the soonest wins: an immediate add beats a delayed one, in either order,
-// and the earlier of two delayed adds beats the later. The highest of their priorities applies.
+// A key has at most one pending hand-out, even while it is running. Every add requests a hand-out at
+// some time or sooner, and the soonest request wins: an immediate add beats a delayed one, in either
+// order, and the earlier of two delayed adds beats the later one. The highest of their priorities
+// applies.
 //
-// All methods may be called at any time from any goroutine. Add, Get and Done take constant time, or
-// time logarithmic in the number of priorities in use; a delayed add takes time logarithmic in the
+// All methods may be called at any time from any goroutine. Add, Get and Done take constant time, or at
+// most time logarithmic in the number of priorities in use. A delayed add takes time logarithmic in the
 // number of delayed keys.
 //
 // A key must equal itself, so a floating-point NaN cannot be a key.
@@ -38,8 +39,8 @@ type Queue[K comparable] struct {
 	drained   chan struct{}
 
 	// mu guards the fields below; hashing needs no lock. It is held while the order is called, and no
-	// other lock is taken under it. The limiter, the metrics and the worker's code are called without
-	// it. Add, Get and Done unlock it without a defer, which would make them a tenth slower.
+	// other lock is taken while it is held. The limiter, the metrics and the worker's code are called
+	// without it. Add, Get and Done unlock it without a defer, which would make them a tenth slower.
 	mu      lock
 	state   State
 	items   table[K] // every key that is not idle
@@ -57,8 +58,8 @@ type Queue[K comparable] struct {
 	counts  counts
 }
 
-// New returns a queue. If it has metrics or delayed adds, shut it down before dropping it; otherwise
-// it is garbage collected like any value.
+// New returns a queue. A queue with metrics or delayed adds must be shut down before it is dropped; any
+// other queue is garbage collected like any value.
 func New[K comparable](opts Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		name:      opts.Name,
@@ -105,9 +106,9 @@ func (q *Queue[K]) stamp() int64 {
 	return q.clock()
 }
 
-// Get waits for a key and hands it to the caller, who must call Done with it when the work has ended,
-// successfully or not. The error is ErrShutDown if the queue hands out no more keys, or the cause of
-// ctx if that is done. If ctx is already done, Get returns no key even if one waits.
+// Get waits for a key and returns it. The caller must call Done with the key when its work has ended,
+// successfully or not. The error is ErrShutDown if the queue hands out no more keys, or the cause of ctx
+// if that is done. If ctx is already done, Get returns no key even if one is waiting.
 func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
@@ -137,7 +138,7 @@ func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err err
 	return it.key, nil
 }
 
-// tryAgain is an attempt after a sleep.
+// tryAgain makes another attempt after a sleep.
 func (q *Queue[K]) tryAgain(ctx context.Context, slept *sleeper) (*item[K], *sleeper, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
@@ -150,7 +151,7 @@ func (q *Queue[K]) tryAgain(ctx context.Context, slept *sleeper) (*item[K], *sle
 	return q.grant(ended, now)
 }
 
-// cause is context.Cause, but as cheap as Err while ctx is not done.
+// cause is like context.Cause, but is as cheap as Err while ctx is not done.
 func cause(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -158,8 +159,8 @@ func cause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// grant is one attempt at Get, under the lock. It returns an item, an error, or a sleeper to wait with
-// before the next attempt. ended is the cause of the context, if it is done.
+// grant is one attempt at Get, under the lock. It returns an item, an error, or a sleeper with which to
+// wait before the next attempt. ended is the cause of the context, if it is done.
 func (q *Queue[K]) grant(ended error, now int64) (*item[K], *sleeper, error) {
 	switch {
 	case ended != nil:
@@ -189,8 +190,8 @@ func (q *Queue[K]) handOut(now int64) *item[K] {
 }
 
 // choose removes the next key from the order. Every fairEvery-th call takes the key that has waited
-// longest. No key ever joins before it, so a key with n older keys before it is handed out within
-// fairEvery*(n+1) calls.
+// longest. New keys join behind the older ones, so a key with n older keys before it is handed out
+// within fairEvery*(n+1) calls.
 func (q *Queue[K]) choose() *item[K] {
 	oldest := q.waiting.head
 	q.turn++
@@ -221,7 +222,7 @@ func (q *Queue[K]) choose() *item[K] {
 }
 
 // Done ends the work on a key. If the key was added while it ran, it waits again from now on. Each Get
-// must be followed by exactly one Done of its key. Done panics for a key that is not running: ending
+// must be followed by exactly one Done of its key. Done panics if the key is not running, because ending
 // another worker's turn would let two workers hold the key at once (L26).
 func (q *Queue[K]) Done(key K) {
 	now := q.stamp()
@@ -234,7 +235,8 @@ func (q *Queue[K]) Done(key K) {
 	}
 }
 
-// lockedDone calls done with the lock, and releases it even if the key is not hashable and panics.
+// lockedDone calls done with the lock held, and releases the lock even if done panics because the key is
+// not hashable.
 func (q *Queue[K]) lockedDone(key K, now int64) ending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,7 +258,7 @@ func (q *Queue[K]) record(end ending) {
 	}
 }
 
-// stray returns the panic message for a Done of a key that is not running.
+// stray returns the panic message for a Done with a key that is not running.
 func (q *Queue[K]) stray(key K) string {
 	return fmt.Sprintf("workqueue %q: Done(%v) of a key that is not running: call Done once for each Get", q.name, key)
 }
@@ -286,8 +288,8 @@ func (q *Queue[K]) done(key K, now int64) ending {
 }
 
 // Work returns an iterator over keys. It gets keys until ctx is done or the queue is shut down, and
-// calls Done after each iteration, also if the loop is left or panics. It is cheaper than Get and
-// Done, since it ends one key and gets the next in one step. Any number of workers may run such a
+// calls Done after each iteration, even if the loop is left or panics. Work is cheaper than Get and
+// Done, since it ends one key and gets the next in a single step. Any number of workers may run such a
 // loop:
 //
 //	for key := range q.Work(ctx) { ... }
@@ -326,8 +328,8 @@ func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
 	return q.deliver(ctx, it, w, err)
 }
 
-// Len returns the number of waiting keys. It does not count delayed and running keys, nor running keys
-// that were added again, which join the line when they are done.
+// Len returns the number of waiting keys. It counts neither delayed nor running keys, not even running
+// keys that were added again, since those join the line when they are done.
 func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -345,7 +347,7 @@ type Options[K comparable] struct {
 	Name string
 
 	// RateLimiter determines the delay of AddRateLimited. The default is NewExponential with its
-	// defaults. Share a limiter between queues only if their keys are to share the back-off.
+	// defaults. Share a limiter between queues only if you want their keys to share the back-off.
 	RateLimiter RateLimiter[K]
 
 	// Order decides which waiting key is handed out next. By default the highest priority comes first
@@ -354,24 +356,24 @@ type Options[K comparable] struct {
 
 	// FairEvery is the n of the fairness rule: every n-th Get takes the key that has waited longest,
 	// regardless of Order and priorities. One means first come, first served; zero or less means
-	// DefaultFairEvery. The rule cannot be disabled, because a key could then wait forever (L30).
+	// DefaultFairEvery. The rule cannot be disabled, because without it a key could wait forever (L30).
 	FairEvery int
 
-	// Metrics receives the durations of waiting and of work, and can read the queue's Status. Nil
-	// disables metrics at no cost.
+	// Metrics receives how long keys wait and how long work takes, and can read the queue's Status. If
+	// it is nil, metrics cost nothing.
 	Metrics MetricsProvider
 
-	// Timestamps makes the queue record when keys are added and handed out, so Status and
-	// Contents include ages. It costs a clock reading in each Add, Get and Done, some 20-100 ns each.
-	// With Metrics it is always on.
+	// Timestamps makes the queue record when keys are added and handed out, so Status and Contents
+	// include ages. It costs a clock reading in each Add, Get and Done, some 20-100 ns each. It is
+	// always on if Metrics is set.
 	Timestamps bool
 }
 
 // AddOptions are the options of [Queue.AddWith]. The zero value is an immediate add with priority
 // zero.
 type AddOptions struct {
-	// Priority is the priority of the key; higher ones are handed out first. If adds of a key merge,
-	// the highest applies. Priorities may be negative.
+	// Priority is the priority of the key; higher ones are handed out first. If adds of a key merge, the
+	// highest priority applies. Priorities may be negative.
 	Priority int
 
 	// KeepPriority raises the priority of an add between a key's Get and its Done to at least the
@@ -381,8 +383,8 @@ type AddOptions struct {
 	// After is the delay before the key may be handed out.
 	After time.Duration
 
-	// RateLimited counts a failure of the key and delays it as the limiter says, or by After if that
-	// is longer.
+	// RateLimited counts a failure of the key and delays the key by the limiter's delay, or by After if
+	// that is longer.
 	RateLimited bool
 }
 
@@ -392,23 +394,23 @@ type Waiting[K comparable] struct {
 	Priority int
 }
 
-// Order decides which waiting key is handed out next. It is a set of keys: the queue never pushes a
-// key that the order already has.
+// Order decides which waiting key is handed out next. It is a set: the queue never pushes a key that the
+// order already contains.
 //
 // The queue calls its order under a lock, one call at a time, so an order needs no lock and must be
-// quick. It must not call the queue, which would deadlock. If a method panics or calls runtime.Goexit,
-// that is noted in the Status and the queue hands out the key that has waited longest. The queue
-// itself keeps track of that key; see Options.FairEvery.
+// quick. It must not call the queue, because that would deadlock. If a method panics or calls
+// runtime.Goexit, the failure is recorded in the Status and the queue hands out the key that has waited
+// longest. The queue itself keeps track of that key; see Options.FairEvery.
 type Order[K comparable] interface {
-	// Push adds a key that starts to wait.
+	// Push adds a key that has started to wait.
 	Push(w Waiting[K])
 
 	// Touch is called when a waiting key is added again. Its priority may have risen.
 	Touch(w Waiting[K])
 
-	// Pop removes and returns the next key. It is called only while keys wait. If it returns a key
-	// that does not wait, the queue hands out the one that has waited longest and counts an OrderFault
-	// in its Status.
+	// Pop removes and returns the next key. It is called only while keys are waiting. If it returns a
+	// key that is not waiting, the queue hands out the key that has waited longest and counts an
+	// OrderFault in its Status.
 	Pop() K
 
 	// Remove removes a key that the queue has handed out without Pop, or dropped.
@@ -419,23 +421,23 @@ type Order[K comparable] interface {
 // function when metrics are collected; durations are pushed. Package metrics implements it for
 // Prometheus.
 type MetricsProvider interface {
-	// Register is called once by New. The status function may be called at any time, from any
-	// goroutine, also after Unregister. If Register panics or calls runtime.Goexit, the Status says so
-	// and the queue has no metrics.
+	// Register is called once by New. The status function may be called at any time, from any goroutine,
+	// even after Unregister. If Register panics or calls runtime.Goexit, the Status says so and the
+	// queue has no metrics.
 	Register(name string, status func() Status) Metrics
 }
 
 // Metrics receives the durations of one queue. The workers call its methods concurrently, outside the
-// queue's lock. A panic or runtime.Goexit is noted in the Status of the queue.
+// queue's lock. A panic or runtime.Goexit is recorded in the Status of the queue.
 type Metrics interface {
-	// QueueDuration receives how long a key waited until its Get, from its Add or from the end of its
-	// delay.
+	// QueueDuration receives how long a key waited from its Add, or from the end of its delay, until its
+	// Get.
 	QueueDuration(d time.Duration)
 
 	// WorkDuration receives the time from a key's Get to its Done.
 	WorkDuration(d time.Duration)
 
-	// Unregister is called once, when the queue has been shut down and the last key is done. A
-	// duration measured by another worker at the same moment may still follow.
+	// Unregister is called once, when the queue has been shut down and the last key is done. A duration
+	// that another worker measures at the same moment may still arrive afterwards.
 	Unregister()
 }

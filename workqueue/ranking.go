@@ -3,8 +3,8 @@ package workqueue
 import "container/heap"
 
 // keptLevels is the number of priority levels kept without keys. Most programs reuse a few priorities,
-// and keeping their levels saves allocations; a program that computes priorities must not leave a
-// level behind for each.
+// and keeping their levels saves allocations. But a program that computes priorities must not leave a
+// level behind for each of them.
 const keptLevels = 16
 
 // level holds the waiting keys of one priority, first come, first served.
@@ -53,7 +53,7 @@ func (r *ranking[K]) remove(it *item[K]) {
 	}
 }
 
-// first returns the next key, or nil if none waits.
+// first returns the next key, or nil if none is waiting.
 func (r *ranking[K]) first() *item[K] {
 	if len(r.waiting) == 0 {
 		return nil

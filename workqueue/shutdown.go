@@ -15,7 +15,7 @@ type State uint8
 const (
 	// Open means that keys are accepted and handed out.
 	Open State = iota
-	// Draining means that no keys are accepted, and the waiting ones are handed out.
+	// Draining means that no keys are accepted, but waiting keys are still handed out.
 	Draining
 	// ShutDown means that keys are neither accepted nor handed out. Running work may finish.
 	ShutDown
@@ -38,9 +38,9 @@ func (s State) String() string {
 // MarshalText makes the JSON of a Status readable.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ShutDown stops the queue at once: waiting and delayed keys are dropped and counted in
-// Status.Dropped, and blocked and later Gets return ErrShutDown. It does not wait for running work,
-// which must still call Done; Drain waits for it. Further calls do nothing.
+// ShutDown stops the queue at once: waiting and delayed keys are dropped and counted in Status.Dropped,
+// and blocked and later Gets return ErrShutDown. It does not wait for running work, which must still
+// call Done; call Drain to wait for that. Further calls do nothing.
 func (q *Queue[K]) ShutDown() {
 	q.close(ShutDown)
 }
@@ -51,11 +51,11 @@ func (q *Queue[K]) ShutDown() {
 //
 // Delayed adds, including retries, are dropped and counted in Status.Dropped: waiting for them could
 // take hours, and handing them out early would defeat the back-off. Keys that workers add while the
-// queue drains are dropped too, or it might never end.
+// queue drains are dropped too, because otherwise draining might never end.
 //
-// If ctx is done first, Drain returns its cause and what is left, and the queue keeps draining: call
-// Drain again to continue waiting, or ShutDown to drop the waiting keys. After ShutDown, Drain waits
-// only for the running work. It may be called from several goroutines.
+// If ctx is done first, Drain returns an error with its cause and with what is left, and the queue keeps
+// draining. Call Drain again to continue waiting, or ShutDown to drop the waiting keys. After ShutDown,
+// Drain waits only for the running work. It may be called from several goroutines.
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.close(Draining)
 	select {
@@ -90,8 +90,8 @@ func (q *Queue[K]) errShutDown() error {
 // close advances the queue to a later state.
 func (q *Queue[K]) close(to State) {
 	settled := q.advance(to)
-	// A firing timer needs only the lock, which is free now: this waits for microseconds, and then no
-	// goroutine is left.
+	// A firing timer needs only the lock, which is free now. So this waits for microseconds at most, and
+	// then no goroutine is left.
 	q.alarm.flights.Wait()
 	if settled && q.metrics != nil {
 		q.metrics.unregister()
@@ -144,8 +144,8 @@ func (q *Queue[K]) dropWaiting() {
 	q.again = 0
 }
 
-// settle is called after each step that may have been the last of a queue that is shutting down. If no
-// key can be handed out any more, it wakes all sleeping workers; if none is running either, it ends
+// settle is called after each step that may have been the last one of a queue that is shutting down. If
+// no key can be handed out any more, it wakes all sleeping workers; if none is running either, it ends
 // the drain. It reports true once, when that happens.
 func (q *Queue[K]) settle() bool {
 	if q.state == Open || q.waiting.len > 0 || q.again > 0 {

@@ -31,12 +31,13 @@ type Status struct {
 	Running int
 	// Delayed is the number of keys with a delayed add.
 	Delayed int
-	// Sleeping is the number of workers waiting in Get. Waiting keys and sleeping workers coexist only
-	// for an instant.
+	// Sleeping is the number of workers waiting in Get. There are waiting keys and sleeping workers at
+	// the same time only for an instant.
 	Sleeping int
 
-	// Adds is the number of requested hand-outs. Adds that merge do not count, and a delayed add
-	// counts when its time comes. Each one was handed out, is waiting, or was dropped by ShutDown.
+	// Adds is the number of requested hand-outs. Adds that merge are not counted, and a delayed add is
+	// counted when its time comes. Each counted add was handed out, is waiting, or was dropped by
+	// ShutDown.
 	Adds uint64
 	// Merged is the number of adds of keys with a pending hand-out.
 	Merged uint64
@@ -46,26 +47,26 @@ type Status struct {
 	Retries uint64
 	// Cancelled is the number of delayed adds cancelled by Cancel.
 	Cancelled uint64
-	// Dropped is the number of adds after ShutDown or Drain, plus the number of waiting or delayed
-	// keys that these dropped.
+	// Dropped is the number of adds after ShutDown or Drain, plus the number of waiting or delayed keys
+	// that ShutDown or Drain dropped.
 	Dropped uint64
-	// OrderFaults counts how often the Order panicked, called runtime.Goexit or returned a key that
-	// did not wait. If it is not zero, the Order has a bug.
+	// OrderFaults counts how often the Order panicked, called runtime.Goexit or returned a key that was
+	// not waiting. If it is not zero, the Order has a bug.
 	OrderFaults uint64
 	// HookFailure is the last panic or runtime.Goexit of the Order, the MetricsProvider, the Metrics
 	// or the RateLimiter, or "".
 	HookFailure string `json:",omitempty"`
 
-	// OldestWaiting is the wait so far of the key that has waited longest.
+	// OldestWaiting is how long the key that has waited longest has been waiting.
 	OldestWaiting time.Duration
-	// LongestRunning is the running time so far of the key that has run longest. If it keeps growing,
-	// a worker is stuck.
+	// LongestRunning is how long the key that has run longest has been running. If it keeps growing, a
+	// worker is stuck.
 	LongestRunning time.Duration
-	// UnfinishedWork is the sum of the running keys' times so far.
+	// UnfinishedWork is the sum of the times for which the running keys have been running.
 	UnfinishedWork time.Duration
 }
 
-// PriorityDepth is the number of keys waiting with a priority.
+// PriorityDepth is the number of keys that are waiting with one priority.
 type PriorityDepth struct {
 	Priority int
 	Waiting  int
@@ -170,14 +171,14 @@ type Held[K comparable] struct {
 	Since time.Time
 	// Due is when a delayed key becomes due. It is zero for others.
 	Due time.Time
-	// Again reports whether a running key will wait after its Done.
+	// Again reports whether a running key will wait again after its Done.
 	Again bool
 	// Requeues is the number of failures that the limiter has counted for the key.
 	Requeues int
 }
 
-// Contents returns at most n keys of each kind, for debugging a stuck queue. It takes time in the
-// order of n.
+// Contents returns at most n keys of each kind, for debugging a stuck queue. It takes time proportional
+// to n.
 func (q *Queue[K]) Contents(n int) Contents[K] {
 	c := q.contents(n)
 	for _, held := range [][]Held[K]{c.Running, c.Waiting, c.Delayed} {
@@ -213,8 +214,8 @@ func (q *Queue[K]) wall(stamp int64) time.Time {
 	return q.base.Add(time.Duration(stamp - 1))
 }
 
-// earliest yields the first n items in order of time. It walks the heap from the root: the next item
-// is always among the children of those already yielded.
+// earliest yields the first n items in order of time. It walks the heap from the root, because the next
+// item is always a child of one that was already yielded.
 func (d *delays[K]) earliest(n int) func(yield func(*item[K]) bool) {
 	return func(yield func(*item[K]) bool) {
 		if len(d.slots) == 0 {

@@ -6,8 +6,8 @@ import "hash/maphash"
 // once, before the queue's lock is taken; its item keeps the hash, so removing it does not hash again.
 //
 // Finding, inserting and removing take constant time. Only growth allocates: it doubles the chains, in
-// time proportional to the number of keys. A large table is freed when the last key is removed, so
-// that an outage leaves no memory behind.
+// time proportional to the number of keys. A large table is freed when the last key is removed, so an
+// outage does not leave memory allocated.
 type table[K comparable] struct {
 	seed   maphash.Seed
 	chains []*item[K] // a power of two of them
@@ -17,7 +17,7 @@ type table[K comparable] struct {
 // firstChains is the initial number of chains.
 const firstChains = 16
 
-// keptRoom is the capacity for chains, delayed adds and failure counts that is kept when the last key
+// keptRoom is the capacity for chains, delayed adds and failure counts that is kept after the last key
 // is gone.
 const keptRoom = 1 << 12
 
