@@ -12,12 +12,12 @@ kubectl describe.
 
 Recording never blocks, never fails and never calls the server. Run sends the events, one
 request at a time. Repetitions are counted in one event. A recorder holds at most
-Options.Limit events that wait and as many that may repeat; it drops, counts and logs the
-others.
+Options.Limit events that wait to be sent, and the same number of sent events that may repeat;
+it drops, counts and logs any others.
 
 # Concurrency
 
-All methods may be called from any goroutine. Run runs once at a time.
+All methods may be called from any goroutine. Only one Run may be active at a time.
 
 # Failure
 

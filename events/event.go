@@ -21,8 +21,8 @@ const (
 	maxWord = 128 // of an instance, a reason and an action
 )
 
-// make returns the event to create. The API accepts it whatever e holds, since a refused
-// event is lost. It shares no memory with the objects, which may be freed earlier.
+// make returns the event to create. The API accepts the event whatever e holds, because a refused event
+// would be lost. The event shares no memory with the objects, so they may be freed earlier.
 func (r *Recorder) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
 	namespace := strings.Clone(about.GetNamespace())
 	if namespace == "" {
@@ -66,7 +66,7 @@ func nameFor(about string) string {
 	return "event" + suffix
 }
 
-// cut returns a copy of at most the first n bytes of a text.
+// cut returns a copy of a text, truncated to at most n bytes.
 func cut(text string, n int) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), n)], ""))
 }

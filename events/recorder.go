@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// ErrRunning means that Run was called while it runs.
+// ErrRunning means that Run was called while another call was running.
 var ErrRunning = errors.New("it is already running")
 
 // Defaults of [Options].
@@ -36,12 +36,12 @@ const (
 
 // Options configure a Recorder. The zero value works.
 type Options struct {
-	// Instance distinguishes the processes of one controller. Default the host name.
+	// Instance distinguishes the processes of one controller. The default is the host name.
 	Instance string
 
-	// Limit is the number of events that may wait to be sent, and the number of sent
-	// events that are remembered because they may repeat. An event recorded while Limit
-	// others wait is dropped and counted. Default DefaultLimit.
+	// Limit is the maximum number of events that wait to be sent, and also of sent events that are
+	// remembered because they may repeat. An event recorded while Limit others are waiting is dropped
+	// and counted. Default DefaultLimit.
 	Limit int
 
 	// Flush is the time that Run may take to send the remaining events after its context
@@ -61,10 +61,10 @@ type Event struct {
 	Related object.Object // another object that the event concerns; nil if there is none
 }
 
-// Recorder records events of events.k8s.io/v1. Repetitions within 6 minutes (same object,
-// type, reason, action, note and related object) form one event with a count, a series,
-// which is written at most once a minute. If events differ in the note alone, the first 10
-// notes get events of their own, and further notes count as one more.
+// Recorder records events of events.k8s.io/v1. Repetitions within 6 minutes (same object, type, reason,
+// action, note and related object) form one event with a count, called a series, which is written at
+// most once a minute. If events differ only in the note, the first 10 notes get separate events, and all
+// further notes share one more.
 //
 // Recording never blocks and never fails. The recorder retries an event for 10 minutes
 // after it was last recorded, with pauses of up to a minute. It counts and logs the events
@@ -79,14 +79,14 @@ type Recorder struct {
 
 	unsent throttle.Log
 
-	// unwritten is a series that was forgotten when the context of Run ended: flush writes
-	// its last count. It belongs to the goroutine of Run.
+	// unwritten is a series that was forgotten when the context of Run ended; flush writes its last
+	// count. Only the goroutine of Run uses it.
 	unwritten *series
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	known   map[identity]*series
 	notes   map[occurrence]int // number of different notes that are known
-	waiting []*series          // not on the server yet, next one first
+	waiting []*series          // not on the server yet; the next one to send is first
 	sent    recent             // on the server
 	running bool
 	ended   bool // Run has returned
@@ -103,7 +103,7 @@ type Status struct {
 	Failed  uint64 // refused, or not sent in time; each repetition counts, as in Dropped
 }
 
-// occurrence identifies the events that differ in their note alone.
+// occurrence identifies the events that differ only in their note.
 type occurrence struct {
 	regarding, related         types.UID
 	regardingName, relatedName object.Key // of objects without a UID
@@ -129,21 +129,20 @@ type series struct {
 	place int // in Recorder.sent; -1 if it is not there
 }
 
-// sent reports whether the server has the event, as far as is known.
+// sent reports whether the server has the event, as far as we know.
 func (s *series) sent() bool { return s.place >= 0 }
 
-// untold returns the number of occurrences that the server does not know of.
+// untold returns the number of occurrences that were not reported to the server.
 func (s *series) untold() int { return int(s.count - s.told) }
 
-// over reports whether the next occurrence begins another series. A series with untold
-// occurrences is not over.
+// over reports whether the next occurrence starts a new series. A series with untold occurrences is not
+// over.
 func (s *series) over(now time.Time) bool {
 	return s.untold() == 0 && now.Sub(s.last) >= seriesWindow
 }
 
-// New returns a recorder of events in the name of a controller, such as
-// "example.com/memcached". It sends nothing before Run, which fails if the API does not
-// accept the name.
+// New returns a recorder of events under the name of a controller, such as "example.com/memcached". It
+// sends nothing before Run, which fails if the API does not accept the name.
 func New(client *rest.Client, controller string, opts Options) *Recorder {
 	if opts.Instance == "" {
 		opts.Instance, _ = os.Hostname() // else the controller's name
@@ -228,7 +227,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	case len(r.waiting) >= r.opts.Limit:
 		return fmt.Sprintf("%d events wait to be sent", len(r.waiting))
 	}
-	if again { // the series is over, but was not forgotten yet
+	if again { // the series is over but has not been forgotten yet
 		r.forget(s)
 	}
 	s = &series{key: key, event: event, since: now, count: 1, last: now, place: -1}
@@ -240,7 +239,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	return ""
 }
 
-// forget makes the next event of a series begin another one. The caller holds mu.
+// forget makes the next event of a series start a new one. The caller holds mu.
 func (r *Recorder) forget(s *series) {
 	if r.known[s.key] != s {
 		return
@@ -285,16 +284,16 @@ func (r *Recorder) Status() Status {
 // String returns a name for logs.
 func (r *Recorder) String() string { return "events of " + r.controller }
 
-// NeedLeaderElection returns false: a process that does not lead may record events, and
-// events that the leader's controllers record at their end are still sent.
+// NeedLeaderElection returns false, because a process that does not lead may record events, and because
+// events that the leader's controllers record as they end must still be sent.
 func (r *Recorder) NeedLeaderElection() bool { return false }
 
-// Ready returns nil: a recorder waits for no cache, and events that cannot be sent do not
-// make a program unready. Status counts them.
+// Ready returns nil, because a recorder waits for no cache, and events that cannot be sent do not make a
+// program unready. Status counts them.
 func (r *Recorder) Ready() error { return nil }
 
-// recent holds the series on the server, in a heap: the first is the one that has not repeated for the
-// longest time.
+// recent is a heap of the series that are on the server. The series that has not repeated for the
+// longest time is first.
 type recent struct{ all seriesHeap }
 
 func (r *recent) add(s *series) { heap.Push(&r.all, s) }
@@ -304,7 +303,7 @@ func (r *recent) remove(s *series) { heap.Remove(&r.all, s.place) }
 // touch moves s to its place after a repetition.
 func (r *recent) touch(s *series) { heap.Fix(&r.all, s.place) }
 
-// over returns the series to forget if there are more than limit, or nil.
+// over returns the series to forget if there are more than limit, or nil if there are not.
 func (r *recent) over(limit int) *series {
 	if len(r.all) <= limit {
 		return nil

@@ -24,10 +24,10 @@ const (
 	lastWait        = time.Minute
 )
 
-// Run sends events until ctx is done, then spends at most Options.Flush on those that are
-// left, and returns nil. It returns an error at once if the API does not accept the
-// controller's name, and ErrRunning while another call runs. It may be called again after
-// it has returned, and begins with the events that are left.
+// Run sends events until ctx is done, then spends at most Options.Flush on those that are left, and
+// returns nil. It returns an error at once if the API does not accept the controller's name, and
+// ErrRunning while another call runs. It may be called again after it has returned, and then starts with
+// the events that are left.
 func (r *Recorder) Run(ctx context.Context) error {
 	if err := r.valid(); err != nil {
 		return err
@@ -39,14 +39,14 @@ func (r *Recorder) Run(ctx context.Context) error {
 	refresh := time.NewTicker(refreshInterval)
 	defer refresh.Stop()
 	retry := time.NewTimer(refreshInterval)
-	retry.Stop() // until something has failed
+	retry.Stop() // until a write has failed
 	defer retry.Stop()
 	var state sending
 	for {
 		select {
 		case <-r.wake:
 			if state.down {
-				continue // it is tried with all others
+				continue // it is tried along with all the others
 			}
 			state = r.createAll(ctx, state.wait)
 		case <-retry.C:
@@ -69,7 +69,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// begin claims the recorder for one Run. A second Run would, at its end, make the first drop events.
+// begin claims the recorder for one Run. If a second Run were allowed, its end would make the first one
+// drop events.
 func (r *Recorder) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,10 +96,11 @@ func (r *Recorder) end() {
 // sending is the outcome of the last attempt.
 type sending struct {
 	wait time.Duration // until the next attempt; 0 if nothing failed
-	down bool          // the server is down: try no event before the wait is over
+	down bool          // the server is down, so do not try any event until the wait is over
 }
 
-// severalFailures in a row are blamed on the server instead of an event.
+// severalFailures is the number of consecutive failures that are blamed on the server instead of an
+// event.
 const severalFailures = 3
 
 // flush sends the remaining events, and logs how many it could not send.
@@ -169,13 +171,13 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 	r.waiting[0] = nil
 	r.waiting = r.waiting[1:]
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err): // by an attempt whose answer was lost
+	case err == nil, apierrors.IsAlreadyExists(err): // an earlier attempt created it, but its answer was lost
 		r.status.Created++
 		s.told = max(1, count(s.event))
 		r.sent.add(s)
 		over := r.sent.over(r.opts.Limit)
 		if over != nil {
-			r.forget(over) // before its last count is written, so none comes after
+			r.forget(over) // before its last count is written, so no count follows
 		}
 		r.mu.Unlock()
 		if over == nil {
@@ -199,7 +201,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 	return err
 }
 
-// count returns the number of occurrences that a created event reports.
+// count returns the number of occurrences that an event reports when it is created.
 func count(e *eventsv1.Event) int32 {
 	if e.Series == nil {
 		return 0
@@ -207,8 +209,8 @@ func count(e *eventsv1.Event) int32 {
 	return e.Series.Count
 }
 
-// updateAll writes the count of each series that has grown, and reports whether all
-// writes succeeded. The next refresh retries the others.
+// updateAll writes the count of each series that has grown, and reports whether all writes succeeded.
+// The next refresh retries failed writes.
 func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	r.mu.Lock()
 	var grown []*series
@@ -317,8 +319,8 @@ func (r *Recorder) expire(now time.Time) {
 	}
 }
 
-// giveUp drops events that have waited for too long while the server was down, to make
-// room for current ones.
+// giveUp drops events that have waited too long because the server was down, to make room for current
+// ones.
 func (r *Recorder) giveUp(now time.Time) {
 	var old []*series
 	r.mu.Lock()
