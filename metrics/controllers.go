@@ -21,16 +21,16 @@ type ControllerOptions struct {
 	ConstLabels prometheus.Labels
 }
 
-// Controllers exports controllers under the metric names that dashboards expect. Pass
-// it to each controller and register it once:
+// Controllers exports controllers under the metric names that dashboards expect. Pass it to each
+// controller, and register it once:
 //
 //	controllers := metrics.NewControllers(metrics.ControllerOptions{})
 //	prometheus.MustRegister(controllers)
 //	c, err := controller.New("pods", r, controller.Options{Metrics: controllers})
 //
-// Every metric has the label controller. Controllers with the same name are added up.
-// Their counters are exported for a quarter of an hour after the last one has ended;
-// then the series end.
+// Every metric has the label controller. The values of controllers with the same name are added up.
+// Their counters are exported for another quarter of an hour after the last of these controllers has
+// ended.
 //
 //   - controller_runtime_reconcile_total: finished reconciles, by label result:
 //     success, requeue, requeue_after, error
@@ -41,7 +41,7 @@ type ControllerOptions struct {
 //   - controller_runtime_reconcile_time_seconds: duration of a reconcile
 //   - controller_runtime_max_concurrent_reconciles, controller_runtime_active_workers
 //
-// Metrics that other stacks do not have:
+// Metrics that only Millrace has:
 //
 //   - millrace_controller_running: 1 while it reconciles, 0 while it waits for a source
 //     or does not run
@@ -50,8 +50,8 @@ type ControllerOptions struct {
 //   - millrace_controller_parked: requests that wait for the cache to see their own
 //     writes; _parked_total, and _stale_total for those that stopped waiting early
 //
-// All except the histogram is read from the controllers on each scrape. Controllers is
-// safe for concurrent use.
+// Everything except the histogram is read from the controllers on each scrape. Controllers is safe for
+// concurrent use.
 type Controllers struct {
 	times   *prometheus.HistogramVec
 	results *prometheus.Desc
@@ -63,12 +63,11 @@ type Controllers struct {
 	past map[string]*past // by the name they had
 }
 
-// past holds the counters of controllers that ended long ago while their name is still
-// in use. If they disappeared, the sum would fall, which Prometheus takes for a restart
-// from zero.
+// past holds the counters of controllers that ended long ago but whose name is still in use. If the
+// counters disappeared, the sum would fall, and Prometheus would take that for a restart from zero.
 type past struct{ counters figures }
 
-// NewControllers returns an exporter without controllers.
+// NewControllers returns an exporter that has no controllers yet.
 func NewControllers(opts ControllerOptions) *Controllers {
 	if opts.Buckets == nil {
 		opts.Buckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60}
@@ -152,7 +151,7 @@ func (r *controllerMetrics) Stopped(last controller.Status) {
 	r.view, r.last, r.ended = nil, last, time.Now()
 }
 
-// Forget removes a controller that never ran.
+// Forget removes a controller that has never run.
 func (r *controllerMetrics) Forget() {
 	c := r.owner
 	c.mu.Lock()
@@ -233,8 +232,8 @@ func (c *Controllers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// collect adds the figures of one controller. countersOnly skips the gauges, for a
-// controller that has ended while another has its name.
+// collect adds the values of one controller. countersOnly skips the gauges; it is for a controller that
+// has ended although another one has the same name.
 func (c *Controllers) collect(found figures, s *controller.Status, countersOnly bool) {
 	for result, n := range map[string]uint64{"success": s.Successes, "requeue": s.Requeues, "requeue_after": s.RequeuesAfter, "error": s.Errors} {
 		found.put(c.results, prometheus.CounterValue, float64(n), add, s.Name, result)

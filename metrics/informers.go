@@ -21,8 +21,8 @@ type InformerOptions struct {
 	ConstLabels prometheus.Labels
 }
 
-// Informers exports informers. Every metric has the label resource; those of handlers
-// also have the labels handler and place (file:line).
+// Informers exports informers. Every metric has the label resource; the metrics of handlers also have
+// the labels handler and place (file:line).
 //
 //   - millrace_informer_synced: 1 when a whole initial list is in the cache
 //   - millrace_informer_awaited: 1 while it is not, unless the kind is optional and not
@@ -119,10 +119,9 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It merges informers with the same name, and
-// handlers with the same name and place, such as those registered in a loop: figures
-// are added up, times and consecutive failures are the maximum, and synced is 1 if all
-// are synced.
+// Collect implements prometheus.Collector. It merges informers with the same name, and handlers with the
+// same name and place, such as those registered in a loop: values are added up, times and consecutive
+// failures are the maximum, and synced is 1 if all are synced.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	informers, ok := read(out, c.state, func() []sharedinformer.Status { return c.source.Status() })
 	if !ok {
@@ -151,8 +150,7 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// await adds the informers that are waited for. A source that knows its optional kinds
-// lists them.
+// await adds the informers that are being waited for. A source that knows its optional kinds lists them.
 func (c *Informers) await(out chan<- prometheus.Metric, found figures, informers []sharedinformer.Status) {
 	var missing []sharedinformer.Status
 	if source, ok := c.source.(interface {

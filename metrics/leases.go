@@ -54,8 +54,8 @@ type MembershipSource interface {
 //     says why
 //   - millrace_shard_failing_attempts: consecutive failures, 0 if healthy
 //
-// Figures about other members are missing until this process has seen them, and are out
-// of date while it is cut off from the API server.
+// Values about other members are missing until this process has seen them, and are outdated while it is
+// cut off from the API server.
 type Memberships struct{ single[membership.Status] }
 
 // NewMemberships returns a collector for registration.

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Registry contains the metrics of a program. Add your own collectors with its Register
-// method. Create it with [NewRegistry].
+// Registry contains the metrics of a program. Use its Register method to add your own collectors. Create
+// it with [NewRegistry].
 type Registry struct {
 	*prometheus.Registry
 	queues      *WorkQueues
@@ -61,16 +61,16 @@ func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r
 // Webhooks returns the value for webhook.Options.Metrics.
 func (r *Registry) Webhooks() webhook.MetricsProvider { return r.webhooks }
 
-// scrapes is how many requests a Handler serves at a time, and scrapePatience how long
-// one may take: a collector of the user may block.
+// scrapes is how many requests a Handler serves at a time, and scrapePatience is how long a request may
+// take, because a user's collector may block.
 const (
 	scrapes        = 10
 	scrapePatience = time.Minute
 )
 
-// Handler serves scrapes. Metrics of a failing collector are left out, and
-// promhttp_metric_handler_errors_total counts the failure. If a collector blocks for a
-// minute, the response is a 503.
+// Handler serves scrapes. The metrics of a failing collector are left out, and
+// promhttp_metric_handler_errors_total counts the failure. If a collector blocks for a minute, the
+// response is a 503.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapePatience,

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// metric is one figure of a status.
+// metric is one value in a status.
 type metric[S any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -17,7 +17,7 @@ type metric[S any] struct {
 	merge merge
 }
 
-// merge combines the figures of two things with the same labels.
+// merge combines the values of two things with the same labels.
 type merge func(a, b float64) float64
 
 func add(a, b float64) float64   { return a + b }
@@ -32,8 +32,8 @@ type series struct {
 	len    int // number of labels; a value may be empty
 }
 
-// figures collects the series of one scrape. Prometheus accepts each series once, so
-// figures with the same labels are merged.
+// figures collects the series of one scrape. Prometheus accepts each series only once, so values with
+// the same labels are merged.
 type figures map[series]float64
 
 func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value float64, merge merge, labels ...string) {
@@ -47,7 +47,7 @@ func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value flo
 	f[s] = value
 }
 
-// send sends the figures to a scrape.
+// send sends the collected series to a scrape.
 func (f figures) send(out chan<- prometheus.Metric) {
 	for s, value := range f {
 		m, err := prometheus.NewConstMetric(s.desc, s.kind, value, s.labels[:s.len]...)
@@ -58,12 +58,12 @@ func (f figures) send(out chan<- prometheus.Metric) {
 	}
 }
 
-// text converts a user's name to a label value. Prometheus panics if it is not valid
-// UTF-8.
+// text converts a name chosen by the user to a label value. Prometheus panics if a label value is not
+// valid UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// read calls a status function. A panic in it invalidates only desc; unrecovered, it
-// would end the process.
+// read calls a status function. If the function panics, only desc becomes invalid; without read, the
+// panic would end the process.
 func read[S any](out chan<- prometheus.Metric, desc *prometheus.Desc, status func() S) (s S, ok bool) {
 	err := failure.Apart("a status for metrics", func() error {
 		s = status()
@@ -82,8 +82,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// single exports one thing with a status and a name, which becomes the value of the one
-// label.
+// single exports one thing that has a status and a name. The name becomes the value of the only label.
 type single[S any] struct {
 	status  func() S
 	name    func(S) string

@@ -37,7 +37,7 @@ type Webhooks struct {
 	panics   *prometheus.CounterVec
 }
 
-// NewWebhooks returns an exporter without webhooks.
+// NewWebhooks returns an exporter that has no webhooks yet.
 func NewWebhooks(opts WebhookOptions) *Webhooks {
 	if opts.Buckets == nil {
 		opts.Buckets = powersOfTen()
@@ -63,7 +63,7 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 func (w *Webhooks) Register(path string) webhook.Metrics {
 	path = text(path)
 	requests := w.requests.MustCurryWith(prometheus.Labels{"webhook": path})
-	for _, code := range []string{"200", "500"} { // create them now, so rates begin at 0
+	for _, code := range []string{"200", "500"} { // create the series now, so rates start at 0
 		requests.WithLabelValues(code)
 	}
 	return &webhookMetrics{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
@@ -107,7 +107,8 @@ func (r *webhookMetrics) Ended(code int, took time.Duration, panicked bool) {
 
 // CertificateSource provides the certificate to export; *serving.Server implements it.
 type CertificateSource interface {
-	// Certificate returns the certificate that clients get now, or nil without TLS.
+	// Certificate returns the certificate that clients currently get, or nil if the server does not use
+	// TLS.
 	Certificate() (*x509.Certificate, error)
 }
 

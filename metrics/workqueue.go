@@ -21,16 +21,16 @@ type WorkQueueOptions struct {
 	ConstLabels prometheus.Labels
 }
 
-// WorkQueues exports work queues. Pass it to each queue and register it once:
+// WorkQueues exports work queues. Pass it to each queue, and register it once:
 //
 //	queues := metrics.NewWorkQueues(metrics.WorkQueueOptions{})
 //	prometheus.MustRegister(queues)
 //	q := workqueue.New(workqueue.Options[K]{Name: "pods", Metrics: queues})
 //
-// Every metric has the labels name and controller, both with the queue's name, since
-// dashboards select by either. Queues with the same name are added up. Their counters
-// are exported for a quarter of an hour after the last one was shut down, so no counter
-// falls when a controller is restarted; then the series end.
+// Every metric has the labels name and controller, both with the queue's name, since dashboards select
+// by either. The values of queues with the same name are added up. Their counters are exported for
+// another quarter of an hour after the last of these queues was shut down, so no counter falls when a
+// controller is restarted.
 //
 //   - workqueue_depth: waiting keys, also by label priority
 //   - workqueue_adds_total: requested hand-outs; merged adds do not count, and delayed
@@ -42,8 +42,8 @@ type WorkQueueOptions struct {
 //     if it keeps growing, a worker hangs
 //   - workqueue_longest_running_processor_seconds: the longest of these times
 //
-// Metrics that other stacks do not have: workqueue_running, workqueue_delayed,
-// workqueue_oldest_waiting_seconds and workqueue_dropped_total.
+// Metrics that only Millrace has: workqueue_running, workqueue_delayed, workqueue_oldest_waiting_seconds
+// and workqueue_dropped_total.
 //
 // Counters and gauges are read from the queues on each scrape. WorkQueues is safe for
 // concurrent use.
@@ -57,7 +57,7 @@ type WorkQueues struct {
 	byName map[string]*queuesOfName
 }
 
-// figure is one metric read from a Status.
+// figure is one metric that is read from a Status.
 type figure struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -71,18 +71,18 @@ type queuesOfName struct {
 	ended time.Time        // when the last one was shut down
 }
 
-// keptFor is how long the series of something that has ended are kept: long enough for
-// every Prometheus to scrape the final values.
+// keptFor is how long series are kept after their source has ended. That is long enough for every
+// Prometheus to scrape the final values.
 const keptFor = 15 * time.Minute
 
-// otherPriorities is the label of all priorities beyond maxPriorities, which bounds the
-// number of series.
+// otherPriorities is the label of all priorities beyond maxPriorities, which limits the number of
+// series.
 const (
 	maxPriorities   = 16
 	otherPriorities = "other"
 )
 
-// NewWorkQueues returns an exporter without queues.
+// NewWorkQueues returns an exporter that has no queues yet.
 func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 	if opts.Buckets == nil {
 		opts.Buckets = powersOfTen()
@@ -200,14 +200,14 @@ func (w *WorkQueues) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// sum holds the figures of all queues with the same name.
+// sum holds the values of all queues with the same name.
 type sum struct {
 	workqueue.Status
 	depth map[string]int // waiting keys by priority label
 }
 
-// sums reads all queues. It sends nothing to Collect's channel, which may block, so the
-// lock is held only briefly.
+// sums reads all queues. Because Collect's channel may block, sums sends nothing to it, so the lock is
+// held only briefly.
 func (w *WorkQueues) sums() map[string]*sum {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,7 +240,7 @@ func (t *sum) add(s workqueue.Status) {
 		t.depth[label] += p.Waiting
 	}
 	if len(s.ByPriority) == 0 {
-		// Nothing was added yet, or the queue's Order has no levels.
+		// Nothing has been added yet, or the queue's Order has no levels.
 		t.depth["0"] += s.Waiting
 	}
 }
