@@ -18,32 +18,31 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// Limits on unauthenticated requests. A service account's token has about 1 KB, one of
-// an identity provider rarely more than 8.
+// Limits on unauthenticated requests. A service account's token has about 1 KB; a token from an identity
+// provider rarely has more than 8 KB.
 const (
 	maxToken  = 16 << 10
 	maxMethod = 16
 	maxPath   = 1 << 10
 )
 
-// Access authenticates and authorizes requests through the API server: it checks the
-// request's bearer token with a TokenReview, and the user's right with a
-// SubjectAccessReview for the verb (get, post, ...) on the path as a non-resource URL.
-// For example, this ClusterRole opens /metrics to its subjects:
+// Access authenticates and authorizes requests through the API server: it checks the request's bearer
+// token with a TokenReview, and the user's permission with a SubjectAccessReview for the verb (get,
+// post, ...) on the path as a non-resource URL. For example, a ClusterRole with this rule lets its
+// subjects read /metrics:
 //
 //	rules:
 //	- nonResourceURLs: ["/metrics"]
 //	  verbs: ["get"]
 //
-// The program's own account must be allowed to create both kinds of reviews (the
-// ClusterRole system:auth-delegator). The client's scheme must have both kinds.
+// The program's own account must be allowed to create both kinds of reviews (the ClusterRole
+// system:auth-delegator). The client's scheme must contain both kinds.
 //
-// Access remembers a permission for a minute and a refusal for ten seconds, at most
-// 1024 of each at a few hundred bytes. Equal concurrent requests share one decision. At
-// most 16 reviews are in progress for unknown callers, and 256 more may wait for them.
-// Callers that were allowed recently have a separate queue and do not wait behind
-// unknown ones. If the API server cannot be asked, or too many requests wait, the
-// response is a 503.
+// Access remembers a permission for a minute and a refusal for ten seconds, at most 1024 of each, with a
+// few hundred bytes per entry. Equal concurrent requests share one decision. At most 16 reviews for
+// unknown callers are in progress at a time, and at most 256 more wait for their turn. Callers that were
+// allowed recently have a separate queue and do not wait behind unknown callers. If the API server
+// cannot be asked, or if too many requests are waiting, the response is a 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if next == nil {
 		panic(failure.Place(1) + ": the handler for Access is nil")
@@ -77,8 +76,8 @@ type access struct {
 	warned time.Time
 }
 
-// warnEvery is the minimum time between two warnings that the API server cannot be
-// asked, since any caller can provoke them.
+// warnEvery is the minimum time between two warnings that the API server cannot be asked. Without it,
+// any caller could flood the log.
 const warnEvery = 10 * time.Second
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -117,8 +116,8 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// warn logs why a request could not be decided, unless it did so a moment ago or the
-// caller has disconnected.
+// warn logs why a request could not be decided, unless it logged a warning a moment ago or the caller
+// has disconnected.
 func (a *access) warn(ctx context.Context, path string, err error) {
 	a.mu.Lock()
 	now := time.Now()

@@ -6,27 +6,24 @@
 //	err = s.Listen() // reports early if the port is in use
 //	err = s.Run(ctx)
 //
-// [Access] puts the API server's authentication and authorization in front of a
-// handler. [Local] protects handlers at the loopback interface from web pages in a
-// local browser.
+// [Access] puts the API server's authentication and authorization in front of a handler. [Local]
+// protects handlers on the loopback interface from web pages in a local browser.
 //
 // # Guarantees
 //
-// Certificates are read again when their files change, without a restart. If the new
-// certificate is unusable, the old one stays in use. When ctx is done or the listener
-// fails, the server stops accepting connections, and Run returns when the requests in
-// progress have been answered, or after Options.Drain.
+// Certificates are read again when their files change, without a restart. If the new certificate is
+// unusable, the old one stays in use. When ctx is done or the listener fails, the server stops accepting
+// connections. Run returns when the requests in progress have been answered, or after Options.Drain.
 //
-// Clients cannot occupy connections without using them: headers must arrive within 10
-// s, or 90 s with HTTP/2 over TLS, and have at most 64 KiB; a body must arrive within
-// 30 s; a response must be read within two minutes; and an idle connection is closed
-// after 90 s. The number of connections is not limited. Access bounds both its memory
-// and its requests for unknown callers.
+// Clients cannot hold connections without using them. Headers must arrive within 10 s, or 90 s with
+// HTTP/2 over TLS, and may have at most 64 KiB; a body must arrive within 30 s; a response must be read
+// within two minutes; and an idle connection is closed after 90 s. The number of connections is not
+// limited. Access limits both its memory and its requests on behalf of unknown callers.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use, except that Run must not run twice at a
-// time. Run owns one goroutine and those of net/http.
+// All methods are safe for concurrent use, except that only one Run may be active at a time. Run starts
+// one goroutine, and net/http starts its own.
 //
 // # Failure
 //
@@ -35,6 +32,6 @@
 //
 // # Debugging
 //
-// Messages of net/http go to Options.Logger at level debug, since most of them are
-// about clients that disconnected.
+// Messages from net/http are logged to Options.Logger at level debug, since most of them are about
+// clients that disconnected.
 package serving

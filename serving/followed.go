@@ -14,9 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// lookInterval is how long the content of files is used before it is read again.
-// Certificates are replaced hours before they expire; ten seconds is short enough for
-// experiments.
+// lookInterval is how long the contents of files are used before the files are read again. Certificates
+// are replaced hours before they expire, and ten seconds is short enough for experiments.
 const lookInterval = 10 * time.Second
 
 // followed is a value parsed from files that may change. The files are read when the
@@ -57,8 +56,7 @@ func (f *followed[T]) get() T {
 	return f.value
 }
 
-// take receives the contents of the files or the read error. It fails only if it has no
-// value yet.
+// take receives the contents of the files or the read error. It fails only if there is no value yet.
 func (f *followed[T]) take(files [][]byte, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +76,7 @@ func (f *followed[T]) take(files [][]byte, err error) error {
 	return nil
 }
 
-// change parses the files if they differ; the caller holds mu.
+// change parses the files if they have changed. The caller holds mu.
 func (f *followed[T]) change(files [][]byte) error {
 	if f.files != nil && slices.EqualFunc(files, f.files, bytes.Equal) {
 		return nil

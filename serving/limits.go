@@ -13,7 +13,7 @@ import (
 const (
 	headerPatience = 10 * time.Second // for a TLS handshake, and for the request headers on HTTP/1.1
 	bodyPatience   = 30 * time.Second // for the request body: the longest timeout of a webhook
-	answerPatience = 2 * time.Minute  // for handler and response: a scrape or a profile takes at most a minute
+	answerPatience = 2 * time.Minute  // for the handler and the response: a scrape or a profile takes at most a minute
 	idlePatience   = 90 * time.Second // until the next request on a connection; on HTTP/2 also for its headers
 
 	maxHeader = 64 << 10 // in bytes: a token of 16 KB and the rest
@@ -24,7 +24,7 @@ const (
 func guarded(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			// The deadline also applies to reads of net/http after the handler.
+			// The deadline also applies to reads by net/http after the handler has returned.
 			control := http.NewResponseController(w)
 			if err := control.SetReadDeadline(time.Now().Add(bodyPatience)); err == nil {
 				r.Body = &punctual{ReadCloser: r.Body, control: control}
@@ -50,8 +50,8 @@ func guarded(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// punctual removes the read deadline at the end of the body: net/http continues to read
-// from the connection to detect a disconnect.
+// punctual removes the read deadline at the end of the body, because net/http keeps reading from the
+// connection to detect a disconnect.
 type punctual struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -60,13 +60,13 @@ type punctual struct {
 func (p *punctual) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	if err == io.EOF {
-		// Fails only if the connection has ended.
+		// This fails only if the connection has ended.
 		_ = p.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// clipped bounds a caller's text for the log.
+// clipped truncates a caller's text for the log.
 func clipped(s string) string {
 	if len(s) > maxPath {
 		return s[:maxPath] + "..."

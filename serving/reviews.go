@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxReviews is how many reviews for unknown callers run at a time, and
-	// maxKnownReviews how many for callers that were allowed recently.
+	// maxReviews is how many reviews for unknown callers run at a time; maxKnownReviews is how many run
+	// for callers that were allowed recently.
 	maxReviews      = 16
 	maxKnownReviews = 4
 
@@ -55,8 +55,8 @@ type line struct {
 
 func newLine(turns int) line { return line{turns: make(chan struct{}, turns)} }
 
-// flight is an open question. Its goroutine ends with a verdict, with an error, or when
-// no caller waits any more.
+// flight is an open question. Its goroutine ends with a verdict, with an error, or when no caller is
+// waiting any more.
 type flight struct {
 	callers int   // guarded by reviews.mu
 	line    *line // the queue it is in
@@ -100,8 +100,7 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	return verdict{}, context.Cause(ctx)
 }
 
-// remembered returns a valid verdict on the question or on the token alone. The caller
-// holds mu.
+// remembered returns a valid verdict on the question or on just the token. The caller holds mu.
 func (r *reviews) remembered(q, token question) (verdict, bool) {
 	now := time.Now()
 	if v, ok := r.allowed[q]; ok && now.Sub(v.when) < allowedFor {
@@ -170,7 +169,7 @@ func (r *reviews) end(q question, token string, f *flight) {
 	r.refused.add(q, f.verdict, refusedFor)
 }
 
-// forget closes a question, unless it was opened again. The caller holds mu.
+// forget closes a question, unless it has been opened again. The caller holds mu.
 func (r *reviews) forget(q question, f *flight) {
 	if r.flights[q] == f {
 		delete(r.flights, q)
@@ -178,9 +177,9 @@ func (r *reviews) forget(q question, f *flight) {
 	}
 }
 
-// ask requests a review of the token and then of the right.
+// ask requests a review of the token and then of the permission.
 func (r *reviews) ask(ctx context.Context, token, verb, path string) (verdict, error) {
-	ctx = config.WithSecret(ctx, token) // the server may echo it
+	ctx = config.WithSecret(ctx, token) // the server may echo the token
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return verdict{}, err

@@ -21,7 +21,7 @@ import (
 
 // Options configure a [Server]. Name, Handler, and Address or Listener are required.
 type Options struct {
-	// Name names the server in messages.
+	// Name identifies the server in messages.
 	Name string
 
 	// Address is the address to listen on, such as ":8080" (all interfaces) or
@@ -44,7 +44,7 @@ type Options struct {
 	// 10 s.
 	Drain time.Duration
 
-	// Logger receives errors and warnings. Nil means no logging.
+	// Logger receives errors and warnings. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -98,11 +98,10 @@ func New(opts Options) (*Server, error) {
 // Name returns the name of the server in messages.
 func (s *Server) Name() string { return s.opts.Name + " server" }
 
-// SelfSigned returns, in PEM, the certificate that the server generated because it has
-// no certificate files. Clients can be configured to trust it, for example by the field
-// caBundle of an API server's webhook configuration. It is valid for the names of this
-// host and the loopback interface. SelfSigned returns nil if the certificate comes from
-// files, and without TLS.
+// SelfSigned returns, in PEM, the certificate that the server generated because it has no certificate
+// files. Clients can be configured to trust it, for example by the field caBundle of an API server's
+// webhook configuration. It is valid for the names of this host and the loopback interface. SelfSigned
+// returns nil if the certificate comes from files or the server does not use TLS.
 func (s *Server) SelfSigned() []byte {
 	if s.tls == nil || len(s.tls.Certificates) == 0 {
 		return nil
@@ -110,8 +109,8 @@ func (s *Server) SelfSigned() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificates[0].Certificate[0]})
 }
 
-// Certificate returns the certificate that the server presents now, or nil without TLS.
-// It reads the files again if they have changed.
+// Certificate returns the certificate that the server currently presents, or nil if the server does not
+// use TLS. It reads the files again if they have changed.
 func (s *Server) Certificate() (*x509.Certificate, error) {
 	if s.tls == nil {
 		return nil, nil
@@ -123,8 +122,8 @@ func (s *Server) Certificate() (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// Listen opens the port, unless it is open already. From then on connections are
-// accepted; Run serves them.
+// Listen opens the port, unless it is open already. From then on the system accepts connections, and Run
+// serves them.
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,10 +198,9 @@ func (s *Server) end() {
 	s.closed()
 }
 
-// Check returns an error if the server is not serving, because Run was not called or is
-// ending, or if its certificate has expired or is not valid yet. If new certificate
-// files are unusable, the last certificate stays in use, and Check succeeds until it
-// expires.
+// Check returns an error if the server is not serving because Run was not called or is ending, or if its
+// certificate has expired or is not valid yet. If new certificate files are unusable, the last
+// certificate stays in use, and Check succeeds until it expires.
 func (s *Server) Check() error {
 	if !s.serving.Load() {
 		return fmt.Errorf("%s: it does not serve", s.Name())
@@ -216,10 +214,9 @@ func (s *Server) Check() error {
 	return nil
 }
 
-// Run serves until ctx is done or the listener fails, and the requests in progress have
-// been answered. It listens if Listen was not called. Run may be called again after it
-// has returned, unless Options.Listener was set. While the server runs, Run returns
-// [ErrRunning].
+// Run serves until ctx is done or the listener fails, and then waits until the requests in progress have
+// been answered. If Listen was not called, Run opens the port. Run may be called again after it has
+// returned, unless Options.Listener was set. While the server runs, Run returns [ErrRunning].
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.begin()
 	if err != nil {
@@ -277,12 +274,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Local restricts a handler at the loopback interface to programs on this machine. Web
-// pages in a local browser could otherwise reach it: a page can point its own host name
-// at 127.0.0.1 (DNS rebinding) and then read the responses. Local therefore rejects
-// requests at the loopback interface whose Host is a name other than "localhost". It
-// accepts addresses, which cannot be rebound, so local proxies may pass on the Host
-// they received. At other interfaces Local does nothing.
+// Local restricts a handler on the loopback interface to programs on this machine. Otherwise web pages
+// in a local browser could reach it: a page can point its own host name at 127.0.0.1 (DNS rebinding) and
+// then read the responses. Local therefore rejects requests on the loopback interface whose Host is a
+// name other than "localhost". It accepts IP addresses, which cannot be rebound, so local proxies may
+// pass on the Host they received. On other interfaces Local does nothing.
 func Local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)

@@ -20,30 +20,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// TLS configures HTTPS. The zero value uses a self-signed certificate that is generated
-// at start: it encrypts, but only clients that trust Server.SelfSigned can verify the
-// server.
+// TLS configures HTTPS. The zero value uses a self-signed certificate that is generated at startup. The
+// connection is then encrypted, but only clients that trust Server.SelfSigned can verify the server.
 type TLS struct {
 	// CertFile and KeyFile are read again when they change. Set both or neither.
 	CertFile, KeyFile string
 
-	// ClientCAFile, if set, restricts access to clients with a certificate of one of
-	// its authorities. It is read again when it changes.
+	// ClientCAFile, if set, restricts access to clients with a certificate from one of its authorities.
+	// It is read again when it changes.
 	ClientCAFile string
 
 	// MinVersion is the minimum TLS version, such as tls.VersionTLS13. The default, and
 	// the lowest possible, is TLS 1.2.
 	MinVersion uint16
 
-	// CipherSuites are the suites permitted with TLS 1.2, out of tls.CipherSuites. Nil
-	// means Go's choice. The suites of TLS 1.3 cannot be configured.
+	// CipherSuites are the suites permitted with TLS 1.2, chosen from tls.CipherSuites. Nil means Go's
+	// defaults. The suites of TLS 1.3 cannot be configured.
 	CipherSuites []uint16
 
 	// DisableHTTP2 restricts the server to HTTP/1.1.
 	DisableHTTP2 bool
 }
 
-// check reports contradictions.
+// check returns an error if the options are invalid.
 func (t *TLS) check() error {
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		return errors.New("TLS: CertFile and KeyFile belong together: set both, or none for a certificate that is made at start")
@@ -73,7 +72,7 @@ func (t *TLS) protocols() *http.Protocols {
 	return p
 }
 
-// served returns the certificate that c presents now.
+// served returns the certificate that c currently presents.
 func served(c *tls.Config) (*x509.Certificate, error) {
 	if c.GetCertificate == nil {
 		return x509.ParseCertificate(c.Certificates[0].Certificate[0])

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// allowedFor and refusedFor are how long a verdict is valid, and so how late a
-	// revoked or granted right takes effect.
+	// allowedFor and refusedFor are how long a verdict is valid, and therefore how long a revoked or
+	// granted permission may take to have effect.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
 
 	// knownFor is how long a caller that was allowed is treated as known.
 	knownFor = 10 * time.Minute
 
-	// maxVerdicts bounds the memory of permissions and that of refusals. They are
-	// separate, so refused callers cannot displace permissions.
+	// maxVerdicts limits the number of remembered permissions, and also of refusals. The two are kept
+	// separately, so refused callers cannot displace permissions.
 	maxVerdicts = 1024
 
-	// maxUser bounds the remembered part of a user's name.
+	// maxUser limits the remembered part of a user's name.
 	maxUser = 256
 )
 
@@ -29,7 +29,7 @@ const (
 // size.
 type question [sha256.Size]byte
 
-// ask returns the question of a token with a verb and a path, or of the token alone.
+// ask returns the question for a token with a verb and a path, or for just the token.
 func ask(token string, verbAndPath ...string) question {
 	return sha256.Sum256(fmt.Appendf(nil, "%q%q", token, verbAndPath))
 }
@@ -43,7 +43,7 @@ type verdict struct {
 // verdicts are the latest verdicts.
 type verdicts map[question]verdict
 
-// add remembers a verdict. If there is room, it keeps others for at least keep.
+// add remembers a verdict. If there is room, it keeps other verdicts for at least keep.
 func (m verdicts) add(q question, v verdict, keep time.Duration) {
 	if _, here := m[q]; !here && len(m) >= maxVerdicts {
 		maps.DeleteFunc(m, func(_ question, old verdict) bool { return v.when.Sub(old.when) > keep })
