@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// mostAnswer bounds how much of a response a client reads, in bytes.
+// mostAnswer limits how much of a response a client reads, in bytes.
 const mostAnswer = 64 << 20
 
 // Client queries a [Process] in another program. Its methods fail with a
@@ -35,10 +35,9 @@ type Client struct {
 	behind atomic.Int64 // a Duration: how far the process's clock is behind ours
 }
 
-// Attach returns a client of the process that serves [Path] below base, such as
-// "http://localhost:6060". A nil HTTP client means http.DefaultClient. The client
-// follows no redirects: a process sends none, and an impostor could redirect the client
-// to any address with the credentials of its caller.
+// Attach returns a client of the process that serves [Path] below base, such as "http://localhost:6060".
+// A nil HTTP client means http.DefaultClient. The client follows no redirects, because a process sends
+// none, and an impostor could redirect the client, with its caller's credentials, to any address.
 func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -49,16 +48,15 @@ func Attach(base string, client *http.Client) *Client {
 		conceal: func(text string, _ *http.Request) string { return text }}
 }
 
-// ConcealWith sets a function that removes the credentials of a request from quoted
-// responses, which may come from something else, such as a proxy that echoes them. Use
-// config.Config.Conceal for an HTTP client that this Config built. Call ConcealWith
-// before using the client.
+// ConcealWith sets a function that removes a request's credentials from responses that the client
+// quotes. Such a response may come from something other than the process, such as a proxy that echoes
+// them. Use config.Config.Conceal for an HTTP client that this Config built. Call ConcealWith before
+// using the client.
 func (c *Client) ConcealWith(conceal func(text string, sent *http.Request) string) {
 	c.conceal = conceal
 }
 
-// RefusedError is an error response of a process, or of something that answers in its
-// place.
+// RefusedError is an error response from a process, or from something that answers in its place.
 type RefusedError struct {
 	Code int // HTTP status
 	Text string
@@ -71,7 +69,7 @@ func (e *RefusedError) Error() string {
 
 // Which selects an informer. Empty fields match any.
 type Which struct {
-	Informer string // its name, such as "pods in namespace shop", or only the resource if that is unambiguous
+	Informer string // its name, such as "pods in namespace shop", or just the resource if that is unambiguous
 	Type     string // type of its objects, such as "*v1.Pod"
 	Cluster  string
 	Own      bool // only the process's own cluster, whose name is empty
@@ -93,7 +91,7 @@ func set(v url.Values, name, value string) {
 	}
 }
 
-// Page selects objects. The zero value selects the first hundred of all.
+// Page selects objects. The zero value selects the first hundred objects.
 type Page struct {
 	Namespace string
 	Selector  string // label selector
@@ -102,8 +100,8 @@ type Page struct {
 	Continue  string // from the previous page
 }
 
-// Status returns the status of the process. If its clock differs from ours by seconds,
-// Status converts all times to our clock, so they show how long ago something happened.
+// Status returns the status of the process. If its clock differs from ours by seconds or more, Status
+// converts all times to our clock, so they show correctly how long ago something happened.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	s, err := get[Status](ctx, c, "status", nil)
 	if err != nil || s.At.IsZero() {
@@ -113,9 +111,9 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// clock returns how far the process's clock is behind ours, given a response from now
-// whose time lies ago in the past. It ignores differences that the network may cause,
-// and so keeps equal times equal from one response to the next.
+// clock returns how far the process's clock is behind ours, given a response that arrived just now and
+// whose time is ago in the past. It ignores differences that the network may cause, so equal times stay
+// equal from one response to the next.
 func (c *Client) clock(ago time.Duration) time.Duration {
 	const onItsWay = 2 * time.Second
 	behind := time.Duration(c.behind.Load())
@@ -126,7 +124,7 @@ func (c *Client) clock(ago time.Duration) time.Duration {
 	return behind
 }
 
-// Objects returns a page of object heads.
+// Objects returns one page of object heads.
 func (c *Client) Objects(ctx context.Context, which Which, page Page) (*Objects, error) {
 	v := which.values()
 	set(v, "namespace", page.Namespace)
@@ -163,16 +161,16 @@ func (c *Client) Queue(ctx context.Context, name string, limit int) (*Keys, erro
 	return get[Keys](ctx, c, "queue", url.Values{"name": {name}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
-// Timeline returns the known events of one key. If informer is not empty, it restricts
-// the changes to those of that informer.
+// Timeline returns the known events of one key. If informer is not empty, only changes from that
+// informer are included.
 func (c *Client) Timeline(ctx context.Context, informer string, key object.Key) (*Timeline, error) {
 	v := url.Values{}
 	set(v, "informer", informer)
 	return get[Timeline](ctx, c, "timeline", ofKey(v, key))
 }
 
-// Why explains why an object has not been reconciled, or so late. Informer and
-// controller restrict the answer if they are not empty.
+// Why explains why an object has not been reconciled, or why it was reconciled late. If informer and
+// controller are not empty, they narrow the answer.
 func (c *Client) Why(ctx context.Context, informer, controller string, key object.Key) (*Why, error) {
 	v := url.Values{}
 	set(v, "informer", informer)
@@ -180,9 +178,8 @@ func (c *Client) Why(ctx context.Context, informer, controller string, key objec
 	return get[Why](ctx, c, "why", ofKey(v, key))
 }
 
-// WhyOf is [Client.Why] for an object that the process may not be able to assign to a
-// replica: hash is the object's hash by the shard.Key of the process's groups (see
-// Why.Unowned).
+// WhyOf is like [Client.Why], but for an object that the process may not be able to assign to a replica.
+// hash is the object's hash by the shard.Key of the process's groups (see Why.Unowned).
 func (c *Client) WhyOf(ctx context.Context, informer, controller string, key object.Key, hash uint64) (*Why, error) {
 	v := url.Values{"hash": {strconv.FormatUint(hash, 16)}}
 	set(v, "informer", informer)
@@ -195,8 +192,8 @@ func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, err
 	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
-// Stacks returns the stacks of the running calls of a handler, controller or informer's
-// handlers, or of all if name is empty.
+// Stacks returns the stacks of the running calls of a handler, of a controller, or of an informer's
+// handlers. If name is empty, it returns those of all.
 func (c *Client) Stacks(ctx context.Context, name string) (*Stacks, error) {
 	v := url.Values{}
 	set(v, "name", name)
@@ -228,11 +225,10 @@ func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, 
 	return answer, nil
 }
 
-// mostTries is how often the client asks a busy process that says when to retry.
+// mostTries is how often the client tries a busy process that says when to retry.
 const mostTries = 5
 
-// open sends a query and returns the body of a successful response of content type
-// want.
+// open sends a query and returns the body of a successful response with content type want.
 func (c *Client) open(ctx context.Context, what string, v url.Values, want string) (io.ReadCloser, error) {
 	for try := 1; ; try++ {
 		body, again, err := c.ask(ctx, what, v, want)
@@ -247,7 +243,7 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 	}
 }
 
-// ask is open without retries. If the process is busy, again is when to retry.
+// ask is open without retries. If the process is busy, again says when to retry.
 func (c *Client) ask(ctx context.Context, what string, v url.Values, want string) (body io.ReadCloser, again time.Duration, err error) {
 	address := c.base + what
 	if len(v) > 0 {
@@ -298,14 +294,14 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	return nil, again, &RefusedError{resp.StatusCode, conceal(string(text))}
 }
 
-// soon parses Retry-After. A process says one second; an impostor may say a day.
+// soon parses Retry-After. A process asks for one second, but an impostor may ask for a day.
 func soon(seconds string) time.Duration {
-	n, _ := strconv.Atoi(seconds) // or else do not retry
+	n, _ := strconv.Atoi(seconds) // if it is not a number, do not retry
 	return min(max(0, time.Duration(n)*time.Second), 5*time.Second)
 }
 
-// said returns the message of a metav1.Status, which an API server sends when it is the
-// proxy, or "" if text is not one.
+// said returns the message of the metav1.Status in text, or "" if text is not one. An API server that
+// acts as the proxy sends them.
 func said(text []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
@@ -314,9 +310,8 @@ func said(text []byte) string {
 	return status.Message
 }
 
-// Events yields events as they happen, until ctx is done, the process ends, or the loop
-// is left. An event with a positive Lost means that so many events are missing; its
-// Entry is zero.
+// Events yields events as they happen, until ctx is done, the process ends, or the loop is left. If an
+// event's Lost is positive, that many events are missing, and its Entry is zero.
 func (c *Client) Events(ctx context.Context, informer string, key object.Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		v := url.Values{}
@@ -348,7 +343,7 @@ func (c *Client) Events(ctx context.Context, informer string, key object.Key) it
 	}
 }
 
-// Event is one event of a stream.
+// Event is one event in a stream.
 type Event struct {
 	flight.Entry
 	Lost uint64 `json:",omitzero"`

@@ -1,13 +1,12 @@
-// Package debug shows a running process to people and programs over HTTP, read-only:
-// its informers and their caches, handlers, controllers, queues, and recent events from
-// its flight recorder.
+// Package debug gives people and programs a read-only view of a running process over HTTP: its informers
+// and their caches, handlers, controllers, queues, and recent events from its flight recorder.
 //
 // # Usage
 //
 //	http.Handle(debug.Path, debug.New(debug.Options{Informers: debug.Of(factory)}))
 //
-// A manager.Manager serves it at its PprofBindAddress. A browser gets a page at [Path].
-// [Attach] returns a [Client] for programs; informer-debug --attach uses it.
+// A manager.Manager serves it at its PprofBindAddress. Browsers get a page at [Path]. [Attach] returns a
+// [Client] for programs; informer-debug --attach uses it.
 //
 // # Protocol
 //
@@ -28,9 +27,9 @@
 //	goroutines  number of goroutines per package
 //	stacks      stacks of running calls of handlers and controllers: name
 //
-// An empty cluster, as in "cluster=", means the process's own; without the parameter,
-// any cluster matches. Every response has the header Millrace-Debug with the protocol
-// version, v1.
+// An empty cluster, as in "cluster=", means the process's own cluster; without the parameter, any
+// cluster matches. Every response has the header Millrace-Debug, which contains the protocol version,
+// v1.
 //
 // An error is a plain-text sentence with status 400, 403 (a browser queries from a page
 // of another origin), 404, 405, 409 (several informers match), 500 (code under
@@ -39,18 +38,16 @@
 //
 // # Guarantees
 //
-// Observers never block the program. No lock of the pipeline is held while a response
-// is sent, at most four responses are built at a time, and at most eight streams of
-// events or of the recording are open. A stream of events drops events that its reader
-// is too slow for and reports how many; a stream of the recording reads the file as
-// fast as its reader. A client that stops reading is disconnected after ten seconds. If
-// a function in Options panics, the client gets the error. If it hangs, so does that
-// response; requests that wait ten seconds for their turn get a 503.
+// Observers never block the program. No lock of the pipeline is held while a response is sent, at most
+// four responses are built at a time, and at most eight streams of events or of the recording are open.
+// If the reader of an event stream is too slow, the stream drops events and reports how many; a stream
+// of the recording reads the file only as fast as its reader. A client that stops reading is
+// disconnected after ten seconds. If a function in Options panics, the client gets the error. If it
+// hangs, that response hangs too; requests that have waited ten seconds for their turn get a 503.
 //
-// Of objects only heads are shown. Contents, and index values derived from them, are
-// shown only with Options.Contents, and never for Secrets: a recording that contains
-// Secrets is not served. The server controls access: see serving.Local and
-// serving.Access.
+// Only the heads of objects are shown. Contents, and index values derived from them, are shown only if
+// Options.Contents is set, and never for Secrets. A recording that contains Secrets is not served. The
+// server must control access; see serving.Local and serving.Access.
 //
 // # Concurrency
 //

@@ -19,11 +19,10 @@ const (
 	mostAtOnce = 500                    // maximum number of events sent per check
 )
 
-// Lost is sent in a stream of events instead of Count missing events.
+// Lost takes the place of Count missing events in a stream.
 type Lost struct{ Count uint64 }
 
-// events streams events from now on as server-sent events: "entry" with a flight.Entry
-// and "lost" with a Lost.
+// events streams new events as server-sent events: "entry" with a flight.Entry and "lost" with a Lost.
 func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	done, ok := p.place(w)
 	if !ok {
@@ -43,7 +42,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 			(key.Namespace == "" || e.Key.Namespace == key.Namespace) && (key.Name == "" || e.Key.Name == key.Name)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if r.Method == http.MethodHead { // its response would never end
+	if r.Method == http.MethodHead { // the response would never end
 		return
 	}
 	s := stream{w: w, control: http.NewResponseController(w)}
@@ -77,7 +76,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// place takes a place among the streams, or responds with an error if there is none.
+// place reserves one of the streams, or responds with an error if all are in use.
 func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	select {
 	case p.streams <- struct{}{}:
@@ -88,7 +87,7 @@ func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	}
 }
 
-// stream writes parts of a response, each within a deadline.
+// stream writes the parts of a response, each within a deadline.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -120,8 +119,7 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// endings ends streams when their server shuts down, which would otherwise wait for
-// them.
+// endings ends streams when their server shuts down, because the server would otherwise wait for them.
 type endings struct {
 	mu      sync.Mutex
 	servers map[*http.Server]chan struct{}
@@ -144,12 +142,12 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 		e.servers = make(map[*http.Server]chan struct{})
 	}
 	e.servers[server] = ended
-	// The channel stays in the map: requests may still arrive during the shutdown.
+	// The channel stays in the map, because requests may still arrive during the shutdown.
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
 	return ended
 }
 
-// Timeline holds the known events of one key.
+// Timeline contains the known events of one key.
 type Timeline struct {
 	Key     object.Key
 	Entries []flight.Entry // oldest first

@@ -31,7 +31,7 @@ type Function struct {
 	Count int
 }
 
-// goroutines counts goroutines by a profile, which stops the program only for a moment.
+// goroutines counts goroutines using a profile, which stops the program only for a moment.
 func goroutines() (*Goroutines, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {

@@ -29,8 +29,8 @@ type Group struct {
 	Orphans   string // slots that no member claims
 	Orphaned  int    // number of Orphans
 
-	// Imbalance is how far the member with the most slots for its weight is above its
-	// share: 0.09 means 9 %.
+	// Imbalance is how far the member with the most slots relative to its weight exceeds its share: 0.09
+	// means 9 %.
 	Imbalance float64
 
 	Members  []Member
@@ -56,7 +56,7 @@ type Member struct {
 	Trouble  string        // why it does not participate; empty if it does
 }
 
-// Move is a set of slots to be handed from one member to another.
+// Move is a set of slots that will be handed over from one member to another.
 type Move struct {
 	Slots  string
 	Count  int
@@ -90,7 +90,7 @@ func GroupOf(s membership.Status) Group {
 			Identity: m.Identity, Lease: m.Lease, Layout: m.Layout, Weight: m.Weight, Slots: m.Claims.String(),
 			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
 		}
-		if m.Trouble != "" { // its claims count as everything
+		if m.Trouble != "" { // it counts as claiming everything
 			one.Slots, one.Has = "", 0
 		} else if part := float64(s.Slots*m.Weight) / float64(max(weights, 1)); part > 0 {
 			g.Imbalance = max(g.Imbalance, float64(one.Has)/part-1)
@@ -107,8 +107,8 @@ func GroupOf(s membership.Status) Group {
 	return g
 }
 
-// groups returns the status of all groups. A group whose Status panics is reported with
-// the failure.
+// groups returns the status of all groups. If a group's Status panics, the group is reported with that
+// failure.
 func (p *Process) groups() (all []Group) {
 	for _, m := range p.opts.memberships() {
 		var g Group

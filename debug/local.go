@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// Client returns a client that queries p without a network, for programs that inspect
+// Client returns a client that queries p directly, without a network. It is for programs that inspect
 // themselves.
 func (p *Process) Client() *Client {
 	return Attach("http://process", &http.Client{Transport: local{p}})
 }
 
-// local is an http.RoundTripper that calls a handler of this process. The goroutine of
-// a request ends when its response was read or closed, or its context is done.
+// local is an http.RoundTripper that calls a handler of this process. The goroutine of a request ends
+// when the response has been read or closed, or when the request's context is done.
 type local struct{ handler http.Handler }
 
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -37,7 +37,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 		a.WriteHeader(http.StatusOK)
 		stop() // otherwise the end would look like a canceled request
 		if err == nil {
-			err = context.Cause(ctx) // a handler that left because of ctx has not finished
+			err = context.Cause(ctx) // a handler that returned because of ctx has not finished
 		}
 		_ = w.CloseWithError(err)
 	}()
@@ -65,7 +65,7 @@ func (b localBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// localAnswer is the handler's end of a response.
+// localAnswer is the handler's side of a response.
 type localAnswer struct {
 	header http.Header
 	body   io.Writer

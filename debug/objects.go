@@ -28,8 +28,8 @@ type Objects struct {
 	Cached   int    // number of objects in the cache
 	Heads    []Head
 
-	// Continue selects the next page; empty on the last one. Each page is read at its
-	// own time.
+	// Continue selects the next page; it is empty on the last page. Each page is read at a different
+	// time.
 	Continue string
 }
 
@@ -89,8 +89,8 @@ func headOf(o object.Head) Head {
 	return h
 }
 
-// choose returns the informer of a query. A match of the whole name takes precedence
-// over others.
+// choose returns the informer that a query selects. A match of the whole name takes precedence over
+// other matches.
 func (p *Process) choose(q query) (one, error) {
 	name, cluster, typ := q.get("informer"), q.get("cluster"), q.get("type")
 	var found, exact []one
@@ -133,13 +133,12 @@ func (p *Process) choose(q query) (one, error) {
 // describe returns an unambiguous name of an informer.
 func describe(i one) string { return (&Informer{i.cluster, i.status}).String() }
 
-// means reports whether a text, possibly typed by a person, selects the informer.
+// means reports whether text, which a person may have typed, selects the informer.
 func means(text string, i one) bool {
 	return text == "" || flight.Names(text, i.status.Reflector.Resource) || text == describe(i)
 }
 
-// mostRequirements bounds the size of a selector, which is matched against every object
-// of a cache.
+// mostRequirements limits the size of a selector, because it is matched against every object of a cache.
 const mostRequirements = 64
 
 // selectorOf parses the selector of a query.
@@ -206,8 +205,8 @@ func compareHeads(a, b object.Head) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// token names the last object of a page. It is escaped, since JSON cannot carry every
-// byte of a name.
+// token identifies the last object of a page. It is escaped, because JSON cannot represent every byte of
+// a name.
 func token(o object.Head) string {
 	return url.PathEscape(o.GetNamespace()) + "/" + url.PathEscape(o.GetName())
 }
@@ -232,7 +231,7 @@ func compareKeys(o object.Head, key object.Key) int {
 	return cmp.Or(strings.Compare(o.GetNamespace(), key.Namespace), strings.Compare(o.GetName(), key.Name))
 }
 
-// pageOf is a heap of the smallest heads, the largest of them on top.
+// pageOf is a heap of the smallest heads, with the largest of them on top.
 type pageOf struct {
 	heads []object.Head
 	limit int
@@ -265,7 +264,7 @@ type Object struct {
 	RV       string // version that the cache had reached
 	Head     Head
 
-	// Contents is the object, or nil if it is withheld, for the reason in Withheld.
+	// Contents is the object, or nil if it is withheld. Withheld says why.
 	Contents json.RawMessage
 	Withheld string
 }
@@ -303,7 +302,7 @@ func (p *Process) object(q query) (*Object, error) {
 	return found, nil
 }
 
-// contentsIn encodes an object as JSON, without the last-applied copy of itself.
+// contentsIn encodes an object as JSON, without the last-applied copy of the object in its annotations.
 func contentsIn(o object.Object) (json.RawMessage, error) {
 	if o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
 		return json.Marshal(o)
@@ -315,7 +314,7 @@ func contentsIn(o object.Object) (json.RawMessage, error) {
 	return json.Marshal(copied)
 }
 
-// secret reports whether an object is or may be a Secret.
+// secret reports whether an object is, or may be, a Secret.
 func secret(i one, o object.Object) bool { return named(i) || confidential.Object(o) }
 
 // named reports whether an informer's name, kind or Go type suggests Secrets.
@@ -329,7 +328,7 @@ type Indexes struct {
 	Cluster  string
 	Indexes  []indexer.IndexStatus
 
-	// Withheld is why values are left out, or empty.
+	// Withheld says why values are left out; it is empty if none are.
 	Withheld string
 }
 
@@ -342,7 +341,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	if err != nil {
 		return nil, err
 	}
-	withhold := p.opts.Contents && secrets(i) // checked first, since the cache may be empty later
+	withhold := p.opts.Contents && secrets(i) // check this first, since the cache may be empty later
 	all := &Indexes{Informer: i.view.Name(), Cluster: i.cluster, Indexes: i.view.Heads().Indexes(limit)}
 	switch {
 	case !p.opts.Contents:
@@ -361,7 +360,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	return all, nil
 }
 
-// secrets reports whether an informer caches or may cache Secrets.
+// secrets reports whether an informer caches, or may cache, Secrets.
 func secrets(i one) bool {
 	if named(i) {
 		return true

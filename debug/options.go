@@ -14,12 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Path is where a [Process] expects to be served. It ends with a slash.
+// Path is the path at which a [Process] expects to be served. It ends with a slash.
 const Path = "/debug/millrace/"
 
-// Options select what a [Process] shows. The zero value shows only its flight recorder,
-// its memory and its goroutines. The functions are called for each response, from any
-// goroutine; a function may panic.
+// Options select what a [Process] shows. The zero value shows only its flight recorder, its memory and
+// its goroutines. The functions are called for each response, from any goroutine. They may panic.
 type Options struct {
 	// Program is the name of the process. The default is the name of its executable.
 	Program string
@@ -43,15 +42,15 @@ type Options struct {
 	// Recorder is the source of events; nil means the recorder of the process.
 	Recorder *flight.Recorder
 
-	// Recording is the recording of the process's clients. It is served only if
-	// Contents is set, and never if it contains Secrets. Nil means none.
+	// Recording is the recording of the process's clients; nil means none. It is served only if Contents
+	// is set, and never if it contains Secrets.
 	Recording *recording.Recorder
 
-	// Contents shows whole objects, except Secrets, to all clients with access.
+	// Contents shows whole objects, except Secrets, to every client with access.
 	Contents bool
 }
 
-// Informers are the informers of one cluster. A factory.Factory implements it.
+// Informers provides the informers of one cluster. A factory.Factory implements it.
 type Informers interface {
 	Status() []sharedinformer.Status
 }

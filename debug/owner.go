@@ -11,20 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Sharing names an informer that holds a share of its objects and cannot tell whether
-// the object belongs to it. Ask again with the object's hash by Key (see
-// shard.KeyNamed).
+// Sharing names an informer that holds only a share of its objects and cannot tell whether the object
+// belongs to that share. Ask again with the object's hash by Key (see shard.KeyNamed).
 type Sharing struct {
 	Informer string
 	Key      string
 	Group    string
 }
 
-// scoped is implemented by informers that may hold a share of their objects.
+// scoped is implemented by informers that may hold only a share of their objects.
 type scoped interface{ Scope() shard.Scope }
 
-// owners reports the owner of the object in each group that shards an informer of the
-// process. hash is the hash of the object, if the caller knows it.
+// owners reports which member owns the object in each group that shards an informer of the process. hash
+// is the hash of the object, if the caller knows it.
 func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown []Sharing) {
 	told := map[string]bool{} // each slot of a group is reported once
 	for _, each := range all {
@@ -53,7 +52,7 @@ func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown [
 	return unknown
 }
 
-// hashOf returns the hash of the object, if it can be known here.
+// hashOf returns the hash of the object, if this process can determine it.
 func (i *inquiry) hashOf(of one, key shard.Key, given string) (uint64, bool) {
 	if head, ok := of.view.Heads().Get(i.key); ok {
 		return key.Hash(head), true

@@ -15,12 +15,12 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// pagePolicy lets the page run its own files and query its own server, and nothing
-// else. Its data can only become text: browsers with trusted types refuse to parse it.
+// pagePolicy lets the page run only its own files and query only its own server. Its data can only
+// become text, because browsers with trusted types refuse to parse it.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// forms maps extensions to content types, independent of the machine's configuration.
+// forms maps extensions to content types, independently of the machine's configuration.
 var forms = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -28,8 +28,8 @@ var forms = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// addPage serves the page at Path and its files below, and answers other requests with
-// a list of the valid paths.
+// addPage serves the page at Path and the page's files below it, and answers other requests with a list
+// of the valid paths.
 func addPage(mux *http.ServeMux) {
 	mux.HandleFunc(Path+"{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, "index.html") })
 	mux.HandleFunc(Path+"page/{file}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, r.PathValue("file")) })
@@ -53,10 +53,9 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf("There is no %s. A page is at %s; programs ask for %sv1/status.", clipped(r.URL.Path), Path, Path), http.StatusNotFound)
 }
 
-// foreign reports whether a browser sends a query from a page of another origin. Such a
-// page cannot read the response but could occupy all streams. Browsers send the header
-// over https and at the loopback interface. Links to the page are allowed from
-// anywhere.
+// foreign reports whether a browser sent a query from a page of another origin. Such a page cannot read
+// the response but could occupy all streams. Browsers send the header over https and to the loopback
+// interface. Links to the page are allowed from anywhere.
 func foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")

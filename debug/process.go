@@ -25,14 +25,14 @@ const (
 // Responses are held in memory until their client has read them.
 const (
 	mostHeld  = 64 << 20  // bytes of all responses being sent; a single one may be larger
-	leastRate = 256 << 10 // bytes a second that a client must read of a large one
+	leastRate = 256 << 10 // bytes a second that a client must read of a large response
 )
 
-// mostItems bounds the number of items in a response.
+// mostItems limits the number of items in a response.
 const mostItems = 1000
 
-// Process shows this process. It is an http.Handler for [Path] and everything below.
-// Create it with [New].
+// Process shows this process. It is an http.Handler for [Path] and everything below it. Create it with
+// [New].
 type Process struct {
 	opts    Options
 	mux     *http.ServeMux
@@ -84,9 +84,9 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// answer builds a response in its turn. It builds the whole response before it sends
-// any of it, so slow readers do not hold up other requests. The number of waiting
-// requests bounds the number of responses in memory.
+// answer builds a response when its turn comes. It builds the whole response before it sends any of it,
+// so slow readers do not hold up other requests. The limit on waiting requests also limits the number of
+// responses in memory.
 func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, query) (any, error)) {
 	select {
 	case p.waiting <- struct{}{}:
@@ -110,7 +110,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	}
 	body, err := func() (body []byte, err error) {
 		defer func() { <-p.answers }()
-		// Options, keys and objects run code of the user.
+		// Options, keys and objects run user code.
 		err = failure.Apart("what is asked for", func() error {
 			value, err := make(r.Context(), query{values})
 			if err == nil {
@@ -134,8 +134,8 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	send(w, body)
 }
 
-// send writes a response. The client has patience for each part and must keep up the
-// minimum rate for the whole.
+// send writes a response. The client has patience to read each part, and must keep up the minimum rate
+// overall.
 func send(w http.ResponseWriter, body []byte) {
 	last := time.Now().Add(patience + time.Duration(len(body))*time.Second/leastRate)
 	w.Header().Set("Content-Type", "application/json")
@@ -173,7 +173,7 @@ type query struct{ values map[string][]string }
 
 func (q query) get(name string) string { return strings.Join(q.values[name], ",") }
 
-// number parses a positive number, at most most. The default is otherwise.
+// number parses a positive number that is at most most. The default is otherwise.
 func (q query) number(name string, otherwise, most int) (int, error) {
 	text := q.get(name)
 	if text == "" {
@@ -186,10 +186,10 @@ func (q query) number(name string, otherwise, most int) (int, error) {
 	return min(n, most), nil
 }
 
-// clipped bounds a caller's text for a message.
+// clipped truncates a caller's text for a message.
 func clipped(s string) string { return shortened(s, 256) }
 
-// shortened cuts a text after most bytes.
+// shortened truncates a text after most bytes.
 func shortened(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."

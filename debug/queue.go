@@ -72,8 +72,8 @@ func controllerKeys(c controller.View, limit int) *Keys {
 	return keys
 }
 
-// maxKey bounds the text of a key, which a function of the user formats. The text of an
-// object's key, with namespace and cluster, is shorter.
+// maxKey limits the text of a key, which a user's function formats. The text of an object's key, with
+// namespace and cluster, is shorter.
 const maxKey = 1 << 10
 
 func keysOf(contents workqueue.Contents[string]) *Keys {
@@ -104,15 +104,14 @@ func namesOf(informers []one) map[string]bool {
 	return names
 }
 
-// concerns reports whether a controller may be responsible for the object: one of its
-// sources is a selected informer, or a source that is not shown, which may request any
-// object.
+// concerns reports whether a controller may be responsible for the object. That is the case if one of
+// its sources is a selected informer, or is not shown here and may therefore request any object.
 func (i *inquiry) concerns(sources []controller.SourceStatus) bool {
 	return len(sources) == 0 || slices.ContainsFunc(sources, func(s controller.SourceStatus) bool { return i.meant[s.Name] || !i.shown[s.Name] })
 }
 
-// narrower returns a source of a controller whose informer has objects of the same type
-// but not this one, or "".
+// narrower returns a source of a controller whose informer has objects of the same type but not this
+// object, or "" if there is none.
 func (i *inquiry) narrower(sources []controller.SourceStatus) string {
 	resource := func(name string) string {
 		name, _, _ = strings.Cut(name, " ")

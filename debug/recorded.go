@@ -11,9 +11,8 @@ import (
 // recordingForm is the content type of a recording.
 const recordingForm = "application/octet-stream"
 
-// recording streams the recording file from its beginning and then whatever is
-// appended. The stream ends with the recording, or when the file drops its oldest
-// requests.
+// recording streams the recording file from its beginning, and then everything that is appended. The
+// stream ends with the recording, or when the file drops its oldest requests.
 func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	recorder := p.opts.Recording
 	switch {
@@ -33,7 +32,7 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	w.Header().Set("Content-Type", recordingForm)
-	if r.Method == http.MethodHead { // its response would never end
+	if r.Method == http.MethodHead { // the response would never end
 		return
 	}
 	s := stream{w: w, control: http.NewResponseController(w)}
@@ -62,10 +61,9 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Recording returns the recording of the process's clients, for recording.Save: the
-// whole file and then whatever is appended. It ends when the recording ends, when the
-// process drops the oldest requests from its file, or with ctx. The caller must close
-// it.
+// Recording returns the recording of the process's clients, for recording.Save: the whole file, and then
+// everything that is appended. It ends when the recording ends, when the process drops the oldest
+// requests from its file, or when ctx is done. The caller must close it.
 func (c *Client) Recording(ctx context.Context) (io.ReadCloser, error) {
 	return c.open(ctx, "recording", url.Values{}, recordingForm)
 }

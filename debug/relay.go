@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Handler serves the process of c at [Path] of this program, with this program's page.
-// It relays only queries of version 1 and responses that are JSON, events or a
-// recording, and no headers. The server controls access: see serving.Local.
+// Handler serves the process of c at [Path] of this program, with this program's page. It relays only
+// queries of version 1, and only responses that are JSON, events or a recording. It relays no headers.
+// The server must control access; see serving.Local.
 func (c *Client) Handler() http.Handler {
 	relay := &relay{client: c}
 	mux := http.NewServeMux()
@@ -72,8 +72,8 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 	}
 }
 
-// passedOn converts an error for the caller: the process's own text, or that it does
-// not answer.
+// passedOn converts an error for the caller to the process's own text, or to a message that the process
+// does not answer.
 func passedOn(err error) error {
 	refused, ok := errors.AsType[*RefusedError](err)
 	switch {
@@ -88,7 +88,7 @@ func passedOn(err error) error {
 	return refuse(http.StatusBadGateway, "The process does not answer: %v.", err)
 }
 
-// copyAnswer copies a response, flushing each part, with a deadline for each.
+// copyAnswer copies a response part by part. It flushes each part, and each has a deadline.
 func copyAnswer(w http.ResponseWriter, body io.Reader) error {
 	control := http.NewResponseController(w)
 	part := make([]byte, 32<<10)

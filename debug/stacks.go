@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// Stack is a stack that one or more goroutines have in a call of a handler or
-// reconciler.
+// Stack is the stack of one or more goroutines that are in a call of a handler or reconciler.
 type Stack struct {
 	Informer, Handler string   `json:",omitzero"` // if in a handler
 	Controller        string   `json:",omitzero"` // if in a reconciler
@@ -31,7 +30,7 @@ func (s *Stack) Where() string {
 	return frame[strings.LastIndex(frame, "/")+1:]
 }
 
-// Stacks holds the stacks of the running calls.
+// Stacks contains the stacks of the running calls.
 type Stacks struct{ Stacks []Stack }
 
 // callers are the functions that call handlers and reconcilers.
@@ -40,8 +39,8 @@ var callers = []string{
 	"github.com/millrace-dev/millrace/controller.(*core).reconcile",
 }
 
-// stacks returns the stacks of a handler, a controller or an informer's handlers, or
-// all if name is empty.
+// stacks returns the stacks of a handler, of a controller or of an informer's handlers, or all stacks if
+// name is empty.
 func stacks(name string) (*Stacks, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Status is the status of a process. Its parts are read one after the other.
+// Status is the status of a process. Its parts are read one after another.
 type Status struct {
 	At          time.Time
 	Process     ProcessStatus
 	Memory      Memory
 	Informers   []Informer
 	Controllers []controller.Status
-	Queues      []workqueue.Status // queues of no controller
+	Queues      []workqueue.Status // queues that belong to no controller
 	Election    *leaderelection.Status
 	Groups      []Group // groups that it is a member of
 	Recorder    flight.Status
@@ -64,8 +64,8 @@ type Informer struct {
 	sharedinformer.Status
 }
 
-// Which returns a selector that matches this informer and those with the same name,
-// type and cluster.
+// Which returns a selector that matches this informer and any others with the same name, type and
+// cluster.
 func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
 }
@@ -84,14 +84,14 @@ func (i *Informer) String() string {
 	return text
 }
 
-// longSilent is how long a live watch may be silent before it is suspicious: a server
-// sends a bookmark about once a minute.
+// longSilent is how long a live watch may be silent before it is suspicious. A server sends a bookmark
+// about once a minute.
 const longSilent = 2 * time.Minute
 
-// Trouble returns what currently keeps changes from the cache: failures, lists instead
-// of watches, a transform or hook that hangs, or a watch that has received nothing for
-// two minutes, not even the bookmark that the API server sends every minute. It is
-// empty if all is well or if changes are waiting for the cache.
+// Trouble describes what currently keeps changes from reaching the cache: failures, lists instead of
+// watches, a transform or hook that hangs, or a watch that has received nothing for two minutes, not
+// even the bookmark that the API server sends every minute. It returns "" if all is well or if changes
+// are only waiting for the cache.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Polling && r.Failure != nil:
@@ -104,9 +104,8 @@ func (i *Informer) Trouble(now time.Time) string {
 	return silent(&i.Status, now)
 }
 
-// silent returns that a watch has received nothing for too long. It returns "" if that
-// is not so, or if the reflector may have stopped reading because the cache does not
-// keep up.
+// silent returns a message if a watch has received nothing for too long. It returns "" otherwise, and
+// also if the reflector may have stopped reading because the cache does not keep up.
 func silent(s *sharedinformer.Status, now time.Time) string {
 	silence := s.Reflector.Silence(now)
 	switch {
@@ -118,7 +117,7 @@ func silent(s *sharedinformer.Status, now time.Time) string {
 	return fmt.Sprintf("its watch has brought nothing for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
 }
 
-// started is about when the process started.
+// started is approximately when the process started.
 var started = time.Now()
 
 // status collects a Status.
@@ -212,7 +211,7 @@ func (p *Process) informers() (all []one) {
 		if absent(c.Informers) {
 			continue
 		}
-		// The informers may be the user's and may panic.
+		// The informers may come from the user, and may panic.
 		err := failure.Apart("the status of the informers", func() error {
 			if v, ok := c.Informers.(viewed); ok {
 				for _, view := range v.Views() {
@@ -234,7 +233,7 @@ func (p *Process) informers() (all []one) {
 	return all
 }
 
-// absent reports whether informers is nil or a nil pointer.
+// absent reports whether informers is nil or holds a nil pointer.
 func absent(informers Informers) bool {
 	v := reflect.ValueOf(informers)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -18,12 +18,12 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Why explains why an object has not been reconciled, or so late.
+// Why explains why an object has not been reconciled, or why it was reconciled late.
 type Why struct {
 	Key     object.Key // as asked; without a namespace, completed from the caches
 	Reasons []Reason   // most relevant first; never empty
 	Cached  []Which    // informers that have the object
-	Unowned []Sharing  // informers whose share may lack the object, without a way to tell
+	Unowned []Sharing  // informers whose share may not include the object; this process cannot tell
 	Entries []flight.Entry
 }
 
@@ -39,7 +39,7 @@ type Reason struct {
 // Cause is the kind of a Reason.
 type Cause string
 
-// Causes, ordered from the first stage that a change passes to the last.
+// Causes, in the order of the stages that a change passes through.
 const (
 	NoInformer   Cause = "no informer"       // no informer caches such objects
 	Unsynced     Cause = "unsynced"          // the initial list is not complete
@@ -147,8 +147,8 @@ func recorded(all []one, text string) string {
 	return text
 }
 
-// rank orders causes by how well they explain the delay: current obstacles first, in
-// the order that a change meets them, then mere facts.
+// rank orders causes by how well they explain the delay: first current obstacles, in the order in which
+// a change meets them, then mere facts.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
 		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, WatchSilent, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
@@ -156,10 +156,10 @@ func rank(c Cause) int {
 	}, c)
 }
 
-// order sorts the reasons. It drops reports of ignorance from controllers of other
-// objects if there is any other reason. If one controller knows the key, it drops the
-// controllers that do not and sorts those that do not run last, since they may be for
-// other objects, unless byName is set.
+// order sorts the reasons. If byName is set, it keeps all of them. Otherwise it drops reports from
+// controllers of other objects that do not run or know nothing about the key, if there is any other
+// reason. And if one controller knows the key, order drops the controllers that do not, and sorts those
+// that do not run last, since they may be for other objects.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
@@ -202,8 +202,8 @@ func (i *inquiry) say(c Cause, format string, args ...any) {
 	i.reasons = append(i.reasons, Reason{c, fmt.Sprintf(format, args...), i.asking, i.aside})
 }
 
-// caches looks for obstacles between the server and the handlers, in the informers that
-// have the object or, if there are none, in all selected ones.
+// caches looks for obstacles between the server and the handlers. It checks the informers that have the
+// object or, if none has it, all selected informers.
 func (i *inquiry) caches(all []one) {
 	var meant, holders []one
 	for _, each := range all {
@@ -249,7 +249,7 @@ func namespaceOf(resource string) string {
 	return namespace
 }
 
-// gone reports the last deletion of the object, as far as the recorder knows.
+// gone reports the last deletion of the object that the recorder knows of.
 func (i *inquiry) gone(meant []one) bool {
 	for n := len(i.line) - 1; n >= 0; n-- {
 		e := &i.line[n]
@@ -307,7 +307,7 @@ func namespacesOf(s sharedinformer.Status) string {
 
 // arriving reports whether changes reach the caches.
 func (i *inquiry) arriving(meant []one) {
-	const most = 10 // bound on the unsynced resources that are named
+	const most = 10 // maximum number of unsynced resources to name
 	unsynced := 0
 	for _, of := range meant {
 		for _, missing := range of.status.Unsynced() {
@@ -350,7 +350,7 @@ func (i *inquiry) late(of one) {
 	}
 }
 
-// old returns how old the state of a reflector is, or "" if unknown.
+// old returns how old the state of a reflector is, or "" if that is unknown.
 func old(r reflector.Status, now time.Time) string {
 	if r.Age(now) == 0 {
 		return ""
@@ -395,7 +395,7 @@ func (i *inquiry) busyWith(h sharedinformer.HandlerStatus) string {
 	return "its longest call has taken " + short(h.Slowest)
 }
 
-// controller reports where a controller has the request.
+// controller reports what a controller is doing with the request.
 func (i *inquiry) controller(c controller.View) {
 	s := c.Status()
 	narrower := i.narrower(s.Sources)
@@ -435,9 +435,8 @@ func unsyncedOf(sources []controller.SourceStatus) (text string) {
 	return text
 }
 
-// early reports a request that waits because the controller started without its
-// namespace: it is not in the queue, and the recorder shows that no worker has taken
-// it.
+// early reports a request that is waiting because the controller started without its namespace. Such a
+// request is not in the queue, and the recorder shows that no worker has taken it.
 func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	why, asked, taken := unsyncedOf(s.Sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
 	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
@@ -472,7 +471,7 @@ func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
 	return false
 }
 
-// held reports where the queue has the request.
+// held reports where in the queue the request is.
 func (i *inquiry) held(c controller.View, s controller.Status, contents controller.Contents) bool {
 	at := func(held []workqueue.Held[controller.Request]) int {
 		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool { return h.Key.Key == i.key })
@@ -514,7 +513,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 	return false
 }
 
-// past reports the recorded history of a request that is nowhere in the queue.
+// past reports the recorded history of a request that is not in the queue.
 func (i *inquiry) past(c controller.View) {
 	asked, done := i.last(c, flight.Asked), i.last(c, flight.Done)
 	changed, told := i.heard(c)
@@ -543,9 +542,8 @@ func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	return nil
 }
 
-// heard returns the last change of the object for the controller's handler, delivered
-// or not, and the last delivery. Changes of objects of other types with the same key do
-// not count.
+// heard returns the last change of the object that concerns the controller's handler, delivered or not,
+// and the last delivery. Changes of objects of other types with the same key do not count.
 func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 	for n := len(i.line) - 1; n >= 0 && told == nil; n-- {
 		if e := &i.line[n]; e.Kind == flight.Told && e.Role == flight.Handler && strings.HasPrefix(e.Name, "controller "+c.Name()+": ") {

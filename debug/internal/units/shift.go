@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Shift adds by to every non-zero time in the value that v points to. It does not
-// descend into interfaces and maps.
+// Shift adds the duration by to every non-zero time in the value that v points to. It does not descend
+// into interfaces and maps.
 func Shift(v any, by time.Duration) {
 	if by != 0 {
 		shift(reflect.ValueOf(v).Elem(), by)

@@ -1,12 +1,11 @@
 // Package units encodes Go values as JSON whose names include the unit, and decodes it
 // into values of the same types.
 //
-// A field QueueAge of type time.Duration becomes "queueAgeSeconds", a number. A time is
-// a string in RFC 3339 format. An error is its text. A number type with MarshalText is
-// written by name. All other structs are written field by field, in order and with
-// embedded structs inlined, even if they have methods such as MarshalJSON. Nil values,
-// empty strings and zero times are left out; numbers, booleans and structs are left out
-// if they are zero and the field's tag has omitzero.
+// A field QueueAge of type time.Duration becomes "queueAgeSeconds", a number. A time is a string in RFC
+// 3339 format. An error is its text. A value of a number type with MarshalText is written by name. All
+// other structs are written field by field, in order and with embedded structs inlined, even if they
+// have methods such as MarshalJSON. Nil values, empty strings and zero times are left out; numbers,
+// booleans and structs are left out if they are zero and the field's tag has omitzero.
 package units
 
 import (
@@ -27,7 +26,7 @@ var (
 	rawType      = reflect.TypeFor[json.RawMessage]()
 )
 
-// field is a field of a struct or of a struct embedded in it.
+// field is a field of a struct, or of a struct that is embedded in it.
 type field struct {
 	index    []int
 	name     string // including the unit
@@ -86,8 +85,8 @@ func named(t reflect.Type) bool {
 	return t.Kind() == reflect.Uint8 && t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// valueNamed returns the number with a name. An unknown name, which a later version may
-// have, becomes 0.
+// valueNamed returns the number that has the given name. An unknown name, perhaps from a later version,
+// becomes 0.
 func valueNamed(t reflect.Type, name string) reflect.Value {
 	v := reflect.New(t).Elem()
 	for n := range uint64(256) {
