@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// lastWords is the number of events that a crash writes to standard error.
+// lastWords is the number of events that are written to standard error in a crash.
 const lastWords = 200
 
 // patience is how long the process waits for its last events to be written.
 const patience = 5 * time.Second
 
-// CrashTo makes w receive all events when the process is about to end because of a panic. By
-// default, and if w is nil, the last 200 go to standard error; io.Discard suppresses them. w must
-// not depend on the goroutines that caused the crash. The process ends after five seconds, even if
-// w has not finished.
+// CrashTo makes the recorder write all events to w when the process is about to end because of a panic.
+// By default, and if w is nil, the last 200 events are written to standard error; io.Discard suppresses
+// them. w must not depend on the goroutines that caused the crash. The process ends after five seconds,
+// even if w has not finished.
 func (r *Recorder) CrashTo(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.crash = w
 }
 
-// Crashing writes the events because the process is about to end because of a panic. Handlers and
-// controllers with CrashOnPanic call it. Concurrent calls write one after the other.
+// Crashing writes the events when the process is about to end because of a panic. Handlers and
+// controllers with CrashOnPanic call it. Concurrent calls write one after another.
 func (r *Recorder) Crashing() {
 	r.mu.Lock()
 	w, n := r.crash, -1
@@ -35,7 +35,7 @@ func (r *Recorder) Crashing() {
 	r.finally(w, n)
 }
 
-// finally writes the last n events, or all for a negative n, before the process ends. It returns
+// finally writes the last n events, or all events if n is negative, before the process ends. It returns
 // even if w blocks, panics or fails.
 func (r *Recorder) finally(w io.Writer, n int) {
 	written := make(chan struct{})
@@ -65,7 +65,7 @@ func (r *Recorder) DumpOnPanic() {
 	}
 }
 
-// dump writes the last n events, or all for a negative n.
+// dump writes the last n events, or all events if n is negative.
 func (r *Recorder) dump(w io.Writer, n int) error {
 	entries, lost := r.Entries(nil), r.Status().Lost
 	if older := len(entries) - n; n >= 0 && older > 0 {

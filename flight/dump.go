@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Dump writes the events as text, one per line, the oldest first.
+// Dump writes the events as text, one per line, oldest first.
 func (r *Recorder) Dump(w io.Writer) error {
 	return r.dump(w, -1)
 }

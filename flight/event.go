@@ -11,28 +11,28 @@ type Kind uint8
 
 // Events of an informer.
 const (
-	// Applied means that the cache holds a change as of At. Received, Decoded and Queued say how
-	// long before that the change was read, decoded and queued; negative if unknown. Position is
-	// the position of the change among those of the informer.
+	// Applied means that the cache has held a change since At. Received, Decoded and Queued say how long
+	// before that the change was read, decoded and queued; they are negative if unknown. Position is the
+	// position of the change among all changes of the informer.
 	Applied Kind = iota + 1
-	// Replaced means that the cache holds a list of Count objects at version RV. Change is "add"
-	// for the first list, and "update" if it replaced another one.
+	// Replaced means that the cache holds a list of Count objects at version RV. Change is "add" for the
+	// first list, and "update" if the list replaced another one.
 	Replaced
 	// Marked means that a bookmark confirmed that the cache is complete up to version RV.
 	Marked
-	// Turned means that a reflector or a controller entered the state Outcome. For a reflector, RV
-	// is its version, Attempt the number of failures, and Text the last of them.
+	// Turned means that a reflector or a controller entered the state Outcome. For a reflector, RV is
+	// its version, Attempt is the number of failures, and Text is the last failure.
 	Turned
-	// Failed is a failure. Text describes it, and Key is the object concerned, if any.
+	// Failed means that a failure occurred. Text describes it, and Key is the object concerned, if any.
 	Failed
 )
 
 // Events of a handler.
 const (
 	// Told means that the handler was called Count times, which took Took in total. It received the
-	// changes of the informer after position After up to Position. If After equals Position, it
-	// received something else, such as the objects cached when it was added. Key is the object if
-	// Count is 1. Received is the time since the last change was read.
+	// changes of the informer after position After, up to Position. If After equals Position, it
+	// received something else, such as the objects cached when it was added. Key is the object if Count
+	// is 1. Received is the time since the last change was read.
 	Told Kind = iota + 32
 )
 
@@ -40,10 +40,10 @@ const (
 const (
 	// Asked means that the request was added by the source Text, because of Change on About.
 	Asked Kind = iota + 64
-	// Taken means that a worker took the request. Took is how long it had waited, and Attempt
-	// counts attempts.
+	// Taken means that a worker took the request. Took is how long the request had waited, and Attempt
+	// is the number of the attempt.
 	Taken
-	// Parked means that the worker put the request aside until the cache has the last write of its
+	// Parked means that the worker set the request aside until the cache has the last write of its
 	// object.
 	Parked
 	// Done means that the worker has finished, after Took. Text is the error, if any; Outcome says
@@ -81,8 +81,8 @@ func (k Kind) String() string {
 // MarshalText makes the kind readable in JSON.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Event is one event. Its Kind documents the fields that are used; the others are zero. Long texts
-// are truncated: names to 253 bytes, Text and Cluster to 255, everything else to 64.
+// Event is one event. The documentation of its Kind says which fields are used; the others are zero.
+// Long texts are truncated: names to 253 bytes, Text and Cluster to 255, and everything else to 64.
 type Event struct {
 	At   time.Time
 	Kind Kind
@@ -112,7 +112,7 @@ const (
 	maxName = 253 // of a name, and of a namespace
 	maxText = 255 // of a text or a cluster name
 	maxWord = 64  // of a UID, a version, a change and an outcome
-	// maxRecord is the maximum size of a record: its texts, and less than 140 bytes of numbers and
+	// maxRecord is the maximum size of a record: its texts plus less than 140 bytes of numbers and
 	// lengths.
 	maxRecord = 4*maxName + 2*maxText + 4*maxWord + 140
 )

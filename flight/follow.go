@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Follower reads the events of a recorder as they come. The recorder never waits for it: events
-// lost before it reads them are counted. A Follower is not safe for concurrent use.
+// Follower reads the events of a recorder as they are recorded. The recorder never waits for it. Events
+// that are overwritten before the Follower reads them are counted. A Follower is not safe for concurrent
+// use.
 type Follower struct {
 	recorder *Recorder
 	at       map[int]uint64 // records of each track seen so far
@@ -23,9 +24,9 @@ func (r *Recorder) Follow() *Follower {
 	return f
 }
 
-// Next returns the events recorded since the last call that want selects, in order of time. A nil
-// want selects all. If there are more than most, it returns the newest. lost counts the events that
-// were overwritten before the call, wanted or not, and the wanted ones beyond most.
+// Next returns the events recorded since the last call for which want returns true, in order of time. A
+// nil want selects all events. If there are more than most, Next returns the newest. lost counts the
+// events that were overwritten before the call, wanted or not, and the wanted events beyond most.
 func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost uint64) {
 	at := make(map[int]uint64, len(f.at))
 	for _, t := range f.recorder.all() {
@@ -49,8 +50,8 @@ func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost
 	return entries, lost
 }
 
-// since returns a copy of a track's records after the first n, the number of records before them,
-// and their total number.
+// since returns a copy of a track's records after the first n, the number of records before them, and
+// the total number of records.
 func (r *Recorder) since(t *track, n uint64) (records []byte, before, all uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,11 +2,11 @@ package flight
 
 import "strings"
 
-// Names reports whether text, typed by a person, means the informer of that name. It may be the
-// whole name, or the resource at its beginning, such as pods for "pods in namespace shop", or
-// deployments for "deployments.apps". The resource may be in the singular, and Kubernetes' own
-// resources have their short names, such as po or deploy. An informer whose definition is not
-// installed is named by its kind, such as CronTab; crontabs means it too.
+// Names reports whether text, typed by a person, means the informer with that name. The text may be the
+// whole name, or the resource at the beginning of the name, such as pods for "pods in namespace shop",
+// or deployments for "deployments.apps". The resource may be in the singular, and Kubernetes' own
+// resources may be given by their short names, such as po or deploy. An informer whose definition is not
+// installed is named by its kind, such as CronTab; crontabs also means that informer.
 func Names(text, informer string) bool {
 	if begins(informer, text) {
 		return true
@@ -22,8 +22,8 @@ func Names(text, informer string) bool {
 	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
 }
 
-// NamesWhole reports whether text means that informer and none with a longer name: it is the whole
-// name, or a synonym for all of it.
+// NamesWhole reports whether text means that informer and no informer with a longer name, because text
+// is the whole name or a synonym for the whole name.
 func NamesWhole(text, informer string) bool {
 	resource, rest := resourceIn(informer)
 	return text == informer || rest == "" && means(text, resource)
@@ -50,7 +50,7 @@ func means(word, resource string) bool {
 	return singular(word, resource) || shortNames[word] == resource
 }
 
-// begins reports whether name begins with words, and they end at the end of a word.
+// begins reports whether name begins with words, and whether they end at the end of a word.
 func begins(name, words string) bool {
 	rest, ok := strings.CutPrefix(name, words)
 	return ok && words != "" && (rest == "" || rest[0] == ' ' || rest[0] == '.')

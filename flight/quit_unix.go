@@ -11,10 +11,10 @@ import (
 )
 
 // DumpOnQuit writes all events to w, or to standard error if w is nil, when the process receives
-// SIGQUIT, as from Ctrl-\ or kill -QUIT. Then, after five seconds at the latest, it sends the
-// signal again for its default effect: the Go runtime writes the stacks of all goroutines and ends
-// the process. A program that handles the signal itself therefore receives it twice, and continues.
-// stop disables the dump.
+// SIGQUIT, for example from Ctrl-\ or kill -QUIT. Then, after at most five seconds, it sends the signal
+// again for its default effect: the Go runtime writes the stacks of all goroutines and ends the process.
+// A program that handles the signal itself therefore receives it twice and keeps running. stop disables
+// the dump.
 func (r *Recorder) DumpOnQuit(w io.Writer) (stop func()) {
 	if w == nil {
 		w = os.Stderr

@@ -34,7 +34,7 @@ type TrackStatus struct {
 	Stages []StageStatus
 }
 
-// Status is the state of a recorder at one moment.
+// Status is a snapshot of a recorder.
 type Status struct {
 	Bytes  int    // capacity
 	Lost   uint64 // events overwritten by newer ones
@@ -56,8 +56,8 @@ func (r *Recorder) all() []*track {
 	return slices.Clone(r.tracks)
 }
 
-// Status returns how long stages took, and how the memory is used. Tracks are in the order of their
-// creation.
+// Status returns how long stages took and how the memory is used. Tracks are in the order in which they
+// were created.
 func (r *Recorder) Status() (s Status) {
 	now := time.Now()
 	for _, t := range r.all() {
@@ -90,13 +90,13 @@ func (r *Recorder) records(t *track) []byte {
 	return b
 }
 
-// Entries returns the held events that want selects, in order of time, even if the clock was set
-// back. A nil want selects all.
+// Entries returns the recorded events for which want returns true, in order of time, even if the clock
+// was set back. A nil want selects all events.
 func (r *Recorder) Entries(want func(*Entry) bool) []Entry {
 	return r.entries(func(*track) bool { return true }, want)
 }
 
-// entries returns the events of the tracks that of selects.
+// entries returns the events of the tracks for which of returns true.
 func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entries []Entry) {
 	for _, t := range r.all() {
 		if !of(t) {
@@ -114,10 +114,10 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 	return entries
 }
 
-// Timeline returns the known events of one object, in order of time: its own, and those of requests
-// with its key. If a handler was called for several changes in a row, they have one entry. If
-// informer is not empty, it selects the informer (see Names), because objects of several types may
-// have the same key.
+// Timeline returns the known events of one object, in order of time: its own events, and those of
+// requests with its key. If a handler was called for several changes in a row, they share one entry.
+// Objects of several types may have the same key, so informer, if not empty, selects the informer (see
+// Names).
 func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	type place struct {
 		track    int
@@ -149,15 +149,14 @@ func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	})
 }
 
-// Busy is a key with the number of its changes or reconciles held by the recorder.
+// Busy is a key with the number of changes or reconciles of it that the recorder holds.
 type Busy struct {
 	Whose
 	Key   object.Key
 	Count int
 }
 
-// Busiest returns the up to n keys with the most changes and reconciles since the given time, the
-// busiest first.
+// Busiest returns up to n keys with the most changes and reconciles since the given time, busiest first.
 func (r *Recorder) Busiest(since time.Time, n int) []Busy {
 	type which struct {
 		Whose

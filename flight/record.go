@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// A record is an event as bytes: its length, time and kind, a bit set of its fields, and the
-// fields.
+// A record is an encoded event: its length, time and kind, a bit set that says which fields it has, and
+// those fields.
 
 // header is the size of the fixed part of a record.
 const header = 2 + 8 + 1 + 4 // length, moment, kind, fields
 
-// Bits of the fields of a record, in their order.
+// Bits of the fields of a record, in the order of the fields.
 const (
 	hasNamespace = 1 << iota
 	hasName
@@ -38,7 +38,7 @@ const (
 	hasDrift
 )
 
-// writer appends fields and sets their bits.
+// writer appends fields to a record and sets their bits.
 type writer struct {
 	to     []byte
 	fields uint32
@@ -92,13 +92,14 @@ func (w *writer) uid(s string) {
 	w.to = append(w.to, id[:]...)
 }
 
-// moment is the time of an event.
+// moment is the time at which an event happened.
 type moment struct {
 	wall  int64         // by the wall clock, since 1970
 	drift time.Duration // how far the wall clock was moved since the recorder began
 }
 
-// since returns the moment of at for a recorder that began at a given time, zero if unknown.
+// since returns the moment of at for a recorder that began at a given time, or zero if that time is
+// unknown.
 func since(began, at time.Time) moment {
 	if began.IsZero() {
 		return moment{wall: at.UnixNano()}
@@ -216,11 +217,11 @@ func readRecord(b []byte, e *Entry) (rest []byte) {
 	return b[n:]
 }
 
-// groups are the begin and end of the hexadecimal groups in the text of a UUID.
+// groups are the beginnings and ends of the hexadecimal groups in the text of a UUID.
 var groups = [...][2]int{{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, 36}}
 
-// parseUUID parses a UUID in lower case, as API servers write it. It returns false for any text
-// that formatUUID would not restore.
+// parseUUID parses a UUID in lower case, as API servers write it. It returns false for any text that
+// formatUUID would not reproduce.
 func parseUUID(id *[16]byte, s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false

@@ -17,7 +17,7 @@ const _ = uint(pieceSize - maxRecord)
 type Recorder struct {
 	mu     sync.Mutex // guards all below, and the pieces of tracks
 	pieces int        // total number allowed
-	free   int        // those not allocated yet
+	free   int        // pieces not allocated yet
 	tracks []*track   // in the order of their numbers
 	spare  spare      // the tracks that have pieces
 	made   int        // number of tracks ever created
@@ -40,8 +40,8 @@ var process = New(DefaultSize)
 // Process returns the default recorder of the process.
 func Process() *Recorder { return process }
 
-// New returns a recorder with size bytes for events. With size 0 it records nothing, not even how
-// long stages take.
+// New returns a recorder with size bytes for events. If size is 0, it records nothing, not even how long
+// stages take.
 func New(size int) *Recorder {
 	return &Recorder{began: time.Now(), pieces: max(size, 0) / pieceSize, free: max(size, 0) / pieceSize}
 }
@@ -54,8 +54,8 @@ func (r *Recorder) Or() *Recorder {
 	return r
 }
 
-// Resize changes the size of the recorder to size bytes. If it shrinks, the oldest events are lost.
-// With size 0 nothing is recorded.
+// Resize changes the size of the recorder to size bytes. If it shrinks, the oldest events are lost. If
+// size is 0, nothing is recorded.
 func (r *Recorder) Resize(size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ type track struct {
 	stages   stages
 }
 
-// piece holds records one after the other.
+// piece holds records one after another.
 type piece struct {
 	used    int
 	first   uint64 // number of records of the track before this piece
@@ -117,8 +117,8 @@ type piece struct {
 	bytes   [pieceSize]byte
 }
 
-// Track returns a new track. It need not be closed: when it becomes unreachable, its events are the
-// first to be overwritten.
+// Track returns a new track. It does not have to be closed: when it becomes unreachable, its events are
+// the first to be overwritten.
 func (r *Recorder) Track(l Label) *Track {
 	t := &track{role: l.Role, name: l.Name}
 	if l.Of != nil && l.Of.recorder == r {
@@ -134,7 +134,7 @@ func (r *Recorder) Track(l Label) *Track {
 	return handle
 }
 
-// orphan records that a Track is unreachable. Its events stay until their memory is needed; the
+// orphan records that a Track is unreachable. The track's events stay until their memory is needed; the
 // times of its stages are dropped.
 func (r *Recorder) orphan(t *track) {
 	r.mu.Lock()
@@ -153,7 +153,7 @@ func (r *Recorder) drop(t *track) {
 	}
 }
 
-// Record records e, which it does not modify. A zero At means now.
+// Record records e without modifying it. A zero At means now.
 func (t *Track) Record(e *Event) {
 	if t == nil {
 		return
@@ -205,8 +205,8 @@ func (r *Recorder) piece() *piece {
 	return p
 }
 
-// reclaim takes the oldest piece of the track that can best spare one. At least one track must have
-// a piece.
+// reclaim takes the oldest piece from the track that can best spare one. At least one track must have a
+// piece.
 func (r *Recorder) reclaim() *piece {
 	from := r.spare.best()
 	p := from.pieces[0]

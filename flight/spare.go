@@ -2,12 +2,12 @@ package flight
 
 import "container/heap"
 
-// spare is a heap of the tracks that have pieces. The track that can best spare a piece comes
-// first: orphaned tracks, then the track with the most pieces, then the one written least recently.
-// The last criterion is updated only when a track comes first, so writing costs nothing.
+// spare is a heap of the tracks that have pieces. The track that can best spare a piece comes first:
+// orphaned tracks come first, then the track with the most pieces, then the track written least
+// recently. The last criterion is updated only when a track comes first, so it adds no cost to writing.
 type spare []*track
 
-// add inserts t, or moves it after its pieces or its orphaned flag changed.
+// add inserts t, or moves it if its pieces or its orphaned flag have changed.
 func (s *spare) add(t *track) {
 	switch {
 	case len(t.pieces) == 0 && t.ranked:

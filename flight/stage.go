@@ -18,8 +18,8 @@ const (
 	Reconciling Stage = "reconciling" // from when a worker took a request until it was done
 )
 
-// Quantiles describes how long a stage took. The values are estimated from buckets whose upper
-// limit is at most 1.5 times the lower one. Max is exact to its bucket.
+// Quantiles describes how long a stage took. The values are estimated from buckets whose upper limit is
+// at most 1.5 times the lower one. Max is only as exact as its bucket.
 type Quantiles struct {
 	Count         uint64
 	P50, P90, P99 time.Duration
@@ -29,20 +29,20 @@ type Quantiles struct {
 // StageStatus describes how long one stage took.
 type StageStatus struct {
 	Stage        Stage
-	Minute, Hour Quantiles // the last minute and hour; up to 20 s and 20 min less, because the oldest part is dropped as a whole
+	Minute, Hour Quantiles // the last minute and hour, minus up to 20 s and 20 min, because the oldest part is dropped as a whole
 }
 
-// stages holds the figures of one track, guarded by the recorder's lock.
+// stages holds the times of one track. The recorder's lock guards it.
 type stages struct{ first, second *stage }
 
-// stage holds the figures of one stage of a track.
+// stage holds the times of one stage of a track.
 type stage struct {
 	name Stage
 	minute,
 	hour [parts]window
 }
 
-// parts is the number of windows kept for a minute and for an hour. Quantiles cover all but the
+// parts is the number of windows kept for a minute and for an hour. Quantiles cover all windows but the
 // oldest.
 const parts = 4
 
@@ -51,7 +51,7 @@ const (
 	hourPart   = 20 * time.Minute
 )
 
-// buckets is two for each octave of microseconds, up to more than an hour.
+// buckets is the number of buckets: two for each octave of microseconds, up to more than an hour.
 const buckets = 66
 
 // window holds the observations of one part.
@@ -92,7 +92,7 @@ func (s *stage) add(name Stage, at int64, took time.Duration, times int) *stage 
 	return s
 }
 
-// part returns the window of that number, cleared if it held another one.
+// part returns the window for the part with that number. If the window held another part, it is cleared.
 func part(windows *[parts]window, number int64) *window {
 	w := &windows[uint64(number)%parts]
 	if w.number != number {
@@ -101,7 +101,7 @@ func part(windows *[parts]window, number int64) *window {
 	return w
 }
 
-// bucket returns the bucket that counts d: 0 for less than a microsecond.
+// bucket returns the bucket that counts d. It is 0 if d is less than a microsecond.
 func bucket(d time.Duration) int {
 	n := uint64(max(d, 0) / (time.Microsecond / 2))
 	if n < 2 {
