@@ -38,15 +38,15 @@
 // the cache is ahead of every event (L05). This package adds:
 //
 //   - No reconcile starts until all sources present at Run have synced, except Optional sources
-//     whose kind is not served. If after ten seconds all that is missing is namespaces whose lists
-//     fail, the controller starts without them: a request waits until every source has its
+//     whose kind is not served. If, after ten seconds, only namespaces whose lists fail are
+//     missing, the controller starts without them: a request waits until every source has its
 //     namespace, and a request without a namespace waits until every source has all of them. The
 //     controller does not wait for kinds that it reads but does not watch; see Client.
-//   - A reconcile never sees a state older than the one the previous reconcile wrote through a
-//     Client, unless the cache lags by more than Options.Patience. Such reconciles are counted.
+//   - A reconcile never sees a state older than the state that the previous reconcile wrote through
+//     a Client, unless the cache lags by more than Options.Patience. Such reconciles are counted.
 //   - Requests from an initial list are handled after live changes.
 //   - A failing map function is called again, per object, with back-off.
-//   - Objects that the cache holds in part or transformed are never written back.
+//   - Objects that the cache holds only in part or in transformed form are never written back.
 //   - Run returns when everything that it started has ended (L23).
 //
 // # Concurrency

@@ -19,7 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Context provides what one controller is built from. Its methods may be called from any goroutine.
+// Context provides the clients, informers and other parts that one controller needs. Its methods may be
+// called from any goroutine.
 type Context struct {
 	name    string
 	client  *rest.Client

@@ -33,19 +33,19 @@
 //  1. Ask the server for its resources, until it responds.
 //  2. Create the controllers that are enabled and whose resources are served, in the order of the
 //     registry. They get their informers from the context.
-//  3. Close Context.InformersStarted: every shared informer is known.
-//  4. Start them one after the other, at random intervals.
-//  5. While a controller is skipped, ask the server every Options.DiscoveryInterval, and create
-//     and start the controllers that have become possible. A resource that disappears ends no
-//     controller: its informers report it, and recover with the resource.
+//  3. Close Context.InformersStarted, because every shared informer is now known.
+//  4. Start the controllers one after another, at random intervals.
+//  5. While a controller is skipped, ask the server every Options.DiscoveryInterval, and create and
+//     start the controllers whose resources have appeared. If a resource disappears, its
+//     controllers keep running: their informers report it, and recover when the resource returns.
 //  6. When the context is done, wait for all controllers.
 //
 // # Guarantees
 //
-//   - If the selection contains an unknown name, or selects and excludes the same one, New fails
-//     and lists the names.
+//   - If the selection contains an unknown name, or both selects and excludes a name, New fails and
+//     lists the names.
 //   - Status lists every controller that does not run, with the reason, and a warning in the log
-//     names the skipped ones.
+//     names the skipped controllers.
 //   - When Run returns, every controller has returned (L23).
 //
 // # Concurrency

@@ -13,22 +13,23 @@
 //
 //   - The lease outlives the work. It is renewed until the work has returned, even after ctx is
 //     done, and released only then.
-//   - The work's context ends RenewDeadline after the last renewal was sent. Other candidates
-//     do not take the lease until LeaseDuration after they saw that renewal, which is later. The
+//   - The work's context ends RenewDeadline after the last renewal was sent. Other candidates do
+//     not take the lease until LeaseDuration after they saw that renewal, which is later. The
 //     difference is the time that the work has to stop. If the Lease is deleted, candidates that
-//     have seen it still wait; a candidate that starts just then takes it at once, and the leader
-//     stops at its next renewal.
-//   - Clocks are not compared. A lease expires if a candidate has not seen it change for the
-//     duration that its holder set; the times in the Lease are only for people.
+//     have seen it still wait, but a candidate that starts just then takes it at once, and the
+//     leader stops at its next renewal.
+//   - Clocks of different machines are not compared. A lease expires for a candidate if the
+//     candidate has not seen it change for the duration that its holder set. The times in the Lease
+//     are only for people.
 //   - The token of a term is greater than those of earlier terms ([Token]), so a guarded resource
 //     can refuse requests of an earlier leader. An Elector remembers the greatest token it has
 //     seen. A token repeats only if the Lease is deleted or restored to an older state, and then
 //     taken by a candidate that has not seen the latest one.
-//   - An identity proves nothing: a lease held under our own name still belongs to another
+//   - An identity proves nothing: a lease that is held under our own name still belongs to another
 //     process, since two processes may have been given the same name.
 //   - A renewal may take until the deadline. If there is no response after a third of that time,
-//     another one is sent in parallel, so neither a dead connection nor a slow exec plugin loses
-//     the lease.
+//     another renewal is sent in parallel, so neither a dead connection nor a slow exec plugin
+//     makes us lose the lease.
 //
 // No lease can guarantee that an earlier leader has stopped: a suspended process notices the loss only
 // when it wakes up, and work may ignore its context. If you need that guarantee, use the token.

@@ -27,13 +27,13 @@ var (
 
 // Elector is a candidate in one election. Create it with [New]. Run works as follows:
 //
-//  1. Read the lease every RetryPeriod, until it is free: not held, or unchanged for the duration
-//     that its holder set.
+//  1. Read the lease every RetryPeriod until it is free, that is, not held, or unchanged for the
+//     duration that its holder set.
 //  2. Write our name and the next token, on the condition that the lease has not changed since it
-//     was read. The losers of this race continue with 1.
-//  3. Call the work. Meanwhile renew every RetryPeriod, sooner after a failure. Cancel the work's
-//     context RenewDeadline after the last renewal was sent, or when the lease belongs to another
-//     term.
+//     was read. The losers of this race go back to 1.
+//  3. Call the work. While it runs, renew every RetryPeriod, or sooner after a failure. Cancel the
+//     work's context RenewDeadline after the last renewal was sent, or when the lease belongs to
+//     another term.
 //  4. When the work has returned, stop renewing and release the lease.
 type Elector struct {
 	opts    Options

@@ -36,9 +36,9 @@ func withToken(ctx context.Context, token int64) context.Context {
 // errTokens means that the token cannot be increased.
 var errTokens = errors.New("its leaseTransitions have the greatest possible value, which no election reaches: delete the Lease to start again")
 
-// nextToken returns a token greater than that of the existing Lease, if any, and greater than all tokens
-// we have seen, since the Lease may have been deleted or overwritten. If that number is too large, the
-// token only exceeds the existing one.
+// nextToken returns a token greater than that of the existing Lease, or 0 if there is none, and greater
+// than all tokens we have seen, since the Lease may have been deleted or overwritten. If that number is
+// too large, the token only exceeds the existing one.
 func (e *Elector) nextToken(now int64) (int32, error) {
 	e.mu.Lock()
 	greatest := e.greatest

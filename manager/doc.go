@@ -42,10 +42,9 @@
 //     runnable's name.
 //   - The lease outlives the work: it is released after all of LeaderElected has stopped. If work
 //     does not stop in time, the lease is kept until the process ends.
-//   - /readyz fails while an informer is not synced or a running controller waits for a source,
-//     and names it with the reason. Optional kinds (factory.For) that are not installed are not
-//     waited for.
-//   - Invalid configuration fails in New, in Add, or at the beginning of Run.
+//   - /readyz fails while an informer is not synced or a running controller waits for a source, and
+//     says which and why. It does not wait for optional kinds (factory.For) that are not installed.
+//   - Invalid configuration is reported by New, by Add, or at the beginning of Run.
 //
 // # Concurrency
 //

@@ -47,8 +47,8 @@ type ControllerOptions struct {
 //     or does not run
 //   - millrace_controller_source_synced, _source_added_total, _source_failures_total:
 //     by label source
-//   - millrace_controller_parked: requests that wait for the cache to see their own
-//     writes; _parked_total, and _stale_total for those that stopped waiting early
+//   - millrace_controller_parked: requests that are waiting for the cache to see their
+//     own writes; _parked_total, and _stale_total for those that stopped waiting early
 //
 // Everything except the histogram is read from the controllers on each scrape. Controllers is safe for
 // concurrent use.

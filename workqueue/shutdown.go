@@ -53,9 +53,9 @@ func (q *Queue[K]) ShutDown() {
 // take hours, and handing them out early would defeat the back-off. Keys that workers add while the
 // queue drains are dropped too, because otherwise draining might never end.
 //
-// If ctx is done first, Drain returns an error with its cause and with what is left, and the queue keeps
-// draining. Call Drain again to continue waiting, or ShutDown to drop the waiting keys. After ShutDown,
-// Drain waits only for the running work. It may be called from several goroutines.
+// If ctx is done first, Drain returns an error that contains the cause and the remaining work, and the
+// queue keeps draining. Call Drain again to continue waiting, or ShutDown to drop the waiting keys.
+// After ShutDown, Drain waits only for the running work. It may be called from several goroutines.
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.close(Draining)
 	select {

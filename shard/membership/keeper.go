@@ -22,16 +22,15 @@ import (
 // After every change it looks at a snapshot of all Leases:
 //
 //  1. Assign all slots to the live members (see assign).
-//  2. Slots assigned to us that no other Lease claims: claim them in our Lease.
-//  3. Slots that a snapshot shows as claimed by us alone: hold them. A snapshot shows all Leases
-//     at one moment, so of two members that claim a slot, at least one sees the other. So no two
-//     members hold it.
-//  4. Slots that we hold and that are assigned to another member: release them. No new work
-//     begins, and when the last work has ended, remove the claim from our Lease.
-//  5. Leases of members that were silent for longer than they may be: remove their claims, then
-//     delete them, on the condition that they have not changed, so a late renewal fails. By that
-//     time such a member has ended its work, since it counts a shorter time from an earlier
-//     moment.
+//  2. Claim in our Lease the slots that are assigned to us and that no other Lease claims.
+//  3. Hold the slots that a snapshot shows as claimed only by us. A snapshot shows all Leases at
+//     one moment, so if two members claim a slot, at least one of them sees the other's claim. So
+//     no two members hold the slot.
+//  4. Release the slots that we hold and that are assigned to another member: start no new work in
+//     them, and when the last work has ended, remove the claim from our Lease.
+//  5. Remove the claims from the Leases of members that were silent for too long, and then delete
+//     those Leases, on the condition that they have not changed, so a late renewal fails. By that
+//     time such a member has ended its work, since it counts a shorter time from an earlier moment.
 //
 // If the snapshots do not show our own renewals, they may not show those of others either, so the keeper
 // reopens the watch.
