@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applier turns deltas, which describe the server, into events, which describe the change for a
-// handler that follows the cache (L03, L04).
+// applier turns deltas, which describe changes on the server, into events, which describe changes of the
+// cache to its handlers (L03, L04).
 type applier struct {
 	informer *core
 	initial  bool // Adds of a Replaced are part of an initial list
@@ -23,8 +23,8 @@ type applier struct {
 	// For sharded informers:
 	terms     *sharding.Terms // nil if the informer has all objects
 	lists     []appliedList
-	list      *sharding.List // being applied
-	heldGains uint64         // gains before the previous list of the same feed
+	list      *sharding.List // the list being applied
+	heldGains uint64         // number of gains before the previous list of the same feed
 }
 
 // settled is the outcome of a late delta.
@@ -33,8 +33,8 @@ type settled struct {
 	taken bool
 }
 
-// reserve allocates room for the likely number of events. A list that replaces another usually
-// changes little of it.
+// reserve allocates room for the likely number of events. A list that replaces another usually changes
+// little.
 func (a *applier) reserve(deltas []deltafifo.Delta, initial bool) {
 	n := len(deltas)
 	if initial {
@@ -78,7 +78,7 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	}
 }
 
-// applyPassed drops the cached object of a key if the change says that it left the share or
+// applyPassed drops the cached object of a key if, according to the change, the object left the share or
 // selection, was deleted, or was replaced by another object of the same name.
 func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
 	have, cached := w.Get(d.Key)
@@ -90,7 +90,7 @@ func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.V
 	if deleted || have.GetUID() != now.UID {
 		e.FinalStateUnknown = true
 		a.informer.tombstones.add(have, neverReturns)
-	} else { // it may come back
+	} else { // the object may come back
 		e.Moved, e.FinalStateUnknown = a.terms != nil, a.terms == nil
 		a.informer.tombstones.add(have, now.RV)
 	}
@@ -120,8 +120,7 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	return taken
 }
 
-// applyList applies a list. The list of a namespace that was removed in the meantime belongs to no
-// feed.
+// applyList applies a list. If its namespace has been removed since, the list belongs to no feed.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
@@ -155,8 +154,8 @@ func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	a.maySync = true
 }
 
-// applyDeletion adds the event of a deletion. If the cache holds an older object of that name,
-// whose own deletion was missed, the final state of that object is unknown.
+// applyDeletion adds the event of a deletion. If the cache holds an older object with that name, its own
+// deletion was missed, and its final state is unknown.
 func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
 	a.informer.tombstones.add(d.Object, d.Object.GetResourceVersion())
@@ -171,7 +170,7 @@ func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	a.addEvent(d, event{Type: Delete, Object: d.Object, Old: old})
 }
 
-// addChange adds the events of a change, which may come from a list.
+// addChange adds the events of a change. The change may come from a list.
 func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	if !c.Exists && a.terms != nil {
 		if rv, moved := a.list.Moved(c.Old); moved {
@@ -202,8 +201,8 @@ func (a *applier) addMove(d *deltafifo.Delta, o object.Head, rv string) {
 	a.addEvent(d, event{Type: Delete, Object: o, Moved: true})
 }
 
-// ofInitialList reports whether an object in d belongs to the initial list. A single change does if
-// the list of its namespace has not been applied yet, because a newer list superseded it in the
+// ofInitialList reports whether an object in d belongs to the initial list. A single change belongs to
+// it if the list of its namespace has not been applied yet, because a newer list superseded it in the
 // queue, or because the change comes from a removed feed.
 func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	switch {
@@ -226,14 +225,14 @@ func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
 	}
 }
 
-// appliedList is a list that was applied, with the gains that preceded it.
+// appliedList records that a list was applied, and the gains that preceded it.
 type appliedList struct {
 	feed  *feed
 	gains uint64
 }
 
-// movedIn reports whether an object that is new to the cache existed before, in a slot or with a
-// key that was not ours.
+// movedIn reports whether an object that is new to the cache existed before, but in a slot or with a key
+// that this process did not own.
 func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
 	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
 }
@@ -245,9 +244,9 @@ func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 	a.events = append(a.events, e)
 }
 
-// reuseEqual replaces each listed object with the equal one from the cache, or from an earlier
-// delta, if the server's history went back and equal versions no longer prove equal content. Within
-// one list they do. It must be called without locks.
+// reuseEqual replaces each listed object with an equal one from the cache or from an earlier delta. It
+// does so if the server's history went back, because equal versions then prove equal content only within
+// one list. It must be called without locks.
 func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.NewHistory }) {
 		return
@@ -263,7 +262,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	note := func(o object.Head) {
 		key := object.KeyOf(o)
 		if have, ok := known(key); ok && sameVersion(have, o) {
-			o = have // like the cache does
+			o = have // as the cache does
 		}
 		coming[key] = o
 	}

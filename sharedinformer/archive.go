@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// writeObjects writes the cached objects, packing whole ones: files do not depend on the store. It
-// stops early when ctx is done.
+// writeObjects writes the cached objects. It packs whole objects, so the file does not depend on the
+// store. It stops early when ctx is done.
 func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error {
 	var a wire.Archive
 	var room []byte
@@ -42,7 +42,7 @@ func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error
 	return nil
 }
 
-// readObjects reads n objects of goType written by writeObjects, packed if the cache is.
+// readObjects reads n objects of goType written by writeObjects. They are packed if the cache is.
 func (i *core) readObjects(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
 	by := wire.NewPacker(i.from.Pool)
 	if i.packing != nil {

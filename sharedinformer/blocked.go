@@ -15,13 +15,12 @@ const (
 	farBehind = 30 * time.Second
 	// slowCheckEvery is the interval of slowHandlers.
 	slowCheckEvery = slowCall / 2
-	// slowChecksAtStop is the number of checks while the run ends.
+	// slowChecksAtStop is the number of checks made while the run ends.
 	slowChecksAtStop = int(time.Minute / slowCheckEvery)
 )
 
-// slowHandlers logs each handler that is blocked in a call, once per call, and each that is far
-// behind, once until it has caught up. It also logs a batch that takes long. It belongs to one
-// goroutine.
+// slowHandlers logs each handler that is blocked in a call, once per call, and each handler that is far
+// behind, once until it catches up. It also logs a batch that takes long. Only one goroutine uses it.
 type slowHandlers struct {
 	inCall    map[*delivery]uint64 // the number of the logged call
 	behind    map[*delivery]bool
@@ -37,7 +36,7 @@ func newSlowHandlers() *slowHandlers {
 func (a *slowHandlers) check(i *core) {
 	a.checkCache(i)
 	handlers := *i.handlers.Load()
-	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some were removed
+	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some handlers were removed
 		clear(a.inCall)
 		clear(a.behind)
 	}
@@ -87,7 +86,7 @@ func (i *core) blocked() string {
 	return fmt.Sprintf("the cache has waited %s for the function of index %q, called on %s", since.Round(time.Second), c.Index, object.FormatKey(c.Key))
 }
 
-// blocking returns blocked as the end of a message.
+// blocking returns the result of blocked as the end of a message.
 func (i *core) blocking() string {
 	if by := i.blocked(); by != "" {
 		return "; " + by
@@ -138,9 +137,8 @@ func (d *delivery) trackHook(name string, hook func()) func() {
 	}
 }
 
-// callHook calls a user's hook and returns an error if it panicked or ended its goroutine. If d is
-// not nil, the caller is d's goroutine. The caller waits while the hook blocks, and the log says
-// so.
+// callHook calls a user's hook and returns an error if it panicked or ended its goroutine. If d is not
+// nil, the caller is d's goroutine. The caller waits while the hook blocks, which is logged.
 func (i *core) callHook(name string, d *delivery, hook func()) error {
 	handler := ""
 	if d != nil {

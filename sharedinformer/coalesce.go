@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// coalescer is the mailbox of a handler with the policy Coalesce. It holds at most one entry per
-// object, ordered by the first change of each object.
+// coalescer is the mailbox of a handler with the policy Coalesce. It holds at most one entry per object,
+// in the order of each object's first change.
 //
 //	pending    + event   = pending
 //	Add        + Update  = Add of the newer state
@@ -23,8 +23,8 @@ type coalescer struct {
 	mu         sync.Mutex // guards all below; nothing is called while it is held
 	order      list.List  // of *pending
 	byKey      map[object.Key]*list.Element
-	waiting    int     // events to be delivered
-	delivering []event // one more, being delivered
+	waiting    int     // number of events to be delivered
+	delivering []event // one more event is being delivered
 	delivered  uint64  // events delivered
 	merged     uint64  // events made unnecessary by merging
 	closed     bool
@@ -154,12 +154,12 @@ func (c *coalescer) current() *event {
 	return &c.delivering[0]
 }
 
-// claimResync always succeeds: a resync merges with the previous one.
+// claimResync always succeeds, because a resync merges with the previous one.
 func (c *coalescer) claimResync() bool { return true }
 
 func (c *coalescer) endResync() {}
 
-// position is unknown: a merged event represents several places of the log.
+// position is unknown, because a merged event represents several positions in the log.
 func (c *coalescer) position() uint64 { return 0 }
 
 func (c *coalescer) stats() mailboxStats {

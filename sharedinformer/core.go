@@ -34,7 +34,7 @@ type core struct {
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
 	mutations *mutationDetector        // nil if off
-	goType    reflect.Type             // of the objects: a pointer or an interface
+	goType    reflect.Type             // type of the objects: a pointer or an interface
 	objects   *Informer[object.Object] // see Objects
 	packing   *packing                 // nil if the cache holds whole objects
 	flight    *flight.Recorder
@@ -48,12 +48,12 @@ type core struct {
 
 	changed       broadcaster // signals a change that a caller may be waiting for
 	synced        atomic.Bool
-	stopped       atomic.Bool                     // the last Run has returned
-	failure       atomic.Pointer[failure.Failure] // the last one of an index or of the cache
+	stopped       atomic.Bool                     // Run has returned for the last time
+	failure       atomic.Pointer[failure.Failure] // the last failure of an index or of the cache
 	broken        atomic.Pointer[failure.Failure] // why it cannot run again
 	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
 	unconfirmed   atomic.Int32                    // feeds of a synced cache whose server has not answered in this run
-	reports       reportLimiters                  // of index functions
+	reports       reportLimiters                  // reports of index functions
 	applying      atomic.Pointer[batchInProgress] // the batch being applied; nil if none is
 	batches       atomic.Uint64                   // counts each begin and each end of a batch: odd while one is being applied
 	resyncChanged chan struct{}                   // holds a token if the resync loop has to look again
@@ -90,7 +90,7 @@ func (r *run) fail(err error) {
 var (
 	// ErrStopped is returned by waits when Run has returned.
 	ErrStopped = errors.New("the informer has stopped")
-	// ErrNotSynced is returned by waits when the initial state is not in the cache.
+	// ErrNotSynced is returned by waits that end before the initial state is in the cache.
 	ErrNotSynced = errors.New("not synced")
 	// ErrNotWatched is returned when the informer does not watch the namespace.
 	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
@@ -143,7 +143,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 	each := i.newFeeds(i.feeds.wanted, false)
 	i.feeds.current.Store(&each)
 	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
-	if len(each) == 0 { // no list will come that could make the informer synced
+	if len(each) == 0 { // no further list will come that could sync the informer
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
@@ -241,7 +241,7 @@ func (i *core) runUntilDone(r *run) error {
 
 // beginRun claims the informer for one run and starts its handlers.
 func (i *core) beginRun(ctx context.Context) (*run, error) {
-	name, invalid := i.Name(), i.feeds.invalid() // calls the source, so it must not hold a lock
+	name, invalid := i.Name(), i.feeds.invalid() // calls the source, so no lock may be held
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != nil {
@@ -279,7 +279,7 @@ func (i *core) packed() bool { return i.packing != nil }
 
 func (i *core) asObjects() any { return i.objects }
 
-// broadcaster wakes all waiters after a change. It costs almost nothing if there are none.
+// broadcaster wakes all waiters after a change. A broadcast without waiters costs almost nothing.
 type broadcaster struct {
 	mu      sync.Mutex // guards waiting; nothing is called while it is held
 	waiting chan struct{}
@@ -305,8 +305,8 @@ func (b *broadcaster) broadcast() {
 	}
 }
 
-// runBegan returns when the current run began; zero if none is running. Failures from before that
-// belong to an earlier run, and are visible until the reflector starts.
+// runBegan returns when the current run began; zero if none is running. Earlier failures belong to an
+// earlier run; they are visible until the reflector starts.
 func (i *core) runBegan() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()

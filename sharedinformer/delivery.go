@@ -39,9 +39,9 @@ type delivery struct {
 	received time.Time    // when its event was received
 
 	mu        sync.Mutex  // guards the next three; only mailbox.clear is called while it is held
-	closed    atomic.Bool // written under mu, read anywhere
+	closed    atomic.Bool // written under mu, read without it
 	running   bool
-	goroutine uint64 // its number, to detect a close from inside the handler
+	goroutine uint64 // ID of the goroutine, to detect a close from inside the handler
 
 	closing chan struct{} // closed by close
 	ended   chan struct{} // closed when the delivery is closed and its goroutine has ended
@@ -50,7 +50,7 @@ type delivery struct {
 	nextResync time.Time // guarded by core.mu
 
 	pendingSyncs atomic.Int32             // sync marks that it has to pass before it is synced
-	hook         atomic.Pointer[hookCall] // the hook that it is waiting for; nil for none
+	hook         atomic.Pointer[hookCall] // the hook that the goroutine is waiting for; nil for none
 	replayed     atomic.Uint64            // calls about replayed objects
 	panics       atomic.Uint64
 	errors       atomic.Uint64
@@ -58,7 +58,7 @@ type delivery struct {
 	reports      reportLimiter
 }
 
-// newDelivery returns a delivery that starts where join puts it.
+// newDelivery returns a delivery. It starts at the position that join gives it.
 func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	d := &delivery{
 		informer: i, handler: h, opts: opts,
@@ -70,8 +70,8 @@ func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// join starts d at the end of the log, with a replay of the objects cached at that point. If
-// synced, they are an initial list. It is called under core.join.
+// join starts d at the end of the log, with a replay of the objects cached at that point. If synced is
+// true, those objects are an initial list. It is called under core.join.
 func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	if d.opts.Lag == Coalesce {
 		d.mailbox = newCoalescer()
@@ -180,9 +180,9 @@ func (d *delivery) idle(ctx context.Context) {
 	}
 }
 
-// step makes the next call, or passes a mark. It returns false if there is nothing to do.
+// step makes the next call or passes a mark. It returns false if there is nothing to do.
 func (d *delivery) step(ctx context.Context) bool {
-	if len(d.events) > 0 { // left over, maybe from the previous run
+	if len(d.events) > 0 { // left over, perhaps from the previous run
 		d.deliver(ctx, d.nextEvent())
 		return true
 	}
@@ -192,7 +192,7 @@ func (d *delivery) step(ctx context.Context) bool {
 			return true
 		}
 	}
-	if d.closed.Load() { // maybe the reason why there was nothing to replay
+	if d.closed.Load() { // this may be why there was nothing to replay
 		return false
 	}
 	if d.syncsAfterReplay {
@@ -215,8 +215,8 @@ func (d *delivery) step(ctx context.Context) bool {
 	return true
 }
 
-// nextEvent removes and returns the first of the events taken from the mailbox. The last one does
-// not keep the others alive.
+// nextEvent removes and returns the first of the events taken from the mailbox. The last event does not
+// keep the others alive.
 func (d *delivery) nextEvent() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
@@ -251,7 +251,7 @@ func (d *delivery) ack() {
 	}
 }
 
-// passSync passes the end of an initial list, and calls OnSync if it is the first.
+// passSync passes the end of an initial list. It calls OnSync if it is the first one.
 func (d *delivery) passSync() {
 	d.pendingSyncs.Add(-1)
 	d.informer.changed.broadcast()
@@ -329,7 +329,7 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	}
 }
 
-// current returns the object of the call in progress, and when its event was received; zero if
+// current returns the object of the call in progress and the time when its event was received, zero if
 // unknown.
 func (d *delivery) current() (o object.Head, since time.Time, ok bool) {
 	if !d.watch.on() {
@@ -361,7 +361,7 @@ type replay struct {
 	objects indexer.View
 	as      EventType
 	since   time.Time
-	acked   atomic.Int64 // calls that have returned; only the handler's goroutine makes more
+	acked   atomic.Int64 // number of calls that have returned; only the handler's goroutine increases it
 	scratch event        // reused for each event by the handler's goroutine
 }
 

@@ -6,17 +6,18 @@ import (
 	"sort"
 )
 
-// difference is where two values differ.
+// difference is the place at which two values differ.
 type difference struct {
 	path string // of fields, indices and map keys
 
 	// part is the address of the part of the second value that holds the difference: a struct, the
-	// elements of a slice, or a map. Values that share the part have the same address while it is
-	// reachable.
+	// elements of a slice, or a map. Values that share the part have the same address for as long as the
+	// part is reachable.
 	part uintptr
 }
 
-// in records that d lies in the value that v points to, unless a smaller part is already recorded.
+// in records that the difference lies in the value that v points to, unless a smaller part is already
+// recorded.
 func (d difference) in(v reflect.Value) difference {
 	if d.part == 0 {
 		d.part = v.Pointer()
@@ -86,7 +87,7 @@ func elementDifference(path string, a, b reflect.Value) (difference, bool) {
 	return difference{}, false
 }
 
-// mapDifference compares in the order of the keys, so its result is deterministic.
+// mapDifference compares the entries in the order of their keys, so its result is deterministic.
 func mapDifference(path string, a, b reflect.Value) (difference, bool) {
 	keys := a.MapKeys()
 	for _, key := range b.MapKeys() {

@@ -40,27 +40,27 @@
 //
 // # Packed caches
 //
-// With Options.Store Packed the cache holds each object as its head (key, UID, resource version,
-// labels, owners) plus bytes compressed against a sibling, which take a small part of the memory of
-// the object. Get, iteration and handlers decode objects on demand, one at a time. While an opened
-// object is in use, all readers share it. The 64 most recently opened objects of up to 64 KB stay
-// open, so an object that goes to several handlers or is looked up repeatedly is decoded once. They
-// take a few hundred KB.
+// With Options.Store Packed the cache holds each object as its head (key, UID, resource version, labels,
+// owners) plus bytes compressed against a sibling, which use a fraction of the object's memory. Get,
+// iteration and handlers decode objects on demand, one at a time. All readers of an opened object share
+// it while it is in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that
+// several handlers receive, or that is looked up repeatedly, is decoded once. The open objects take a
+// few hundred KB.
 //
-// Code that needs only heads opens nothing: Heads reads the cache as heads, and AddHeadHandler adds
-// a handler that receives heads. Open decodes the object of a head, and Copy returns a private copy
-// that may be changed. Select, Namespace and indexes open only the objects that they yield. The old
-// object of an update is opened only for handlers that may read it: HandlerOptions.WithoutOld says
-// that a handler does not, and HandlerFuncs with nil functions say the same. An annotation is
-// available without opening the object if it is listed in Options.Annotations. Nothing else differs
-// from an unpacked cache (C01).
+// Code that needs only heads never opens an object: Heads returns a reader of the cached heads, and
+// AddHeadHandler registers a handler that receives heads. Open decodes the object of a head, and Copy
+// returns a private copy that may be changed. Select, Namespace and index lookups open only the objects
+// that they yield. The old object of an update is opened only for handlers that may read it: set
+// HandlerOptions.WithoutOld for a handler that does not, or leave the functions of HandlerFuncs nil. An
+// annotation is available without opening the object if it is listed in Options.Annotations. Otherwise a
+// packed cache behaves like an unpacked one (C01).
 //
 // An object whose bytes were damaged in memory is not served. Status.Failure reports its key and
 // the cause, and a relist restores it. Handlers then receive an Update, or the Add that could not
 // be delivered.
 //
-// Use it for kinds with many objects, few of them read at a time. It does not suit programs that
-// constantly walk all objects: opening an object takes as long as decoding it.
+// Use a packed cache for kinds with many objects, only a few of which are read at a time. It does not
+// suit programs that constantly iterate over all objects, because opening an object means decoding it.
 //
 // # Snapshots
 //
@@ -94,10 +94,9 @@
 //
 // # Debugging
 //
-// Status shows how the reflector, the queue, the cache and each handler are doing. A failed
-// WaitForSync says what it was waiting for. Options.DetectMutations finds code that changes cached
-// objects, and names the handler if it happened during a call; objects that arrive later share
-// nothing with the changed ones. Handler goroutines carry the pprof labels "informer" and
-// "handler". The flight recorder (Options.Flight) holds the latest events of the informer, of each
-// object and of each handler.
+// Status shows how the reflector, the queue, the cache and each handler are doing. A failed WaitForSync
+// says what it was waiting for. Options.DetectMutations finds code that changes cached objects, and
+// names the handler if the change happened during a call. Objects that arrive later share nothing with
+// the changed ones. Handler goroutines carry the pprof labels "informer" and "handler". The flight
+// recorder (Options.Flight) holds the latest events of the informer, of each object and of each handler.
 package sharedinformer

@@ -17,9 +17,10 @@ const (
 	Add EventType = iota + 1
 	// Update means that the object changed.
 	Update
-	// Delete means that the object is gone, or belongs to another process now (Event.Moved).
+	// Delete means that the object was deleted, or now belongs to another process (Event.Moved).
 	Delete
-	// Resync means that nothing changed: the handler asked for periodic resyncs.
+	// Resync means that the object did not change; the handler receives it because it asked for periodic
+	// resyncs.
 	Resync
 )
 
@@ -43,14 +44,15 @@ type Event[T object.Head] struct {
 	Type EventType
 	// Object is the state after the change. For Delete it is the last known state.
 	Object T
-	// Old is the state that the handler received before. It is set for each Update, and for a
-	// Delete whose Object is newer; with HandlerOptions.WithoutOld it is never set.
+	// Old is the state that the handler received before. It is set for each Update, and for a Delete
+	// whose Object is newer than what the handler last received. It is never set with
+	// HandlerOptions.WithoutOld.
 	Old T
 	// Initial marks an Add as part of the state that existed when the informer synced or the
 	// handler joined.
 	Initial bool
-	// FinalStateUnknown marks a Delete that the watch missed and that a relist or a re-creation
-	// revealed: Object is the last state seen.
+	// FinalStateUnknown marks a Delete that the watch missed and that was inferred from a relist or a
+	// re-creation. Object is the last state seen.
 	FinalStateUnknown bool
 	// Moved is set, on a sharded informer (Options.Shard), if nothing happened to the object
 	// itself. On a Delete it means that the slot of the object now belongs to another process, or
@@ -58,9 +60,9 @@ type Event[T object.Head] struct {
 	// object that moved while a watch was interrupted may arrive without it.
 	Moved bool
 
-	// Received is when the last byte of the change was read; the durations say how long after that
-	// each stage was passed. All are zero if the event did not come from the network, as in a
-	// resync or the initial Adds of a late handler.
+	// Received is the time at which the last byte of the change was read. The durations are the time
+	// from then until each stage was completed. All are zero if the event did not come from the network,
+	// as in a resync or the initial Adds of a late handler.
 	Received     time.Time
 	DecodedAfter time.Duration // object decoded
 	QueuedAfter  time.Duration // delta queued
@@ -70,9 +72,9 @@ type Event[T object.Head] struct {
 // event is an Event inside the informer, of whole objects of any type or of packed ones.
 type event = Event[object.Head]
 
-// Handler receives the changes of one informer, one call at a time, in order. The context ends when
-// the informer stops. Errors are reported and counted, but the event is not delivered again:
-// retries by key are the job of a work queue.
+// Handler receives the changes of one informer, one call at a time, in order. The context ends when the
+// informer stops. Errors are reported and counted, but the event is not delivered again; use a work
+// queue to retry keys.
 type Handler[T object.Head] interface {
 	Handle(ctx context.Context, e Event[T]) error
 }
@@ -89,8 +91,8 @@ type HandlerFuncs[T object.Head] struct {
 	Add    func(ctx context.Context, o T, initial bool) error
 	Update func(ctx context.Context, old, new T) error
 	Delete func(ctx context.Context, o T, finalStateUnknown bool) error
-	// Moved is called instead of Delete when another process takes over the object (Event.Moved).
-	// Handlers of sharded informers that keep state per object must release it here too.
+	// Moved is called instead of Delete when another process takes over the object (Event.Moved). A
+	// handler of a sharded informer that keeps state per object must release it here too.
 	Moved func(ctx context.Context, o T) error
 	// Resync is called for resyncs. If it is nil, Update is called with the same object as old and
 	// new.
@@ -118,7 +120,7 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 	return nil
 }
 
-// handles reports whether there is a function for events of type t; moved is Event.Moved.
+// handles reports whether f has a function for events of type t; moved is Event.Moved.
 func (h HandlerFuncs[T]) handles(t EventType, moved bool) bool {
 	switch {
 	case t == Add:
@@ -216,10 +218,11 @@ func isNil[T object.Head](h Handler[T]) bool {
 // errFilterOld: without the old state a Filter cannot tell whether its handler knows the object.
 var errFilterOld = errors.New("a Filter received an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
-// Filter returns a handler that calls next only for objects that match. An update that makes an
-// object match becomes an Add; one that makes it stop matching becomes a Delete. A Delete is passed
-// on if next knows the object, whatever its final state; for this, match must depend on nothing but
-// the object. If match panics, next is not called, and the panic is reported as the handler's.
+// Filter returns a handler that calls next only for objects that match. If an update makes an object
+// match, next receives an Add; if an update makes it stop matching, next receives a Delete. A Delete is
+// passed on if next knows the object, whether or not its final state matches; this works only if match
+// depends on nothing but the object. If match panics, next is not called, and the panic is reported as
+// the handler's.
 func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 	if match == nil || isNil(next) {
 		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// segment is one piece of the log: the events of a batch, or a mark. It never changes once it is in
+// segment is one piece of the log: the events of a batch, or a mark. It does not change once it is in
 // the log.
 type segment struct {
 	events []event
@@ -16,18 +16,19 @@ type segment struct {
 	after  *link
 }
 
-// batch is a run of events. It is separate from the segment because a handler blocked in a call
-// should hold its events, but not everything appended after them.
+// batch is a run of events. It is separate from the segment so that a handler blocked in a call holds
+// only its events, and not everything appended after them.
 type batch struct {
 	events []event
 	first  uint64 // how many events the log had before them
 }
 
-// link leads to the next segment. It is separate from the previous segment because a waiting cursor
-// should not hold that one, which after an initial list has an event for each object.
+// link leads to the next segment. It is separate from the previous segment so that a waiting cursor does
+// not hold that segment, which has an event for each object after an initial list.
 type link struct{ next atomic.Pointer[segment] }
 
-// resync is the state of the cache at one point of the log, for the handlers that are due.
+// resync is the state of the cache at one point of the log, to be delivered to the handlers that are
+// due.
 type resync struct {
 	objects indexer.View
 	targets map[mailbox]struct{}
@@ -74,22 +75,21 @@ type mailbox interface {
 	// its previous result has been delivered.
 	next() (events []event, mark *segment)
 
-	// ack counts one event of next, in order: the call for it has returned.
+	// ack records that the call for one event of next has returned. Events are acknowledged in order.
 	ack()
 
 	// current returns the first event of next that is not acknowledged, or nil. Any goroutine may
 	// call it.
 	current() *event
 
-	// claimResync reports whether a resync may be appended for this handler. If a resync takes
-	// longer than its period, the next ones are skipped, because changes would be delayed more and
-	// more.
+	// claimResync reports whether a resync may be appended for this handler. If a resync takes longer
+	// than its period, the next ones are skipped, because they would delay changes more and more.
 	claimResync() bool
 
-	// endResync ends a claim: the whole resync was delivered.
+	// endResync ends a claim after the whole resync was delivered.
 	endResync()
 
-	// position returns how many events of the log were delivered; 0 if unknown.
+	// position returns the number of events of the log that were delivered; 0 if unknown.
 	position() uint64
 
 	// stats returns the figures for the status.
@@ -107,12 +107,13 @@ type mailboxStats struct {
 	merged    uint64 // events made unnecessary by merging
 }
 
-// cursor is a mailbox that is a position in the log. It holds every segment from there on.
+// cursor is a mailbox that consists of a position in the log. It holds every segment from that position
+// on.
 type cursor struct {
 	log *eventLog
 
 	delivering atomic.Pointer[batch] // the last result of next; nil while there is none
-	after      atomic.Pointer[link]  // the link behind it; nil once cleared
+	after      atomic.Pointer[link]  // the link after those events; nil once cleared
 	start      uint64                // number of events that the log had before
 	acked      atomic.Uint64         // start plus the number of delivered events
 	resyncing  atomic.Bool           // a resync is in the log or being delivered
@@ -127,7 +128,7 @@ func newCursor(log *eventLog) *cursor {
 	return c
 }
 
-// offer does nothing: the log holds s.
+// offer does nothing, because the log holds s.
 func (c *cursor) offer(*segment) {}
 
 func (c *cursor) next() (events []event, mark *segment) {
@@ -155,7 +156,7 @@ func (c *cursor) next() (events []event, mark *segment) {
 
 func (c *cursor) ack() { c.acked.Add(1) }
 
-// current derives the event from the number of acknowledged ones, so no code has to record it.
+// current derives the event from the number of acknowledged events, so it need not be recorded.
 func (c *cursor) current() *event {
 	b := c.delivering.Load()
 	if b == nil {
@@ -174,7 +175,7 @@ func (c *cursor) endResync() { c.resyncing.Store(false) }
 func (c *cursor) position() uint64 { return c.acked.Load() }
 
 func (c *cursor) stats() mailboxStats {
-	passed := c.acked.Load() // before total, which it never passes
+	passed := c.acked.Load() // loaded before total, so it never exceeds total
 	held := mailboxStats{delivered: passed - c.start}
 	if c.after.Load() != nil {
 		held.pending = int(c.log.total.Load() - passed)

@@ -29,8 +29,8 @@ type feed struct {
 	// Guarded by core.mu.
 	cancel   context.CancelFunc // ends its run; nil while it does not run
 	mayStart chan struct{}      // closed when the feeds removed before it was added have ended
-	joinedAt uint64             // the change of the set that added it
-	leftAt   uint64             // the change that removed it; 0 while it is in the set
+	joinedAt uint64             // the change of the set that added the feed
+	leftAt   uint64             // the change that removed it; 0 while the feed is in the set
 
 	unconfirmed atomic.Bool // see core.unconfirmed
 
@@ -41,19 +41,18 @@ type feed struct {
 	requests  *sharding.Requests
 	heldGains atomic.Uint64 // gains that precede the list in the cache
 
-	restored  bool                            // its snapshot was requested; owned by the goroutine that runs it
+	restored  bool                            // its snapshot was requested; owned by the goroutine that runs the feed
 	unsaved   atomic.Pointer[failure.Failure] // why writing its snapshot failed last; nil if it succeeded
 	unremoved atomic.Pointer[failure.Failure] // why a wrong snapshot could not be removed; nil if there is none
 
 	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
 }
 
-// retryAgain is how long a feed ignores further wake-ups by other feeds after one: the first has
-// not helped.
+// retryAgain is how long a feed ignores further wake-ups by other feeds after one that did not help.
 const retryAgain = 30 * time.Second
 
-// retryNow ends the back-off of a feed that waits for its kind to be served, because another feed
-// found that it is. Any goroutine may call it.
+// retryNow ends the back-off of a feed that waits for its kind to be served, because another feed found
+// that the kind is served now. Any goroutine may call it.
 func (f *feed) retryNow() {
 	now, last := time.Now(), f.retried.Load()
 	if s := f.reflector.Status(); s.State != reflector.BackingOff || !s.NotServed() || last != nil && now.Sub(*last) < retryAgain {
@@ -64,8 +63,8 @@ func (f *feed) retryNow() {
 	}
 }
 
-// startFeed runs a feed as a part of r, once the feeds removed before it was added have ended. It
-// is called under mu.
+// startFeed runs a feed as a part of r as soon as the feeds that were removed before it was added have
+// ended. It is called under mu.
 func (i *core) startFeed(r *run, f *feed) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	begins := make(chan struct{})
@@ -128,8 +127,9 @@ func (w namespaceQueue) NewHistoryQueued(string) bool {
 	return w.DeltaFIFO.NewHistoryQueued(w.namespace)
 }
 
-// newFeeds returns a feed for each namespace of a set. If the source cannot be limited to one of
-// them, that feed fails with the reason. It calls the source, so the caller must not hold a lock.
+// newFeeds returns a feed for each namespace of a set. If the source cannot be limited to one of the
+// namespaces, the feed of that namespace fails with the reason. It calls the source, so the caller must
+// not hold a lock.
 func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
@@ -138,8 +138,8 @@ func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	return feeds
 }
 
-// newFeed returns the feed of one namespace. Its list must be fresh if other feeds may have read
-// the same objects before.
+// newFeed returns the feed of one namespace. Its list must be a consistent read if other feeds may have
+// read the same objects before.
 func (i *core) newFeed(namespace string, fresh bool) *feed {
 	if namespace == metav1.NamespaceAll {
 		return i.newFeedOf(i.feeds.source, namespace, fresh)
@@ -179,13 +179,12 @@ type scopeChecker struct {
 	// onClusterScoped, if set, is called by a feed of one namespace if the kind has no namespaces.
 	onClusterScoped func()
 
-	// onNamespaced, if set, is called by a feed of everything, created while the kind had no
-	// namespaces, if the kind has namespaces again. It reports whether the objects are still
-	// wanted.
+	// onNamespaced, if set, is called by a feed of everything that was created while the kind had no
+	// namespaces, when the kind has namespaces again. It reports whether the objects are still wanted.
 	onNamespaced func() (wanted bool)
 }
 
-// errNamespaced: a kind without namespaces came back with them, as when the definition of a custom
+// errNamespaced means that a cluster-scoped kind is now namespaced, as when the definition of a custom
 // resource was recreated.
 var errNamespaced = errors.New("the kind has namespaces now: only the wanted ones are read from now on")
 
@@ -233,8 +232,8 @@ func (s *scopeChecker) noteError(err error) {
 	}
 }
 
-// check returns an error if an object of the namespace does not belong in the feed. No list of the
-// feed could reveal that such an object is gone.
+// check returns an error if an object of the namespace does not belong in the feed. No list of the feed
+// would show that such an object was deleted.
 func (s *scopeChecker) check(namespace string) error {
 	switch {
 	case s.namespace != metav1.NamespaceAll && namespace != s.namespace:

@@ -21,38 +21,35 @@ import (
 //
 //  1. wanted is sorted, contains each namespace once, and metav1.NamespaceAll only
 //     alone.
-//  2. There is exactly one feed for each wanted namespace, in that order. If the kind
-//     turns out to be cluster-scoped, a single feed of everything replaces them, at
-//     most once per scopeFlapWindow.
+//  2. There is exactly one feed for each wanted namespace, in the order of wanted. If the kind turns out
+//     to be cluster-scoped, a single feed of everything replaces them, at most once per scopeFlapWindow.
 //  3. A removed feed never comes back: a namespace that returns gets a new one.
 //  4. A feed starts when all feeds removed before it have ended, so its deltas follow
 //     all of theirs.
-//  5. A feed that is removed while it runs queues one Trim after its last change. If
-//     no removed feed was running, the change of the set queues one. trims counts the
-//     Trims still queued.
-//  6. The cache drops the namespaces that are not covered when trims reaches 0, and
-//     not before. So an object that is wanted before and after a change is never
-//     deleted in between.
+//  5. A feed that is removed while it runs queues one Trim after its last change. If no removed feed was
+//     running, the change of the set queues a Trim. trims counts the Trims still queued.
+//  6. The cache drops the namespaces that are not covered when trims reaches 0, and not before, so an
+//     object that is wanted before and after a change is never deleted in between.
 //  7. The informer is synced when the cache has the initial list of each feed and
 //     trims is 0. The RV of the cache is the smallest of the feeds', and empty until
 //     then.
-//  8. A change revokes the sync and the RV, and gives each handler one more sync mark
-//     to pass.
+//  8. A change of the set makes the informer unsynced and clears the RV, and each handler has one more
+//     sync mark to pass.
 type feeds struct {
 	source        source.ListerWatcher
 	opts          reflector.Options
-	allNamespaces *reflector.Reflector // of all namespaces; it never runs, and provides the name
+	allNamespaces *reflector.Reflector // reads all namespaces; never runs, but provides the name
 	refused       *failure.Failure     // an error in options that reflectors do not check; usually nil
 
 	current  atomic.Pointer[[]*feed] // replaced under core.mu and core.join
-	unserved atomic.Bool             // a feed found that the kind is not served, and none since that it is
+	unserved atomic.Bool             // a feed found that the kind is not served, and no feed has found since that it is
 
 	// Guarded by core.mu.
 	wanted        []string
 	clusterScoped bool      // the kind has no namespaces: wanted is ignored
 	regained      time.Time // when the kind last gained namespaces; zero if never
 	changes       uint64    // of the set
-	leaving       []*feed   // removed and maybe running, in the order of removal; the first is running
+	leaving       []*feed   // removed but perhaps still running, in the order of removal; the first one is running
 	waiting       []*feed   // not started yet, in the order of their addition
 
 	// Guarded by core.join.
@@ -106,7 +103,7 @@ func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	return all, each
 }
 
-// statusOf returns the status of a reflector. Refused options fail all of them.
+// statusOf returns the status of a reflector. If options were rejected, every reflector has failed.
 func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	s := r.Status()
 	if f.refused != nil && s.Failure == nil {
@@ -116,7 +113,7 @@ func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 }
 
 // startWaiting starts the feeds that no longer have to wait for a removed one. It is called under
-// core.mu, when a feed has ended or is to start.
+// core.mu when a feed has ended or is about to start.
 func (f *feeds) startWaiting() {
 	for len(f.leaving) > 0 && f.leaving[0].cancel == nil {
 		f.leaving = f.leaving[1:]
@@ -127,7 +124,8 @@ func (f *feeds) startWaiting() {
 	}
 }
 
-// feedNamed returns the feed of a namespace, or of all for metav1.NamespaceAll; nil if there is none.
+// feedNamed returns the feed of a namespace, or of all namespaces for metav1.NamespaceAll, or nil if
+// there is none.
 func feedNamed(feeds []*feed, namespace string) *feed {
 	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed, namespace string) int {
 		return strings.Compare(f.namespace, namespace)
@@ -148,9 +146,8 @@ func feedCovering(feeds []*feed, namespace string) *feed {
 // covers reports whether a feed includes the namespace.
 func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
-// advance updates the versions of the namespaces, and of the whole cache, after some deltas. Deltas
-// from earlier feeds of a namespace count too: the cache kept their objects. It is called under
-// join.
+// advance updates the versions of the namespaces, and of the whole cache, after some deltas. Deltas from
+// earlier feeds of a namespace count too, because the cache kept their objects. It is called under join.
 func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
@@ -224,9 +221,8 @@ func (f *feeds) complete() bool {
 	return f.trims == 0
 }
 
-// retryUnserved ends the back-off of all feeds that wait for their kind to be served when one of
-// them, in state s, has found that it is. Two feeds that keep finding and losing their kind do not
-// keep waking each other.
+// retryUnserved ends the back-off of all feeds that wait for their kind to be served when one of them,
+// in state s, has found that it is. Two feeds whose kind comes and goes do not keep waking each other.
 func (f *feeds) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():
@@ -261,8 +257,8 @@ func combined(a, b reflector.Status) reflector.Status {
 	return worst
 }
 
-// worse reports whether a is in worse state than b. A missing list is worst, then a failure, then a
-// wait; of two failures the older is worse.
+// worse reports whether a is in worse state than b. A missing list is worst, followed by a failure and a
+// wait. Of two failures, the older is worse.
 func worse(a, b reflector.Status) bool {
 	switch {
 	case (a.RV == "") != (b.RV == ""):

@@ -12,8 +12,8 @@ import (
 
 // Entries of the flight recorder.
 
-// recordApplied records the changes of a batch, except those of an initial list, which recordList
-// records as one. It is called under join, before they are in the log.
+// recordApplied records the changes of a batch, before they are in the log. recordList records an
+// initial list as one entry. It is called under join.
 func (i *core) recordApplied(events []event, at time.Time) {
 	position := i.log.total.Load()
 	for n := range events {
@@ -61,7 +61,7 @@ func (i *core) recordFailure(d *delivery, f *failure.Failure) {
 	if d != nil {
 		track = d.track
 	}
-	// A user's error may panic when formatted; fmt recovers.
+	// A user's error may panic when it is formatted; fmt recovers from that.
 	track.Record(&flight.Event{At: f.Last, Kind: flight.Failed, Key: f.Key, Text: fmt.Sprint(f)})
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// process applies queued deltas until ctx is done, which happens after the feeds have ended, and
-// the queue is empty.
+// process applies queued deltas until ctx is done and the queue is empty. The feeds have ended before
+// ctx is done.
 func (i *core) process(ctx context.Context, r *run) {
 	var err error
 	guard := failure.Guard{In: "a method of an object"}
@@ -44,7 +44,7 @@ func (i *core) markBroken(r *run, err error) {
 	i.report(context.WithoutCancel(r.ctx), nil, f)
 }
 
-// applyQueued is process without the handling of panics.
+// applyQueued is process without panic handling.
 func (i *core) applyQueued(ctx context.Context) {
 	var reuse []deltafifo.Delta
 	for {

@@ -18,9 +18,9 @@ func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.Heads(
 
 func (i *core) Heads() indexer.Reader[object.Head] { return i.cache.Reader() }
 
-// Open returns the object of a head that came from Heads or from a handler added with
-// AddHeadHandler. It fails with an error that wraps wire.ErrDamaged if the bytes of a packed object
-// are damaged, and if the head belongs to an object of another type.
+// Open returns the object of a head that came from Heads or from a handler added with AddHeadHandler. It
+// fails with an error that wraps wire.ErrDamaged if the bytes of a packed object are damaged. It also
+// fails if the head belongs to an object of another type.
 func (i *Informer[T]) Open(head object.Head) (T, error) { return as[T](i.core.Object(head)) }
 
 // as converts an object whose type was already checked.
@@ -44,8 +44,8 @@ func (i *core) Object(head object.Head) (object.Object, error) {
 	return o, nil
 }
 
-// Copy is like Open, but returns a private copy that the caller may change. A packed object that is
-// not in use is decoded for the caller instead of copied.
+// Copy is like Open, but returns a private copy that the caller may change. If a packed object is not in
+// use, Copy decodes it for the caller instead of copying it.
 func (i *Informer[T]) Copy(head object.Head) (T, error) { return as[T](i.core.copy(head)) }
 
 func (i *core) copy(head object.Head) (object.Object, error) {

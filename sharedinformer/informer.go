@@ -21,9 +21,9 @@ type Informer[T object.Object] struct {
 	core informerCore
 }
 
-// informerCore is implemented by *core. The interface keeps packages that name an informer from
-// depending on everything that core uses, and from compiling some of it again; so does
-// Registration.of.
+// informerCore is implemented by *core. Because it is an interface, packages that name an informer do
+// not depend on everything that core uses, and do not compile some of it again. Registration.of serves
+// the same purpose.
 type informerCore interface {
 	View
 	cached() *indexer.Indexer
@@ -55,9 +55,9 @@ type informerCore interface {
 	copy(object.Head) (object.Object, error)
 }
 
-// New returns an informer that is not running yet. Contradictory options are reported by Status,
-// Run and WaitForSync. The source may reuse cached objects, so a relist decodes only those that
-// changed (source.Request).
+// New returns an informer that is not running yet. Status, Run and WaitForSync report contradictory
+// options. The source may reuse cached objects, so a relist decodes only those that changed
+// (source.Request).
 func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] {
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
@@ -65,9 +65,9 @@ func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] 
 	return &Informer[T]{core: newCore(from, opts, reflect.TypeFor[T]())}
 }
 
-// Objects returns i as an informer of any type of object: the same pointer each time, or nil if i
-// is nil. It is a function because a method would make every package that names an informer compile
-// this instance too.
+// Objects returns i as an informer of object.Object. It returns the same pointer each time, or nil if i
+// is nil. It is a function because a method would make every package that names an informer compile this
+// instance too.
 func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	if i == nil {
 		return nil
@@ -102,10 +102,9 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 }
 
 // Stale returns a reader of the objects loaded from the snapshot of an earlier process until the
-// informer is synced, and of the cache from then on, also while SetNamespaces takes effect.
-// Anything in it may be outdated, and may even come from another server. Use it when stale data is
-// better than none, and call Stale again for newer data. Without a snapshot the reader is empty at
-// first.
+// informer is synced, and of the cache from then on, even while SetNamespaces takes effect. The loaded
+// objects may be outdated, and may even come from another server. Use Stale when stale data is better
+// than none, and call Stale again for newer data. Without a snapshot the reader is empty at first.
 func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
 // Index finds cached objects by values that a function computes from them; see [AddIndex].
@@ -127,10 +126,10 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 	return index
 }
 
-// Run keeps the cache in step and the handlers informed. It returns nil when ctx is done, and the
-// *failure.Failure if an error handler returns Stop. By then every goroutine that it started has
-// ended (L23). Run may be called again: cache and handlers continue from where they were (L24).
-// While it runs, another call fails with reflector.ErrRunning.
+// Run keeps the cache up to date and calls the handlers. It returns nil when ctx is done, or the
+// *failure.Failure if an error handler returns Stop. When Run returns, every goroutine that it started
+// has ended (L23). Run may be called again; the cache and the handlers then continue from where they
+// were (L24). While it runs, another call fails with reflector.ErrRunning.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
 // Start calls Run in a new goroutine; wait waits for it and returns its error. Unlike with a plain
@@ -140,9 +139,9 @@ func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) 
 	return i.core.Start(ctx)
 }
 
-// AddHandler registers h, which first receives an Add, marked as initial, for each object that is
-// cached now, and then every change (L06). It may be called before, during and after Run. It panics
-// if h is nil.
+// AddHandler registers h. It first receives an Add, marked as initial, for each object cached at the
+// time of the call, and then every change (L06). It may be called before, during and after Run. It
+// panics if h is nil.
 func (i *Informer[T]) AddHandler(h Handler[T]) *Registration {
 	return i.core.addHandler(untypedHandlerOf(h), HandlerOptions{Place: failure.Place(1)})
 }
@@ -163,8 +162,8 @@ func (i *Informer[T]) StatusIn(namespace string) (s reflector.Status, watched bo
 	return i.core.StatusIn(namespace)
 }
 
-// HasSynced reports whether a complete initial list is in the cache (L18). It stays true between
-// two runs; WaitForSync, in contrast, waits for the server in each run.
+// HasSynced reports whether a complete initial list is in the cache (L18). It stays true between two
+// runs, whereas WaitForSync waits for the server in each run.
 func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 
 // HasSyncedIn reports whether the initial list of a namespace is in the cache, even if lists of
@@ -172,14 +171,14 @@ func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 // namespace that the informer does not watch.
 func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSyncedIn(namespace) }
 
-// HeldUp reports whether the informer has not synced only because the lists of some namespaces
-// fail, such as forbidden ones, while at least one other namespace has synced.
+// HeldUp reports whether only failing lists, such as those of forbidden namespaces, keep the informer
+// from syncing, while at least one other namespace has synced.
 func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
-// WaitForSync waits until the informer and all handlers that it has at the time of the call are
-// synced, and until the server has accepted a watch or answered a list in this run (L24). It fails
-// with an error that wraps ErrNotSynced and reports what is missing, the state of the reflector and
-// the latest failure (L22):
+// WaitForSync waits until the informer and all handlers registered at the time of the call are synced,
+// and the server has accepted a watch or answered a list in this run (L24). It fails with an error that
+// wraps ErrNotSynced and reports what is missing, the state of the reflector and the latest failure
+// (L22):
 //   - if ctx is done, with its cause;
 //   - if Run has returned, with ErrStopped;
 //   - if the missing part has been failing for Options.SyncPatience, or if a handler, or OnError
@@ -188,31 +187,30 @@ func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 // If Run has not been called yet, it waits for Run.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
-// WaitForRV waits until the cache holds every change up to rv, such as the resource version of an
-// object that was just written (L14). It fails with the cause of ctx, with ErrStopped once Run has
-// returned, and immediately if rv is not a resource version, or if the informer has no namespaces
-// (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error
-// includes the latest failure.
+// WaitForRV waits until the cache holds every change up to rv, such as the resource version of an object
+// that was just written (L14). It fails with the cause of ctx, or with ErrStopped once Run has returned.
+// It fails immediately if rv is not a resource version, or if the informer has no namespaces
+// (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error includes
+// the latest failure.
 //
-// If namespaces are given, it waits only for the changes in those. That is quicker if each
-// namespace is watched separately (Options.Namespaces), because the watch of a quiet namespace may
-// confirm that nothing was missed only by a bookmark, every minute or so. It fails with
-// ErrNotWatched for a namespace that the informer does not watch.
+// If namespaces are given, it waits only for the changes in those namespaces. This is quicker if each
+// namespace is watched separately (Options.Namespaces), because in a quiet namespace only a bookmark,
+// sent about once a minute, confirms that nothing was missed. It fails with ErrNotWatched for a
+// namespace that the informer does not watch.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespaces ...string) error {
 	return i.core.WaitForRV(ctx, rv, namespaces...)
 }
 
-// WaitUntil waits until reached returns true. It calls reached immediately and after every change
-// of the cache, of the reflector's state and of the sync state, without holding a lock; reached
-// must be quick. Otherwise WaitUntil fails like WaitForRV.
+// WaitUntil waits until reached returns true. It calls reached immediately and after every change to the
+// cache, the reflector's state or the sync state, without holding a lock; reached must be quick.
+// WaitUntil fails like WaitForRV.
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.core.WaitUntil(ctx, reached)
 }
 
-// Reconnect closes each watch of the informer and reopens it where it left off, for callers who
-// know that it delivers nothing; see reflector.Reflector.Reconnect. If namespaces are given, it
-// reopens only the watches that cover them. It returns immediately, and may be called from
-// anywhere.
+// Reconnect closes each watch of the informer and reopens it where it left off. Call it when a watch is
+// known to deliver nothing; see reflector.Reflector.Reconnect. If namespaces are given, it reopens only
+// the watches that cover them. It returns immediately, and may be called from anywhere.
 func (i *Informer[T]) Reconnect(why error, namespaces ...string) {
 	i.core.Reconnect(why, namespaces...)
 }
@@ -227,22 +225,22 @@ func (i *Informer[T]) Unsynced() error { return i.core.Unsynced() }
 func (i *Informer[T]) Namespaces() []string { return i.core.Namespaces() }
 
 // SetNamespaces changes the namespaces that the informer watches. Nil means all namespaces of the
-// source, as does a list that contains metav1.NamespaceAll; an empty slice means none. The informer
-// may be running: SetNamespaces returns immediately, and WaitForSync waits until the change has
-// taken effect. It fails, and changes nothing, if the source cannot be limited to one of the
-// namespaces.
+// source, as does a list that contains metav1.NamespaceAll; an empty slice means none. The informer may
+// be running: SetNamespaces returns immediately, and WaitForSync waits until the change has taken
+// effect. If the source cannot be limited to one of the namespaces, it returns an error and changes
+// nothing.
 //
-// Handlers receive an Add, marked as initial, for each object of an added namespace, and a Delete
-// for each object of a removed one. Such a Delete does not mean that the object is gone from the
-// server, only that the informer no longer watches it, as when a selector stops matching; it
-// carries the cached state, with FinalStateUnknown false. Objects of other namespaces are not
-// affected. Until the change has taken effect, the informer and its handlers are not synced, and
-// the cache has no RV (L13, L18); each namespace keeps its own (indexer.Reader.NamespaceRV).
+// Handlers receive an Add, marked as initial, for each object of an added namespace, and a Delete for
+// each object of a removed one. Such a Delete means only that the informer no longer watches the object,
+// as when a selector stops matching, not that the object was deleted from the server. It carries the
+// cached state, and FinalStateUnknown is false. Objects of other namespaces are not affected. Until the
+// change has taken effect, the informer and its handlers are not synced, and the cache has no RV (L13,
+// L18); each namespace keeps its own RV (indexer.Reader.NamespaceRV).
 //
-// Namespaces do not apply to cluster-scoped kinds, which are cached as a whole. Only an informer
-// that never had a namespace caches nothing of such a kind, because it makes no request. If the
-// informer is not running, the change takes effect in the next run. SetNamespaces may be called
-// from anywhere, including handlers and hooks.
+// Namespaces do not apply to cluster-scoped kinds, which are cached as a whole. An informer that never
+// had a namespace makes no request, so it caches nothing, even of such a kind. If the informer is not
+// running, the change takes effect in the next run. SetNamespaces may be called from anywhere, including
+// handlers and hooks.
 func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	return i.core.SetNamespaces(namespaces)
 }
@@ -251,10 +249,10 @@ func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 // cached objects and Altered reports whether they went through a transform.
 func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
-// Selects reports whether the cache should contain o, judging by its namespace, labels and name as
-// the server has them. Criteria that only the server can judge, such as selectors on other fields,
-// count as matching. Call it before waiting for a write to reach the cache: an object that is not
-// selected never arrives.
+// Selects reports whether the cache should contain o, given o's namespace, labels and name on the
+// server. Criteria that only the server can evaluate, such as selectors on other fields, count as
+// matching. Call it before waiting for a write to reach the cache: an object that is not selected never
+// arrives.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
 // Watches reports whether the informer watches a namespace. The namespace of cluster-scoped objects
@@ -265,10 +263,10 @@ func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(nam
 // Scope returns Options.Shard.
 func (i *Informer[T]) Scope() shard.Scope { return i.core.Scope() }
 
-// Holds reports whether the cache is complete for the slot of a hash (Options.Shard): this process
-// owns the slot, and a list that began after that is in the cache. The cache is then at least as
-// new as the last write of the previous owner (S04). Handlers receive the objects later. On an
-// informer without a shard, Holds is HasSynced.
+// Holds reports whether the cache is complete for the slot of a hash (Options.Shard): this process owns
+// the slot, and the cache has a list that began after the process gained it. The cache is then at least
+// as new as the last write of the previous owner (S04). Handlers receive the objects later. On an
+// informer without a shard, Holds returns HasSynced.
 func (i *Informer[T]) Holds(hash uint64) bool { return i.core.Holds(hash) }
 
 // View is an informer for code that does not know the type of its objects, such as a page that

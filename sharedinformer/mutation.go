@@ -33,21 +33,21 @@ func (e *MutationError) Error() string {
 	return fmt.Sprintf("%s in the cache was changed at %s%s: objects from a cache are shared, copy with DeepCopy before changing them", e.Type, e.Path, others)
 }
 
-// mutationDetector keeps a copy of each cached object and compares the two: all objects
-// periodically, one when it leaves the cache, and one before and after each call of a handler. If
-// one differs, all are compared immediately, because the changed part may be shared; each changed
-// part is reported once. The bytes of a packed object cannot be modified, so its head is compared,
-// and the object once it is opened.
+// mutationDetector keeps a copy of each cached object and compares the two: all objects periodically, an
+// object when it leaves the cache, and the handled object before and after each call of a handler. If an
+// object differs, all are compared immediately, because the changed part may be shared. Each changed
+// part is reported once. The bytes of a packed object cannot be modified, so only its head is compared,
+// and the object itself once it is opened.
 type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
-	reports reportLimiters // by handler
-	forget  func()         // called before a report, to keep later objects from getting the parts shared now; may be nil
+	reports reportLimiters // by name of the handler
+	forget  func()         // called before a report, so that later objects do not share the current parts; may be nil
 	wake    chan struct{}  // holds one token while there is something to report
 
 	mu          sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
 	watched     map[object.Key]watched
-	early       map[*wire.Packed]*original // opened by an index before they are cached, or after they have left
+	early       map[*wire.Packed]*original // objects opened by an index before they enter the cache or after they leave it
 	leftChanged []*original                // changed objects that are no longer cached
 }
 
@@ -69,7 +69,7 @@ type original struct {
 	key          object.Key
 	goType       string
 
-	noticed  bool   // known to have changed
+	noticed  bool   // a change was detected
 	handler  string // the handler whose call changed it; empty if unknown
 	reported bool
 }
@@ -96,8 +96,8 @@ func (o *original) altered() (d difference, differ bool) {
 	return firstDifference(inside(o.copy), inside(o.shared))
 }
 
-// inside returns the object that users see. A source may wrap each object and unwrap it again, as
-// adapters/clientgo does for objects without a version.
+// inside returns the object that users see. A source may wrap each object and unwrap it again;
+// adapters/clientgo does so for objects without a version.
 func inside(o any) any {
 	if around, ok := o.(interface{ Inside() object.Object }); ok {
 		return around.Inside()
@@ -185,8 +185,8 @@ func (m *mutationDetector) checkLeft(left []*original) {
 	}
 }
 
-// check compares one object before a call of a handler, with handler "" because that handler is not
-// to blame, and after it.
+// check compares one object before and after a call of a handler. Before the call handler is "", because
+// the handler is not to blame for earlier changes.
 func (m *mutationDetector) check(cached object.Head, handler string) {
 	m.mu.Lock()
 	var changed []*original
@@ -215,7 +215,7 @@ func (m *mutationDetector) signal() {
 	}
 }
 
-// run checks all objects periodically, when a change was detected, and when ctx is done.
+// run checks all objects periodically, after a change is detected, and when ctx is done.
 func (m *mutationDetector) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -237,7 +237,7 @@ func (m *mutationDetector) run(ctx context.Context) {
 	}
 }
 
-// mutation is an object that was changed, and the place of the change.
+// mutation is an object that was changed and the place of the change in it.
 type mutation struct {
 	*original
 	difference

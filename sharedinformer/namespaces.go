@@ -51,10 +51,10 @@ func (i *core) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// scopeFlapWindow is how long after a kind gained namespaces a report that it has none is ignored:
-// the source has probably cached that. The report then counts as an error, and the feed backs off
-// as after any other. Otherwise a list of everything and the rejection of a namespace would trigger
-// each other as fast as the server answers.
+// scopeFlapWindow is the time after a kind gained namespaces during which a report that it has none is
+// ignored, because the source has probably cached it. The report counts as an error, and the feed backs
+// off. Otherwise a list of everything and the rejection of a namespace would trigger each other as fast
+// as the server answers.
 const scopeFlapWindow = time.Minute
 
 // becameClusterScoped records that the kind has no namespaces.
@@ -100,8 +100,8 @@ func (i *core) restoreNamespaces(set []string, feeds []*feed) {
 	})
 }
 
-// changeFeeds replaces the feeds, unless choose, which it calls under mu, returns nil. It waits for
-// the cache before it takes mu.
+// changeFeeds replaces the feeds with the result of choose, unless that is nil. It calls choose under
+// mu, and waits for the cache before it takes mu.
 func (i *core) changeFeeds(choose func() []*feed) {
 	i.join.Lock()
 	defer i.join.Unlock()
@@ -157,8 +157,8 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	i.changed.broadcast()
 }
 
-// unsync makes feeds the informer's feeds, without those in gone, and revokes the sync and the
-// version until trims have left the queue. It is called under join and mu.
+// unsync makes feeds the informer's feeds, without those in gone, and makes the informer unsynced,
+// without a version, until the trims have left the queue. It is called under join and mu.
 func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	i.feeds.current.Store(&feeds)
 	i.feeds.trims += trims
@@ -174,7 +174,8 @@ func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	}
 }
 
-// leavingNames names the removed feeds that have not ended, and reports whether the informer runs.
+// leavingNames returns the names of the removed feeds that have not ended, and reports whether the
+// informer runs.
 func (i *core) leavingNames() (running bool, names string) {
 	var each []string
 	running, feeds := i.leavingFeeds()

@@ -27,9 +27,9 @@ const (
 	// Whole caches the objects themselves. Reads are free.
 	Whole
 
-	// Packed caches bytes, which take a fraction of the memory (see wire.Packer), and decodes an
-	// object when it is read. Concurrent readers share the decoded object, which is freed when the
-	// last one releases it. Everything else is as with Whole (C01).
+	// Packed caches bytes, which take a fraction of the memory (see wire.Packer), and decodes an object
+	// when it is read. Concurrent readers share the decoded object, which is freed when the last one
+	// releases it. Otherwise the cache behaves like a Whole one (C01).
 	Packed
 )
 
@@ -50,7 +50,7 @@ func (s Store) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Options configure an Informer. The zero value works.
 type Options struct {
-	// Name identifies the informer in messages. The default is the name of the source, with the
+	// Name identifies the informer in messages. The default is the name of the source followed by the
 	// selectors.
 	Name string
 
@@ -62,20 +62,20 @@ type Options struct {
 	// Initial selects how the initial state is read: streamed if the server supports it, or listed.
 	Initial reflector.Initial
 
-	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and
-	// disables streaming. By default a first list is read whole from the server's cache, and a
-	// later one in pages of 500.
+	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and disables
+	// streaming. By default the first list is read in one piece from the server's cache, and later lists
+	// in pages of 500.
 	PageSize int64
 
-	// Timing sets how long to wait for a server and between attempts. The zero value selects the
-	// defaults.
+	// Timing sets how long to wait for the server and how long to wait between attempts. The zero value
+	// selects the defaults.
 	Timing reflector.Timing
 
 	// Namespaces limits the informer to these namespaces, each listed and watched separately;
-	// SetNamespaces changes them. Nil means all namespaces of the source, as does a list that
-	// contains metav1.NamespaceAll; an empty slice means none. The order does not matter. For
-	// cluster-scoped kinds, any list but an empty one means everything. The source must support it,
-	// as the source of a rest.Resource does (source.Description.Narrows).
+	// SetNamespaces changes them. Nil means all namespaces of the source, as does a list that contains
+	// metav1.NamespaceAll; an empty slice means none. The order does not matter. For cluster-scoped
+	// kinds, any list that is not empty means everything. The source must support namespaces, as the
+	// source of a rest.Resource does (source.Description.Narrows).
 	Namespaces []string
 
 	// Shard limits the informer to this process's share of the objects: those in its slots, which
@@ -88,8 +88,8 @@ type Options struct {
 	// synced all the time.
 	//
 	// If the key is the UID or the namespace, the server is asked for the objects of the share only
-	// (KEP-5866). Status.Selection reports whether it complies. If it does, changes to other
-	// objects do not advance the version of the cache, and waiting for one of their versions takes
+	// (KEP-5866). Status.Selection reports whether the server supports this. If it does, changes to
+	// other objects do not advance the version of the cache, and waiting for one of their versions takes
 	// until the next bookmark.
 	//
 	// If the key reads something that may change, such as a label, those fields must be cached
@@ -117,34 +117,34 @@ type Options struct {
 	// The source must know its Origin, as the source of a rest.Resource does (source.Description).
 	Snapshot *snapshot.Directory
 
-	// TransformVersion identifies the transform of the source and its version. Without it,
-	// transformed objects are not written to the snapshot, because a later process could not tell
-	// whether the transform is still the same.
+	// TransformVersion identifies the transform of the source and its version. Without it, transformed
+	// objects are not written to the snapshot, because a later process could not tell whether the
+	// transform has changed.
 	TransformVersion string
 
 	// Compact lets the queue keep only the newest state of an object while the informer lags behind
 	// the network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up, even if
-	// its context has time left, because a person should know. The informer keeps trying. The
-	// default is 1 min; a negative value leaves only the context to end the wait.
+	// SyncPatience is how long WaitForSync tolerates a failing informer. Then it returns an error, even
+	// if its context has time left, so that somebody looks at the problem. The informer keeps trying.
+	// The default is 1 min; with a negative value only the context ends the wait.
 	SyncPatience time.Duration
 
-	// DetectMutations, if not 0, keeps a copy of every cached object and compares it at this
-	// interval, around each call of a handler, and when the object leaves the cache (L16). Changed
-	// objects stay changed; objects that arrive after the report share nothing with them, if the
-	// source describes its Pool. The copies share nothing with each other and take more memory than
-	// the cache itself; use it in tests.
+	// DetectMutations, if not 0, keeps a copy of every cached object and compares it at this interval,
+	// around each call of a handler, and when the object leaves the cache (L16). Changed objects stay
+	// changed; objects that arrive after the report share nothing with them, if the source's Description
+	// names its Pool. The copies share nothing with each other and take more memory than the cache
+	// itself, so use this in tests.
 	DetectMutations time.Duration
 
-	// OnError is called with each failure and decides whether to continue. The failing goroutine
-	// waits for it, so it must return quickly. Calls may be concurrent. A panic or runtime.Goexit
-	// in it is reported and counts as Retry. If OnError is nil, every failure is retried.
+	// OnError is called with each failure and decides whether to continue. It must return quickly,
+	// because the failing goroutine waits for it. Calls may be concurrent. A panic or runtime.Goexit in
+	// it is reported and counts as Retry. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState is called with each change of state of each reflector. There is one reflector per
-	// namespace in Namespaces, and their calls may be concurrent. It must return quickly.
+	// OnState is called with each change of state of each reflector. It must return quickly. There is
+	// one reflector per namespace in Namespaces, and they may call OnState concurrently.
 	OnState func(reflector.Status)
 
 	// Logger logs failures at level warn or error, and states at level debug. Nil disables logging.
@@ -183,24 +183,24 @@ func (l Lag) MarshalText() ([]byte, error) {
 
 // HandlerOptions configure one registration. The zero value works.
 type HandlerOptions struct {
-	// Name identifies the handler in status, messages and metrics. The default is Place.
+	// Name identifies the handler in Status, messages and metrics. The default is Place.
 	Name string
 
 	// Place is the file:line shown next to the name. The default is the caller of AddHandler. Code
 	// that adds handlers on behalf of others should pass their call site.
 	Place string
 
-	// Resync, if not 0, is the interval between resyncs. In a resync the handler, once synced,
-	// receives every cached object again (L11). A resync that is due before the previous one has
-	// finished is skipped.
+	// Resync, if not 0, is the interval between resyncs. In a resync, a handler that has synced receives
+	// every cached object again (L11). A resync that is due before the previous one has finished is
+	// skipped.
 	Resync time.Duration
 
 	// Lag is the policy for undelivered changes.
 	Lag Lag
 
-	// WithoutOld declares that the handler does not use Event.Old, which is then the zero value, so
-	// a packed cache need not open the old object. HandlerFuncs receive a nil old object. Filter
-	// needs Old.
+	// WithoutOld declares that the handler does not use Event.Old. Old is then the zero value, and a
+	// packed cache does not open the old object. HandlerFuncs receive a nil old object. Filter needs
+	// Old.
 	WithoutOld bool
 
 	// OnSync, if set, is called once, after the handler has returned from its last initial Add

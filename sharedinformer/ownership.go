@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// followShard makes the informer follow a scope, unless the scope owns everything. It is called by
-// newCore.
+// followShard makes the informer follow the changes of a scope, unless the scope owns everything. It is
+// called by newCore.
 func (i *core) followShard(by shard.Scope) {
 	if by.Everything() {
 		return
@@ -74,7 +74,7 @@ func (i *core) mayHave(v object.Version) bool {
 	if have, cached := i.cache.Peek(v.Key); cached {
 		return have.GetUID() == v.UID
 	}
-	return !i.cache.Absent(v.Key) // an index may be being built
+	return !i.cache.Absent(v.Key) // an index may be under construction
 }
 
 func (i *core) Scope() shard.Scope {

@@ -15,16 +15,16 @@ import (
 // PackedStatus holds the figures of a packed cache.
 type PackedStatus struct {
 	Bytes   int64  // size of the cached objects and their heads; a shared part counts for the first object only
-	Kept    int    // objects cached whole because they do not survive packing; if there are many, the store does not suit the kind
-	Opened  uint64 // number of times an object was opened; many more than changes mean that the program reads everything and should use whole objects
-	Damaged uint64 // objects whose bytes were damaged; more than 0 points to faulty memory in the machine
+	Kept    int    // objects cached whole because they do not survive packing; if there are many, this kind should not use the packed store
+	Opened  uint64 // number of times an object was opened; if this far exceeds the number of changes, the program reads everything and should use whole objects
+	Damaged uint64 // objects whose bytes were damaged; a number above 0 points to faulty memory in the machine
 }
 
 // packing is the state of a packed cache.
 type packing struct {
 	packer *wire.Packer
 
-	bytes, kept atomic.Int64 // of the cached objects; see PackedStatus
+	bytes, kept atomic.Int64 // figures of the cached objects; see PackedStatus
 	damages     atomic.Uint64
 }
 
@@ -37,7 +37,7 @@ func newPacking(pool *wire.Pool, annotations []string) *packing {
 // packedOf returns o as an entry of a packed cache.
 func packedOf(o object.Head) *wire.Packed { return o.(*wire.Packed) }
 
-// weigh counts the bytes that enter and leave the cache.
+// weigh updates the byte count for objects that enter and leave the cache.
 func (p *packing) weigh(events []event) {
 	weigh := func(o object.Head, sign int64) {
 		packed := packedOf(o)
@@ -64,9 +64,9 @@ func (p *packing) status() PackedStatus {
 	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.packer.Opened(), Damaged: p.damages.Load()}
 }
 
-// objectDamaged is called for each object whose bytes are damaged, in any goroutine and under the
-// locks of the cache. The object is not served until a relist replaces it; without a version, it
-// counts as changed.
+// objectDamaged is called for each object whose bytes are damaged, in any goroutine and under the locks
+// of the cache. The object is not served until a relist replaces it. It loses its version, so the relist
+// treats it as changed.
 func (i *core) objectDamaged(o *wire.Packed, err error) {
 	i.packing.damages.Add(1)
 	f := i.completeFailure(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})
@@ -142,7 +142,7 @@ func (o *opener) openEvent(ctx context.Context, e *event) error {
 	return o.next.handle(ctx, e)
 }
 
-// openHead opens an object and returns it as a head.
+// openHead opens an object and returns it as an object.Head.
 func openHead(o *wire.Packed) (object.Head, error) {
 	opened, err := o.Open()
 	if err != nil {

@@ -34,20 +34,20 @@ func (r *Registration) Name() string { return r.of.Name() }
 // String returns the name and place of the handler.
 func (r *Registration) String() string { return r.of.String() }
 
-// HasSynced reports whether the handler's last initial Add has returned (L18).
+// HasSynced reports whether the handler has returned from its last initial Add (L18).
 func (r *Registration) HasSynced() bool { return r.of.HasSynced() }
 
-// WaitForSync waits until HasSynced returns true. It fails with the cause of ctx, with ErrStopped
-// or with ErrClosed, and the error says what it was waiting for.
+// WaitForSync waits until HasSynced returns true. It fails with the cause of ctx, with ErrStopped or
+// with ErrClosed, and the error says what the handler was waiting for.
 func (r *Registration) WaitForSync(ctx context.Context) error { return r.of.WaitForSync(ctx) }
 
-// Close removes the handler from the informer and returns immediately. No new call begins, but one
-// may be in progress; CloseAndWait waits for it. Close may be called repeatedly, from inside the
-// handler, and at any time in the informer's life (L07).
+// Close removes the handler from the informer and returns immediately. No new call begins, but one may
+// be in progress; CloseAndWait waits for it. Close may be called repeatedly, from inside the handler,
+// and before, during and after Run (L07).
 func (r *Registration) Close() { r.of.Close() }
 
 // CloseAndWait closes the registration and waits for the call in progress, unless it is called from
-// inside that call, or from its OnSync or OnError. It fails only with the cause of ctx.
+// inside that call, or from the handler's OnSync or OnError. The only error is the cause of ctx.
 func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.CloseAndWait(ctx) }
 
 // Status returns the current state of the registration.
@@ -100,7 +100,7 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 	}
 }
 
-// addHandler adds a handler. Unless it is a handler of heads, packed objects are opened for it.
+// addHandler adds a handler. Packed objects are opened for it unless it is a handler of heads.
 func (i *core) addHandler(h untypedHandler, opts HandlerOptions) *Registration {
 	_, heads := h.(headHandler)
 	switch {
@@ -133,8 +133,8 @@ func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// removeDelivery removes d from the list. It does not wait for join, because an index function may
-// block while join is held; d drops whatever it is still offered.
+// removeDelivery removes d from the list. It does not wait for join, because an index function may block
+// while join is held; d drops the events that it is still offered.
 func (i *core) removeDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -149,13 +149,13 @@ type HandlerStatus struct {
 	Lag    Lag
 	Synced bool
 
-	Pending int           // events not delivered yet; growth means that the handler is slower than the changes
-	Behind  time.Duration // age of the event being delivered, or of the call in progress if that is older; 0 if it has caught up
+	Pending int           // events not delivered yet; a growing number means that the handler cannot keep up
+	Behind  time.Duration // age of the event being delivered, or of the call in progress if that is older; 0 if the handler has caught up
 
-	Key  object.Key    // of the object of the call in progress; zero if there is none
-	Busy time.Duration // duration of the call in progress; for quick calls, of several of them together
+	Key  object.Key    // the object of the call in progress; zero if there is none
+	Busy time.Duration // duration of the call in progress; quick calls are measured in groups
 
-	Delivered uint64 // calls that have returned
+	Delivered uint64 // calls completed
 	Coalesced uint64 // events merged away by Lag Coalesce
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error

@@ -33,7 +33,7 @@ func (i *core) reportSuppressed() {
 	}
 }
 
-// completeFailure fills in a failure outside the reflector and shows it in the status.
+// completeFailure fills in a failure that occurred outside the reflector, and shows it in the status.
 func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
@@ -46,8 +46,8 @@ func (i *core) reportNow(f *failure.Failure) {
 	i.report(context.Background(), nil, i.completeFailure(f))
 }
 
-// report logs a failure outside the reflector and passes it to the error handler. If d is not nil,
-// the caller is d's goroutine.
+// report logs a failure that occurred outside the reflector, and passes it to the error handler. If d is
+// not nil, the caller is d's goroutine.
 func (i *core) report(ctx context.Context, d *delivery, f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
 	if f.Others > 0 {
@@ -82,8 +82,8 @@ func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) fai
 	return v
 }
 
-// reportsPerSecond is how many failures of one handler or index function are reported per second. A
-// function that fails on one object often fails on all.
+// reportsPerSecond is the number of failures of one handler or index function that are reported per
+// second. A function that fails on one object often fails on all.
 const reportsPerSecond = 10
 
 // reportLimiter limits the rate of reported failures. It counts the suppressed ones and adds their
@@ -113,8 +113,8 @@ func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	return m.with(f, m.others)
 }
 
-// with returns f with the number of suppressed failures, which are then reported. It is called
-// under mu.
+// with returns f with the number of suppressed failures, which count as reported from then on. It is
+// called under mu.
 func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	m.others, m.last = 0, nil
 	if others == 0 {
@@ -136,10 +136,10 @@ func (m *reportLimiter) flush() *failure.Failure {
 	return m.with(m.last, m.others-1)
 }
 
-// reportLimiters holds a reportLimiter for each index or handler that failed in the last seconds,
-// by name.
+// reportLimiters holds, by name, a reportLimiter for each index or handler that failed in the last few
+// seconds.
 type reportLimiters struct {
-	mu sync.Mutex // guards of; only reportLimiters are called while it is held
+	mu sync.Mutex // guards the field of; only reportLimiters are called while it is held
 	of map[string]*reportLimiter
 }
 

@@ -7,18 +7,19 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 )
 
-// resync queues a Sync when the resync of a handler is due. Due handlers are marked here; the
-// receivers are decided when the Sync leaves the queue, so it follows every earlier change (L11).
-// The loop also checks for blocked handlers, during the first minute of a stop too, because a
+// resync queues a Sync when the resync of a handler is due. Due handlers are marked here; the receivers
+// are decided when the Sync leaves the queue, so it follows every earlier change (L11). The loop also
+// checks for blocked handlers. It continues to do so during the first minute of a stop, because a
 // blocked handler keeps the run from ending.
 func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	defer i.reportSuppressed()
 	handlers := newSlowHandlers()
 	look, looks := time.Now().Add(slowCheckEvery), 0
 	for looks < slowChecksAtStop {
-		// Use one timer for both, and handle everything that is due, whatever woke the loop: in a
-		// synctest bubble no time passes before the next timer is created, which is then not due. A
-		// timer that is already due when created or selected on crashes Go's race detector there.
+		// Use one timer for both, and handle everything that is due regardless of what woke the loop. In
+		// a synctest bubble no time passes until the next timer is created, so that timer is not yet
+		// due. A timer that is already due when it is created or selected on crashes Go's race detector
+		// in a bubble.
 		timer := time.NewTimer(time.Until(i.nextResync(look)))
 		select {
 		case <-timer.C:

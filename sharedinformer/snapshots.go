@@ -30,11 +30,11 @@ type SnapshotStatus struct {
 	Off       string    // why snapshots are disabled; empty if they are not
 	Unused    string    // why the last file that was read was rejected; empty if it was used, or did not exist
 	Written   time.Time // when the last file was started; zero if none was
-	Bytes     int64     // of that file
+	Bytes     int64     // size of that file
 
-	// Failure is why the server did not identify its cluster, or else why the last file was not
-	// written, or why a wrong file was not removed; nil if all is well. With a file for each
-	// namespace, it is the first of their failures.
+	// Failure is the reason why the server did not identify its cluster, or else why the last file was
+	// not written or a wrong file was not removed. It is nil if there is no problem. If each namespace
+	// has a file, it is the first of their failures.
 	Failure *failure.Failure
 }
 
@@ -50,18 +50,18 @@ type snapshots struct {
 
 	mu             sync.Mutex // guards the rest; taken under core.join
 	status         SnapshotStatus
-	disabledLogged bool                     // that snapshots are disabled was logged
+	disabledLogged bool                     // a message that snapshots are disabled was logged
 	loaded         map[string][]object.Head // objects read from files, by namespace; nil from the first sync on
 	loadedIndex    *indexer.Indexer
 	saved          map[*feed]string    // the version of each file
-	invalid        map[*feed]bool      // feeds whose file must be removed; true: including a file being written now
+	invalid        map[*feed]bool      // feeds whose file must be removed; true if that includes a file being written now
 	hadFiles       map[string]struct{} // namespaces that may have files
 	rolledBackAt   time.Time           // when the server's history last went back; zero if never
 
-	wake chan struct{} // holds a token if a file is wrong
+	wake chan struct{} // holds a token if there is a wrong file
 }
 
-// newSnapshots returns the snapshots of an informer, or nil if none are wanted.
+// newSnapshots returns the snapshots of an informer, or nil if Options.Snapshot is not set.
 func newSnapshots(i *core, opts Options) *snapshots {
 	if opts.Snapshot == nil {
 		return nil
@@ -175,10 +175,10 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	return items, file, nil
 }
 
-// invalidate schedules the removal of a feed's file, because the server contradicts it or no longer
-// knows that time; later the server may be unable to tell. If the server's history went back, it
-// removes the files of all namespaces that the informer has or had, which belong to the lost
-// history too.
+// invalidate schedules the removal of a feed's file, because the server contradicts it or no longer has
+// the history since then. It does so at once, because the server may not be able to tell later. If the
+// server's history went back, it removes the files of all namespaces that the informer has or had, which
+// belong to the lost history too.
 func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,9 +203,9 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	}
 }
 
-// noteList is called under join when a list of a feed was applied. newHistory means that the
-// history may have gone back, so the file may belong to the lost one; again means that the feed had
-// a list before, so the history has gone back.
+// noteList is called under join when a list of a feed was applied. newHistory means that the server's
+// history may have gone back, so the file may belong to the lost history. again means that the feed had
+// a list before, so the history has in fact gone back.
 func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if newHistory && !resumed {
@@ -236,7 +236,7 @@ func (s *snapshots) removeInvalid(ctx context.Context) {
 	}
 }
 
-// firstSaveParts: the first file is written within 1/firstSaveParts of the interval.
+// The first file is written within 1/firstSaveParts of the interval.
 const firstSaveParts = 5
 
 // run writes files until ctx is done.
@@ -270,19 +270,19 @@ const (
 	// clusterTimeout is how long the server may take to identify its cluster.
 	clusterTimeout = 30 * time.Second
 
-	// lastClusterTimeout is the same during a stop. The server has usually answered before, so the
-	// stop need not wait for it.
+	// lastClusterTimeout is the clusterTimeout during a stop. It is shorter because the server has
+	// usually answered before.
 	lastClusterTimeout = time.Second
 
 	// lastSaveTimeout is how long a stop may wait for the disk to write the last files.
 	lastSaveTimeout = 10 * time.Second
 )
 
-// errClusterUnknown: the server did not identify its cluster, so no other file can be written
+// errClusterUnknown means that the server did not identify its cluster, so no other file can be written
 // either.
 var errClusterUnknown = errors.New("ask which cluster this is")
 
-// errSaveTimeout: the disk did not write the last files in time.
+// errSaveTimeout means that the disk did not write the last files in time.
 var errSaveTimeout = fmt.Errorf("a stop waits for it for at most %v", lastSaveTimeout)
 
 // saveLast writes the changes of the run that is ending.
@@ -296,8 +296,8 @@ func (s *snapshots) saveLast(ctx context.Context) {
 	s.save(ctx, lastClusterTimeout)
 }
 
-// save writes the file of each feed that has changed. The server has patience to identify its
-// cluster.
+// save writes the file of each feed that has changed. The server must identify its cluster within
+// patience.
 func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()
@@ -320,8 +320,8 @@ func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// note reports an error and keeps it in first; while first is set, further errors are not reported.
-// The end of ctx is not an error, except by errSaveTimeout.
+// note reports an error and keeps it in first; while first is set, further errors are not reported. The
+// end of ctx is not an error unless its cause is errSaveTimeout.
 func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
 	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errSaveTimeout) {
 		f := s.informer.completeFailure(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})

@@ -11,16 +11,16 @@ import (
 
 // Status is the state of an informer at one moment.
 type Status struct {
-	// Type is the Go type of the objects, such as "*v1.Pod". A resource may have several informers:
-	// of typed objects, of untyped ones and of metadata alone. Empty if unknown.
+	// Type is the Go type of the objects, such as "*v1.Pod", or empty if unknown. A resource may have
+	// several informers: for typed objects, for untyped objects and for metadata only.
 	Type string
 
-	// Kind is the kind that the source reads (source.Description). Empty if unknown.
+	// Kind is the kind that the source reads (source.Description), or empty if unknown.
 	Kind object.GVK `json:",omitzero"`
 
 	// Reflector is the state of listing and watching. If each namespace has its own reflector, it
-	// combines them: figures are added, RV is the smallest, and state and failure are those of the
-	// worst.
+	// combines them: counts are added up, RV is the smallest, and the state and the failure are taken
+	// from the reflector in the worst state.
 	Reflector reflector.Status
 
 	// Namespaces has the status of the reflector of each namespace, sorted; nil if one reflector
@@ -34,29 +34,29 @@ type Status struct {
 	Store  Store        // how objects are cached
 	Packed PackedStatus // figures of a packed cache; zero for a whole one
 
-	QueueDepth  int           // deltas not applied yet, including the batch in progress; if it stays above a handful, index functions or the machine are too slow
-	QueueAge    time.Duration // age of the oldest of them
+	QueueDepth  int           // deltas not applied yet, including the batch in progress; if this stays above a handful, the index functions or the machine are too slow
+	QueueAge    time.Duration // age of the oldest queued delta
 	QueueMerged uint64        // deltas merged by compaction
 
-	// Leaving names the removed namespaces whose reflectors were cancelled and have not ended,
-	// because the source, a transform or a hook has not returned. Until they end, added namespaces
-	// do not start, and the informer is not synced. Empty if there are none.
+	// Leaving names the removed namespaces whose reflectors were cancelled and have not ended, because
+	// the source, a transform or a hook has not returned. Until they end, reflectors of added namespaces
+	// do not start, and the informer is not synced.
 	Leaving string
 
-	// Blocked describes the index function that has blocked the cache for more than a second: until
-	// it returns, nothing enters the cache, and entries being changed cannot be read. Empty if
-	// there is none.
+	// Blocked describes the index function that has blocked the cache for more than a second, or is
+	// empty. Until the function returns, nothing enters the cache, and entries being changed cannot be
+	// read.
 	Blocked string
 
-	// Selection says whether server or client filters out objects outside the share
-	// (Options.Shard). Without a share it is SelectionNone, and JSON omits it.
+	// Selection says whether the server or the client filters out objects outside the share
+	// (Options.Shard). Without a share it is SelectionNone, which JSON omits.
 	Selection shard.Selection `json:",omitzero"`
 
 	// Snapshot is the state of the snapshots; nil without Options.Snapshot.
 	Snapshot *SnapshotStatus
 
-	// Failure is the last failure of an index function, the mutation detector or the snapshot
-	// writer. Failures of reflectors and handlers are in their own status.
+	// Failure is the last failure of an index function, the mutation detector or the snapshot writer.
+	// Failures of reflectors and handlers appear in their own statuses.
 	Failure *failure.Failure
 
 	Handlers []HandlerStatus // in the order of registration
@@ -76,7 +76,7 @@ func (i *core) Status() Status {
 	}
 	if batch := i.applying.Load(); batch != nil {
 		s.QueueDepth += batch.deltas
-		s.QueueAge = time.Since(batch.at) // how long the queue has been filling
+		s.QueueAge = time.Since(batch.at) // how long the queue has been growing
 	}
 	s.Type = i.goType.String()
 	if i.packing != nil {
@@ -97,8 +97,8 @@ func (i *core) StatusIn(namespace string) (s reflector.Status, watched bool) {
 	return i.feeds.statusOf(f.reflector), true
 }
 
-// Unsynced returns the reflectors whose initial list is missing: nil if s.Synced, otherwise those
-// of the namespaces concerned, or the only one.
+// Unsynced returns the reflectors whose initial list is missing: those of the namespaces concerned, or
+// the only reflector. It returns nil if s.Synced.
 func (s Status) Unsynced() []reflector.Status {
 	if s.Synced {
 		return nil
@@ -128,7 +128,7 @@ func missing(all reflector.Status, each []reflector.Status) (without []reflector
 			without = append(without, s)
 		}
 	}
-	if without == nil { // everything was read, but is not applied yet
+	if without == nil { // everything has been read but not applied yet
 		without = []reflector.Status{all}
 	}
 	return without

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// stopwatch finds the longest of many calls without reading the clock for each one, which would
-// cost more than a quick call. It measures laps of one call, then two, then four, up to lapCalls.
-// When a lap has lasted lapTime, an alarm ends it with the call in progress, which is charged with
-// the whole lap, and the next laps are short again.
+// stopwatch finds the longest of many calls. It does not read the clock for each one, because that would
+// cost more than a quick call. It measures laps of one call, then two, then four, up to lapCalls. When a
+// lap has lasted lapTime, an alarm makes it end with the call in progress. That call is charged with the
+// whole lap, and the next laps are short again.
 type stopwatch struct {
 	made    time.Time // before every call
 	began   time.Time // start of the lap; zero while stopped
-	calls   int       // in this lap
-	length  int       // of the lap, in calls
+	calls   int       // calls in this lap
+	length  int       // size of the lap, in calls
 	exact   bool      // each lap is one call
 	slowest atomic.Int64
 	since   atomic.Int64 // began, for other goroutines: 1 + nanoseconds since made; 0 while stopped
@@ -23,7 +23,8 @@ type stopwatch struct {
 
 const (
 	lapCalls = 64
-	// lapTime is the largest error of a measurement: the quick calls in a lap before a slow one.
+	// lapTime is the largest error of a measurement, which is the time of the quick calls that precede a
+	// slow one in its lap.
 	lapTime = time.Millisecond
 )
 
@@ -82,7 +83,7 @@ func (w *stopwatch) note(now time.Time) lap {
 	return done
 }
 
-// stopAlarm stops the alarm. If it goes off at this moment, the next lap ends too early, which is
+// stopAlarm stops the alarm. If it goes off at the same moment, the next lap ends too early, which is
 // harmless.
 func (w *stopwatch) stopAlarm() {
 	if w.alarm != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tombstones remember the last objects that left the cache, with their last version. They keep an
-// old event that the server repeats from restoring one, and do not hold the objects themselves.
+// tombstones remember the last objects that left the cache, with their last version. They prevent an old
+// event that the server repeats from restoring such an object. They do not hold the objects themselves.
 type tombstones struct {
 	seed     maphash.Seed
 	versions map[uint64]string // last versions, by hash of key and UID
@@ -26,7 +26,7 @@ const maxTombstones = 512
 // name.
 const neverReturns = ""
 
-// add notes that an object has left.
+// add notes that an object has left the cache.
 func (d *tombstones) add(o object.Head, rv string) {
 	if d.versions == nil {
 		d.seed, d.versions = maphash.MakeSeed(), make(map[uint64]string)
@@ -44,8 +44,7 @@ func (d *tombstones) add(o object.Head, rv string) {
 	d.versions[id] = strings.Clone(rv)
 }
 
-// covers reports whether o, a state of an object that is not cached, is known to be older than that
-// object's removal.
+// covers reports whether o, an object that is not cached, is known to be older than its removal.
 func (d *tombstones) covers(o object.Head) bool {
 	if d.versions == nil {
 		return false

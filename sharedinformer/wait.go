@@ -118,16 +118,16 @@ func (i *core) behindReason(rv, have, namespace string) error {
 	return errors.New(waiting)
 }
 
-// wait is a condition that changes only with a broadcast, the reason why it is not met yet, and how
-// long to tolerate failures that prevent it.
+// wait describes a condition that changes only with a broadcast: the reason why it is not met yet, and
+// how long to tolerate failures that prevent it.
 type wait struct {
 	reached  func() (bool, error)
 	waiting  func() error
 	patience func() (left time.Duration, failing bool)
 }
 
-// waitUntil waits for a condition. If it gives up, the error wraps both the reason why the
-// condition is not met and the reason why the wait ended.
+// waitUntil waits for a condition. If it gives up, it returns an error that wraps both the reason why
+// the condition is not met and the reason why the wait ended.
 func (i *core) waitUntil(ctx context.Context, w wait) error {
 	bear := i.newPatienceTimer(w.patience)
 	defer bear.timer.Stop()
@@ -162,8 +162,9 @@ func (i *core) ended(waiting error) error {
 	return fmt.Errorf("%w: %w", waiting, ErrStopped)
 }
 
-// patienceTimer decides when a waiter gives up because of failures. It computes the patience left
-// only when that may have run out, not at each change, because it takes the status of every feed.
+// patienceTimer decides when a waiter gives up because of failures. It computes the remaining patience
+// only when it may have run out, not at each change, because the computation reads the status of every
+// feed.
 type patienceTimer struct {
 	informer *core
 	patience func() (left time.Duration, failing bool)
@@ -251,7 +252,7 @@ func (i *core) patienceLeft(namespace string) (left time.Duration, failing bool)
 	return left, failing
 }
 
-// patienceWith is patienceLeft that also considers handler d, if not nil.
+// patienceWith is like patienceLeft, but also considers handler d if it is not nil.
 func (i *core) patienceWith(d *delivery) (left time.Duration, failing bool) {
 	if left, failing = i.patienceLeft(metav1.NamespaceAll); failing || d == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
@@ -271,8 +272,8 @@ func (i *core) Unsynced() error {
 	return errors.Join(each...)
 }
 
-// missingReason returns an error that says why the reflector in state s has no initial list, or, if
-// it has one, what the informer is waiting for.
+// missingReason returns an error that says why the reflector in state s has no initial list. If it has
+// one, the error says what the informer is waiting for.
 func (i *core) missingReason(s reflector.Status) error {
 	running, leaving := i.leavingNames()
 	idle := s.State == reflector.Idle || s.State == reflector.Stopped
