@@ -12,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// callMonitor tracks the current call of a transform or hook, and logs a call that takes long.
-// Requests carry it in their context. A nil callMonitor does nothing.
+// callMonitor tracks the current call of a transform or hook, and logs calls that take long. Requests
+// carry it in their context. A nil callMonitor does nothing.
 type callMonitor struct {
 	log  *slog.Logger
-	name func() string // of the resource
+	name func() string // name of the resource
 
 	mu    sync.Mutex // guards the rest; nothing is called while it is held
 	call  call
@@ -24,7 +24,7 @@ type callMonitor struct {
 	spent time.Duration // in finished calls
 	slow  time.Time     // when a call of a second or longer last returned
 	late  *time.Timer   // logs a call that lasts for slowCall; nil before the first call
-	armed bool          // late is running
+	armed bool          // the timer is running
 }
 
 // call identifies a call of a transform, by its place and object, or of a hook.
@@ -139,8 +139,8 @@ func (c *callMonitor) running() bool {
 	return !c.since.IsZero()
 }
 
-// busy reports whether a call is in progress, or a slow one ended so recently that the server may
-// not have had time to answer.
+// busy reports whether a call is in progress, or whether a slow call ended so recently that the server
+// may not have had time to answer.
 func (c *callMonitor) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,9 +164,9 @@ func (c *callMonitor) waiting() *source.StuckError {
 // Unanswered requests are logged after lateAnswer.
 const lateAnswer = 10 * time.Second
 
-// trackRequest returns a context for a request. Until answered is called, Status says what the
-// request is waiting for, and the log says so if that takes long. Calls of transforms are tracked
-// until the request ends.
+// trackRequest returns a context for a request. Until answered is called, Status says what the request
+// is waiting for. If the wait takes long, it is also logged. Calls of transforms are tracked until the
+// request ends.
 func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
 	p := new(source.Progress)
 	r.inFlight.Store(p)
@@ -194,8 +194,8 @@ func (r *Reflector) waiting() string {
 	return ""
 }
 
-// callHook calls a user's hook. The reflector survives any failure of it; while it blocks, the
-// reflector waits, which the status and the log report.
+// callHook calls a user's hook. The reflector survives a panic or Goexit in it. While the hook blocks,
+// the reflector waits; the status and the log report that.
 func (r *Reflector) callHook(name string, hook func()) {
 	r.calls.begin(call{kind: "hook", name: name})
 	defer r.calls.stop()

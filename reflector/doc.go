@@ -18,30 +18,30 @@
 //	  │              gone back                └───┼─────────┘
 //	  └───────────────────────────────────────────┘ a second Run resumes
 //
-// A first run that was given a saved state (Resume) starts in Resuming instead. It continues with
-// Watching once the server has confirmed or corrected the state, and otherwise with InitialWatch or
-// Listing.
+// If the first run was given a saved state (Resume), it starts in Resuming instead. It continues with
+// Watching once the server has confirmed or corrected the state, or else with InitialWatch or Listing.
 //
-// Every state may lead to BackingOff, which remembers the state to continue with, and to Stopped.
-// State documents what each state does on failure.
+// Every state may lead to Stopped, or to BackingOff, which remembers the state to continue with. The
+// constants of State document how each state handles failures.
 //
 // # Decisions
 //
-// The function of a state runs it to its end and returns a failure, if any. relist.go then chooses
-// the next state: it decides when a list is needed, when a streaming list is replaced by a plain
-// one, and that a list replaces the next watch if queued data was lost or objects were gained.
-// polling.go decides the same when watches fail for too long.
+// The function of a state runs it to its end and returns a failure, if any. relist.go then chooses the
+// next state: it decides when a list is needed, when a streaming list is replaced by a plain one, and
+// that a list replaces the next watch if queued data was lost or objects were gained. polling.go does so
+// if watches fail for too long.
 //
 // # Consumers
 //
-// The consumer of the queue reports back. It calls Settle for each late change, Relist if something
-// was lost or gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a
-// failure is gone. Resume gives the first run the state saved by an earlier process.
+// The consumer of the queue reports back. It calls Settle for each late change, Relist if something was
+// lost or gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a failure has
+// been removed. Resume gives the first run the state saved by an earlier process.
 //
 // # Guarantees
 //
-// Once failures have ended, the queue has received exactly the difference between the set it knew
-// and the server's (L17). A watch resumes from the last resource version. A list follows only (L19)
+// Once failures have ended, the queue has received exactly the difference between the set that it knew
+// and the server's (L17). A watch resumes from the last resource version. The reflector lists again only
+// (L19)
 //
 //   - if that version has expired, or the server's history went back behind it;
 //   - if the next change could not be decoded or transformed three times in a row: the
@@ -50,10 +50,10 @@
 //   - if watches keep failing: for a minute if the server refuses them, for ten minutes
 //     if it does not answer (Status.Polling).
 //
-// A streaming list that does not end is replaced by a plain list. A watch or list that falls silent
-// is abandoned and reopened (L20). The resource version never passes a change that was not queued
-// (L21). Every failure appears in Status and is passed to Options.OnError (L22). Status.Heard is
-// when the server last confirmed the state.
+// If a streaming list does not end, a plain list replaces it. If a watch or list falls silent, it is
+// abandoned and reopened (L20). The resource version never passes a change that was not queued (L21).
+// Every failure appears in Status and is passed to Options.OnError (L22). Status.Heard is the time when
+// the server last confirmed the state.
 //
 // If the server's versions are not ordered across objects, changes are still queued, marked as
 // late, and Status reports it.

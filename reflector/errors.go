@@ -38,12 +38,12 @@ var (
 	ErrNoObject = errors.New("the source yielded a nil object")
 )
 
-// noRV reports whether a list has no version to watch from. A watch from "0" may begin at any
-// version, and would miss deletions.
+// noRV reports whether a list has no version to watch from. Version "0" does not count, because a watch
+// from "0" may begin at any version and would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 
-// expired reports whether the server has dropped the history of a resource version, or has not
-// reached that version yet; either way only a list helps.
+// expired reports whether the server no longer has the history since a resource version, or has not
+// reached that version yet. In both cases only a list helps.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||

@@ -63,8 +63,8 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	return items, list.Meta.ResourceVersion, nil
 }
 
-// checkObject returns a failure if the source yielded an unusable object. A source's objects
-// usually have one Go type, so the last type is remembered.
+// checkObject returns a failure if the source yielded an unusable object. The objects of a source
+// usually have the same Go type, so the last type is remembered.
 func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	if source.IsNil(o) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
@@ -100,8 +100,8 @@ func (r *Reflector) listOptions() metav1.ListOptions {
 	return opts
 }
 
-// failed assigns an error to its phase. If a watchdog ended the request, its cause comes first,
-// because it says more than the error of the connection.
+// failed assigns an error to its phase. If a watchdog ended the request, the error begins with the
+// watchdog's cause, because it says more than the error of the connection.
 func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failure {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)
@@ -134,8 +134,8 @@ func (r *Reflector) beginList() {
 	})
 }
 
-// replace queues a list that is complete up to rv. If rv shows that the history went back, a list
-// that may contain reused objects is rejected and read again.
+// replace queues a list that is complete up to rv. If rv shows that the history went back, a list that
+// may contain reused objects is rejected and read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.newHistory && r.rolledBack(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errRolledBack)}

@@ -24,9 +24,9 @@ type Initial uint8
 const (
 	// Auto streams the initial state if the server supports it, and lists it otherwise.
 	Auto Initial = iota
-	// WatchList streams the initial state (KEP-3157). It is a failure if the server refuses. If the
-	// server's watch cache is not fresh enough to begin the stream, or the stream does not end in
-	// time, the state is listed.
+	// WatchList streams the initial state (KEP-3157). If the server refuses to stream, that is a
+	// failure. If the server's watch cache is not fresh enough to begin the stream, or the stream does
+	// not end in time, the state is listed.
 	WatchList
 	// List reads a list.
 	List
@@ -47,8 +47,8 @@ func (i Initial) String() string {
 
 // Options configure a Reflector. The zero value reflects everything from the source.
 type Options struct {
-	// Name identifies the reflector in messages. The default is the name in the source's
-	// Description, with the selectors. The namespace is appended.
+	// Name identifies the reflector in messages. The default is the name in the source's Description
+	// followed by the selectors. The namespace is appended.
 	Name string
 
 	// Namespace limits the reflector to one namespace; metav1.NamespaceAll means all namespaces of
@@ -68,8 +68,8 @@ type Options struct {
 	// objects of Type.
 	Packer wire.PackerRef
 
-	// Known, if not nil, looks up the consumer's objects, as they were queued. A source yields
-	// unchanged ones instead of decoding them again (see source.Request).
+	// Known, if not nil, looks up the consumer's objects, as they were queued. A source returns an
+	// unchanged object from Known instead of decoding it again (see source.Request).
 	Known wire.Cached
 
 	// Ownership, if not nil, decides which objects are reflected. It makes the first list a
@@ -79,24 +79,23 @@ type Options struct {
 	// Initial selects how the initial state is read.
 	Initial Initial
 
-	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and turns
-	// Auto into List, because streams have no pages. By default a first list is read in one
-	// response from the server's cache, which may lag a little, and a later one is a consistent
-	// read in pages of 500.
+	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and turns Auto
+	// into List, because streams have no pages. By default the first list is read in one response from
+	// the server's cache, which may lag a little, and later lists are consistent reads in pages of 500.
 	PageSize int64
 
-	// Consistent makes the first list a consistent read that reuses no known objects. Set it if
-	// other reflectors may have read the same objects before: their state may be newer, or belong
-	// to a history that was lost since.
+	// Consistent makes the first list a consistent read that reuses no known objects. Set it if other
+	// reflectors may have read the same objects before, because their state may be newer or belong to a
+	// history that the server has lost since.
 	Consistent bool
 
 	// Timing sets how long to wait for the server and between attempts.
 	Timing Timing
 
 	// OnError is called with each failure and decides whether to continue. It must return quickly,
-	// because the reflector waits for it. An Informer also passes failures of index functions,
-	// handlers and cached objects, so calls may be concurrent; at most ten failures of one function
-	// are passed per second (failure.Failure.Others). If OnError is nil, every failure is retried.
+	// because the reflector waits for it. An Informer also passes failures of index functions, handlers
+	// and cached objects to it, so calls may be concurrent. At most ten failures of one function are
+	// passed per second (failure.Failure.Others). If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState is called with each change of state. It must return quickly, because the reflector
@@ -115,19 +114,20 @@ type Timing struct {
 	// spread between WatchTimeout and twice that. The default is 5 min.
 	WatchTimeout time.Duration
 
-	// WatchMargin is how long a watch may exceed its lifetime before it is considered dead. The
+	// WatchMargin is the time by which a watch may exceed its lifetime before it is considered dead. The
 	// default is 30 s.
 	WatchMargin time.Duration
 
-	// StallTimeout is how long a list may be silent, and how long the server may take to accept a
+	// StallTimeout limits how long a list may be silent, and how long the server may take to accept a
 	// watch, before the request is abandoned. The default is 60 s, the API server's own limit for a
 	// list.
 	StallTimeout time.Duration
 
-	// StreamIdle and StreamTimeout limit a streaming list: the time until it is accepted and then
-	// between events, and its total time. Time spent in transforms does not count. When the limit
-	// is exceeded, a plain list replaces the stream. A source that pauses because the server asked
-	// it to (see source.Progress) may do so for StallTimeout. The defaults are 10 s and 5 min.
+	// StreamIdle and StreamTimeout limit a streaming list. StreamIdle limits the time until it is
+	// accepted and then the time between events; StreamTimeout limits its total time. Time spent in
+	// transforms does not count. If a limit is exceeded, a plain list replaces the stream. A source that
+	// pauses because the server asked it to (see source.Progress) may do so for StallTimeout. The
+	// defaults are 10 s and 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration
 
@@ -135,11 +135,11 @@ type Timing struct {
 	Backoff Backoff
 }
 
-// forever is the longest wait. Unlike math.MaxInt64, which a user may pass to mean never, its sums
-// and doubles do not overflow.
+// forever is the longest wait. Adding to it or doubling it does not overflow, unlike math.MaxInt64,
+// which a user may pass to mean never.
 const forever = 50 * 365 * 24 * time.Hour
 
-// withDefaults replaces zero values with defaults, and returns all contradictions.
+// withDefaults replaces zero values with defaults. It returns an error that lists all contradictions.
 func (o Options) withDefaults() (Options, error) {
 	if o.LabelSelector == nil {
 		o.LabelSelector = labels.Everything()
@@ -197,8 +197,8 @@ func (o Options) watchTimeout() time.Duration {
 	return (o.Timing.WatchTimeout + jitter.Below(o.Timing.WatchTimeout)).Truncate(time.Second)
 }
 
-// replayedLifetime returns the lifetime of a watch answered from a recording: the recorded one,
-// within the allowed range.
+// replayedLifetime returns the lifetime of a watch that is answered from a recording. It is the recorded
+// lifetime, limited to the allowed range.
 func (o Options) replayedLifetime(r *jitter.Recall, drawn time.Duration) time.Duration {
 	return min(max(r.Lifetime(drawn), min(o.Timing.WatchTimeout, drawn)), max(2*o.Timing.WatchTimeout, drawn))
 }

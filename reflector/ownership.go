@@ -13,17 +13,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Ownership decides which objects of a source belong to the consumer, when that set changes while
-// they are reflected. After each gain, which Relist(nil) announces, the owned objects are listed
-// again by a consistent read that begins after it. The consumer drops the objects that it no longer
-// owns, including those already queued. All methods may be called from any goroutine.
+// Ownership decides which objects of a source belong to the consumer. That set may change while they are
+// reflected. After each gain, which Relist(nil) announces, the owned objects are listed again by a
+// consistent read that begins after it. The consumer drops the objects that it no longer owns, including
+// those already queued. All methods may be called from any goroutine.
 type Ownership interface {
-	// Gains counts the changes that added to the set.
+	// Gains returns the number of changes that added objects to the set.
 	Gains() uint64
 
-	// Select makes a request ask for the owned objects, and follow later changes of the set. If the
-	// request begins with a list, away, if not nil, returns the objects that the list contained
-	// although they are not owned, as far as the consumer needs them.
+	// Select makes a request ask for the owned objects and follow later changes of the set. If the
+	// request begins with a list and away is not nil, away returns those objects of the list that are
+	// not owned but that the consumer needs to know of.
 	Select(req *source.Request, lists bool) (away func() []object.Version)
 }
 
@@ -43,9 +43,9 @@ func (r *Reflector) gains() uint64 {
 	return r.opts.Ownership.Gains()
 }
 
-// request returns a request for the objects to reflect; lists says that it is a list, or begins
-// with one. The source may reuse known objects, unless the history went back. An abandoned saved
-// state serves as known objects until a list is queued.
+// request returns a request for the objects to reflect; lists is true if it is a list or begins with
+// one. The source may reuse known objects, unless the history went back. The objects of an abandoned
+// saved state serve as known objects until a list is queued.
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
@@ -75,8 +75,8 @@ func (r *Reflector) deltaPart() *deltafifo.Part {
 	return p
 }
 
-// noteGathered records an event of a streaming list. An object that was away and came back may be
-// deleted before the list ends, and then it has not moved.
+// noteGathered records an event of a streaming list. If an object that was away has come back and is
+// deleted before the list ends, it has not moved.
 func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	if r.owned.away != nil && e.Type == watch.Deleted && e.Passed == nil {
 		v := object.VersionOf(e.Object).Clone()
@@ -84,7 +84,7 @@ func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	}
 }
 
-// queuePassed queues a change of an object that is not owned. Its RV counts as seen then.
+// queuePassed queues a change of an object that is not owned. From then on its RV counts as seen.
 func (r *Reflector) queuePassed(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {

@@ -36,11 +36,11 @@ type Reflector struct {
 	// Used only by Run, and kept between runs.
 	history
 	watches
-	resuming      *resumption // the saved state to start from; nil if there is none, or no more
+	resuming      *resumption // the saved state to start from; nil if there is none or it is no longer needed
 	owned         owned
 	lastType      reflect.Type // the Go type of the last object
 	pace          pacer
-	relistLimiter *rate.Limiter    // for lists after gains
+	relistLimiter *rate.Limiter    // limits lists after gains
 	lostAtStart   *failure.Failure // the value of lost when the current list began
 
 	nudge    chan struct{}                   // holds a token to end a back-off
@@ -49,7 +49,7 @@ type Reflector struct {
 
 	created   time.Time                       // set by New
 	heardAt   atomic.Int64                    // Status.Heard, in monotonic nanoseconds since created, or never
-	inFlight  atomic.Pointer[source.Progress] // of the unanswered request
+	inFlight  atomic.Pointer[source.Progress] // progress of the unanswered request
 	calls     callMonitor                     // tracks transforms and hooks
 	unordered atomic.Bool                     // the consumer accepted a late change
 
@@ -57,14 +57,14 @@ type Reflector struct {
 	status Status
 }
 
-// history is the reflector's position in the history of its source, and how the next list must be
-// read.
+// history is the reflector's position in the history of its source. It also determines how the next list
+// must be read.
 type history struct {
 	rv         string // all changes up to here are queued; empty before the first list
 	last       string // version of the last change or bookmark, which is below rv if versions are not ordered
 	expired    bool   // the server cannot use rv: list with a consistent read
 	unpaged    bool   // a page token expired: list in one response
-	newHistory bool   // the history went back behind rv, or may have before the first list: the next list must not reuse known objects
+	newHistory bool   // the history went back behind rv, or may have gone back before the first list: the next list must not reuse known objects
 	rollbacks  int    // how often the history went back
 }
 
@@ -76,14 +76,14 @@ type Queue interface {
 	Add(deltafifo.Delta)
 	// WaitForRoom is called before each change of a watch. It may block until ctx is done.
 	WaitForRoom(ctx context.Context) error
-	// NewHistoryQueued reports whether a list that was added with Delta.NewHistory is still queued.
-	// The reflector passes an empty namespace, which means its own namespace, as in the keys of its
-	// lists and bookmarks.
+	// NewHistoryQueued reports whether a list that was added with Delta.NewHistory is still queued. The
+	// reflector passes an empty namespace, which stands for the reflector's own namespace, as it does in
+	// the keys of its lists and bookmarks.
 	NewHistoryQueued(namespace string) bool
 }
 
-// New returns a reflector that is not running yet. Contradictory options are reported by Run, and
-// immediately in Status.
+// New returns a reflector that is not running yet. Run reports contradictory options; Status shows them
+// immediately.
 func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	opts, err := opts.withDefaults()
 	r := &Reflector{source: source.Complete(from), queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
@@ -101,8 +101,8 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	return r
 }
 
-// Name returns the name of the resource used in messages. It may improve when a source that looks
-// up its kind on first use has found it.
+// Name returns the name of the resource used in messages. It may become more specific when a source that
+// looks up its kind on first use has found it.
 func (r *Reflector) Name() string {
 	from := source.Describe(r.source)
 	name := cmp.Or(r.opts.Name, from.Name)
@@ -137,9 +137,9 @@ func (r *Reflector) Status() Status {
 	return s
 }
 
-// Run reflects the source. It returns nil when ctx is done, and the *Failure if OnError returns
-// Stop. It fails immediately with ErrRunning, or with a *Failure of PhaseOptions. A later call
-// continues from where the last one stopped (L24).
+// Run reflects the source. It returns nil when ctx is done, or the *Failure if OnError returns Stop. It
+// fails immediately with ErrRunning, or with a *Failure of PhaseOptions. A later call continues from
+// where the last one stopped (L24).
 func (r *Reflector) Run(ctx context.Context) error {
 	if r.invalid != nil {
 		return r.Status().Failure
@@ -188,9 +188,9 @@ func (r *Reflector) begin() bool {
 	return true
 }
 
-// step runs one state to its end, and returns a failure, if any. It runs in its own goroutine, so a
-// source or transform that panics or calls runtime.Goexit cannot end the reflector; broken reports
-// that this happened.
+// step runs one state to its end, and returns a failure, if any. It runs the state in a separate
+// goroutine, so a source or transform that panics or calls runtime.Goexit cannot end the reflector;
+// broken reports whether this happened.
 func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, broken bool) {
 	name := source.Describe(r.source).Name
 	err := failure.Apart(name, func() error {
@@ -242,8 +242,8 @@ func (r *Reflector) update(change func(*Status)) {
 	change(&r.status)
 }
 
-// record completes a failure from the previous one and shows it in the status. The failed attempt
-// has ended.
+// record completes a failure with data from the previous one and shows it in the status. It is called
+// after the failed attempt has ended.
 func (r *Reflector) record(f *failure.Failure) {
 	now, name, expected := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
@@ -265,8 +265,8 @@ func (r *Reflector) record(f *failure.Failure) {
 	r.log(f, expected)
 }
 
-// patientTries is how many requests for patience in a row are not logged as warnings. A server
-// answers 429 for a second or two after a kind was installed.
+// patientTries is the number of consecutive answers that ask the client to wait which are not logged as
+// warnings. A server answers 429 for a second or two after a kind was installed.
 const patientTries = 3
 
 // log logs a failure. Two failures are expected: that of a watch while polling, and that of a kind
@@ -313,7 +313,7 @@ func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 }
 
 // RetryNow ends the current back-off, if any, and retries immediately. Call it when the cause of a
-// failure is gone, for example because another reflector has found that the kind is served. It may
+// failure has been removed, for example when another reflector has found that the kind is served. It may
 // be called from any goroutine.
 func (r *Reflector) RetryNow() {
 	r.mu.Lock()
@@ -327,11 +327,11 @@ func (r *Reflector) RetryNow() {
 	}
 }
 
-// Reconnect closes the current watch, if any, and opens another from the last resource version
-// after a back-off, with why as the failure. Call it when the watch is known to deliver nothing,
-// because a change on the server has not arrived: a load balancer may keep a connection open whose
-// other half is gone. If why is ErrDeaf, the server is first asked whether its history went back,
-// which leads to a list. Reconnect may be called from any goroutine, under any lock.
+// Reconnect closes the current watch, if any, and opens another from the last resource version after a
+// back-off, with why as the failure. Call it when a change on the server has not arrived, so the watch
+// is known to deliver nothing. For example, a load balancer may keep a connection open after it has lost
+// the connection to the server. If why is ErrDeaf, the server is first asked whether its history went
+// back; if so, a list follows. Reconnect may be called from any goroutine, under any lock.
 func (r *Reflector) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(cmp.Or(why, ErrDeaf))

@@ -16,13 +16,13 @@ import (
 // streamTries is how often a streaming list is tried before a plain list replaces it.
 const streamTries = 2
 
-// readTries is how often an unreadable change is requested before a list checks the current state
-// of the object; further lists follow after twice, four and eight times as many tries. The history
-// does not change: a watch would receive the same bytes until they expire, even if the object was
-// fixed or deleted long ago.
+// readTries is how often an unreadable change is requested before a list reads the current state of the
+// object; further lists follow after twice, four and eight times as many tries. Watching alone would not
+// help: the history does not change, so a watch would receive the same bytes until they expire, even if
+// the object was fixed or deleted long ago.
 const readTries = 3
 
-// firstState returns the first state of a run. Most attempts are followed by it too.
+// firstState returns the first state of a run. It also follows most attempts.
 func (r *Reflector) firstState() State {
 	switch {
 	case r.canWatch():
@@ -93,7 +93,7 @@ func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Fa
 }
 
 // refusesStream reports whether a streaming list failed to open for a reason that may be related to
-// streaming, so a plain list is worth trying. It is not if the server did not answer, or if its
+// streaming, so a plain list is worth trying. It returns false if the server did not answer, or if its
 // answer would apply to a list too.
 func refusesStream(f *failure.Failure) bool {
 	if _, panics := errors.AsType[*failure.PanicError](f.Err); panics || f.Phase != failure.PhaseWatchOpen {
@@ -111,14 +111,15 @@ func refusesStream(f *failure.Failure) bool {
 	return true
 }
 
-// expiredWatch reports whether a watch failed because the server cannot use its resource version.
-// The error of a transform does not count: it may come from an unrelated request of the transform.
+// expiredWatch reports whether a watch failed because the server cannot use its resource version. The
+// error of a transform does not count, because it may come from an unrelated request that the transform
+// made.
 func expiredWatch(f *failure.Failure) bool {
 	return f.Phase != failure.PhaseTransform && expired(f.Err)
 }
 
-// listPastUnreadable counts f if it is about an unreadable change, and reports whether a list
-// should now skip past that change.
+// listPastUnreadable counts f if it is about an unreadable change, and reports whether it is time for a
+// list, which skips that change.
 func (r *Reflector) listPastUnreadable(f *failure.Failure) bool {
 	if !unreadable(f) {
 		return false
@@ -136,10 +137,10 @@ func unreadable(f *failure.Failure) bool {
 // errRelist ends a watch when a list is needed.
 var errRelist = errors.New("a list follows")
 
-// Relist makes the reflector list the state again. If queued data was lost, f says what and why: it
-// counts as a failure, so the list follows after a back-off, which grows if losses continue. A nil
-// f announces a gain (see Ownership), which is not a failure. A failed list is retried. Relist may
-// be called from any goroutine, under any lock, whether the reflector runs or not.
+// Relist makes the reflector list the state again. If queued data was lost, f describes the loss and its
+// cause. The loss counts as a failure, so the list follows after a back-off, which grows if losses
+// continue. A nil f announces a gain (see Ownership), which is not a failure. A failed list is retried.
+// Relist may be called from any goroutine, under any lock, whether the reflector runs or not.
 func (r *Reflector) Relist(f *failure.Failure) {
 	if f != nil {
 		r.lost.Store(f)
@@ -161,7 +162,7 @@ func (r *Reflector) setEndWatch(end func(error)) {
 	}
 }
 
-// gained reports whether objects were gained since the queued list began.
+// gained reports whether objects were gained after the queued list began.
 func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 
 // clearLost records that a queued list makes up for lostAtStart, but not for later losses.

@@ -21,12 +21,12 @@ type SavedState struct {
 	Items []object.Head // with unique keys; they are not modified
 	RV    string        // every change up to here is in Items
 
-	// Confirm, if not nil, returns nil if the items come from the current server, an error that
-	// wraps ErrForeign if they do not, and any other error if it could not find out.
+	// Confirm, if not nil, finds out whether the items come from the current server. It returns nil if
+	// they do, an error that wraps ErrForeign if they do not, and any other error if it cannot find out.
 	Confirm func(context.Context) error
 
-	// Refuse, if not nil, is called with the reason if the server does not confirm the state. The
-	// state is then useless. Refuse must return quickly.
+	// Refuse, if not nil, is called with the reason if the server does not confirm the state, which is
+	// then useless. Refuse must return quickly.
 	Refuse func(why error)
 }
 
@@ -44,17 +44,17 @@ const (
 	// sends a bookmark two seconds before its end.
 	confirmWatch = 3 * time.Second
 
-	// confirmTries is how many failed requests a saved state survives before a list replaces it.
+	// confirmTries is the number of failed requests after which a list replaces a saved state.
 	confirmTries = 2
 )
 
-// resumption is a saved state being confirmed.
+// resumption is a saved state that is being confirmed.
 type resumption struct {
 	SavedState
 	set       catchUpSet // Items and the changes since
 	began     time.Time  // when the first request was made; zero before
 	failures  int
-	abandoned bool                       // a list replaces it; it serves only to recognize known objects
+	abandoned bool                       // a list replaces the state, which serves only to recognize known objects
 	byKey     map[object.Key]object.Head // Items by key; built when they serve as known objects
 }
 
@@ -75,9 +75,9 @@ func (r *Reflector) Resume(e SavedState) {
 
 // resume brings a saved state up to the server's version at the start:
 //
-//  1. A consistent read of one item returns that version. If it is the version of the
-//     state, nothing has happened since.
-//  2. The server must be the one that the state came from.
+//  1. A consistent read of one item returns that version. If it is the version of the state, nothing has
+//     changed since.
+//  2. Confirm checks that the state came from this server.
 //  3. A watch from the state delivers the changes since. The state is complete when a
 //     change or bookmark reaches that version.
 func (r *Reflector) resume(ctx context.Context) *failure.Failure {
@@ -128,8 +128,8 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	return fail
 }
 
-// abandonResume replaces a saved state with a list, immediately. The state still serves to
-// recognize known objects, unless the server's versions have changed their meaning.
+// abandonResume makes a list replace a saved state, immediately. The state still serves to recognize
+// known objects, unless the server's versions have changed their meaning.
 func (r *Reflector) abandonResume(why error) *failure.Failure {
 	level, refuse := slog.LevelWarn, r.resuming.Refuse
 	if r.resuming.abandoned = expired(why) || errors.Is(why, errNotCaughtUp); r.resuming.abandoned {
@@ -144,8 +144,8 @@ func (r *Reflector) abandonResume(why error) *failure.Failure {
 	return nil
 }
 
-// check compares a saved state with the server's version, its first item, nil if it has none, and
-// its number of items, negative if unknown.
+// check compares a saved state with the server's version, its first item (nil if it has none) and its
+// number of items (negative if unknown).
 func (e *resumption) check(rv string, first object.Head, count int) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
@@ -159,7 +159,7 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 		return nil
 	}
 	if order, err := object.CompareRV(first.GetResourceVersion(), e.RV); err != nil || order > 0 {
-		return err // it is newer, so the watch will deliver it
+		return err // the item is newer, so the watch will deliver it
 	}
 	for _, item := range e.Items {
 		if item.GetName() == first.GetName() && item.GetNamespace() == first.GetNamespace() && sameVersion(item, first) {
@@ -258,8 +258,8 @@ func (e *resumption) indexKnown() wire.Cached {
 	return e.known
 }
 
-// probe makes a consistent read of one item. It returns the server's version, its first item, nil
-// if there is none, and its number of items, negative if the server does not say.
+// probe makes a consistent read of one item. It returns the server's version, its first item (nil if
+// there is none) and its number of items (negative if the server does not report it).
 func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()

@@ -17,25 +17,24 @@ const (
 	// Listing means that a list is being read. A failure discards its items. After a back-off, the
 	// list is read again, or the watch continues if a resource version has not expired.
 	Listing
-	// InitialWatch means that the initial state is being read from a watch (a streaming list,
-	// KEP-3157). A plain list replaces it if the server refuses it, closes it early, or does not
-	// end it in time. After another failure it is retried, and after the second a plain list
-	// replaces it too.
+	// InitialWatch means that the initial state is being read from a watch (a streaming list, KEP-3157).
+	// A plain list replaces it if the server refuses it, closes it early, or does not end it in time.
+	// After any other failure it is retried once before a plain list replaces it.
 	InitialWatch
 	// Resuming means that a saved state is being brought up to date (see Reflector.Resume). A list
-	// replaces it if the server has forgotten the history since, contradicts the state, or does not
-	// confirm it in time.
+	// replaces the state if the server no longer has the history since then, contradicts the state, or
+	// does not confirm it in time.
 	Resuming
 	// Connecting means that a watch from the last resource version was requested, and the server
 	// has not accepted it yet. Failures are handled as in Watching.
 	Connecting
-	// Watching means that the initial state is queued and changes follow. After a normal close the
-	// next watch follows immediately; after a failure, a back-off and a watch from the same
-	// resource version; after an expired resource version, or a change that could not be read three
-	// times in a row, a back-off and a list. A list also replaces watches that fail for too long
-	// (see Status.Polling).
+	// Watching means that the initial state is queued and changes follow. After a normal close, the next
+	// watch is opened immediately. After a failure, the reflector backs off and watches from the same
+	// resource version again. If the resource version has expired, or a change could not be read three
+	// times in a row, it backs off and lists. Lists also replace watches that have been failing for too
+	// long (see Status.Polling).
 	Watching
-	// BackingOff means that the reflector waits before the next attempt, or for OnError, which may
+	// BackingOff means that the reflector waits before the next attempt, or waits for OnError, which may
 	// stop it.
 	BackingOff
 	// Stopped means that Run has returned. It may be called again.
@@ -73,26 +72,26 @@ type Status struct {
 	Resource string    // the resource, such as "pods" or "pods in namespace shop"
 	State    State     // the current activity
 	Since    time.Time // when it began
-	RetryAt  time.Time // the time of the next attempt in BackingOff; zero otherwise, and until OnError has returned
+	RetryAt  time.Time // the time of the next attempt in BackingOff; zero in other states and until OnError has returned
 	Heard    time.Time // when the server last confirmed the state by a list, a change, a bookmark, or the normal end of a watch; zero before the first. Its age limits how old the cache can be (see Age)
 	Waiting  string    // what an unanswered request is waiting for, after a second, or the transform or hook that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
 	RV       string           // the last queued resource version; empty before the first list
-	Attempts int              // failures since the last success, such as a watch that lasted for a third of Backoff.Max; 0 means that all is well
+	Attempts int              // failures since the last success, such as a watch that lasted for a third of Backoff.Max; 0 means that there is no problem
 	Failure  *failure.Failure // the last failure ever; nil if there was none
 
-	// Polling is true if watches have failed for a minute, if the server refuses them, or for ten
-	// minutes if it does not answer, and lists replace them. While watches are refused, a list
-	// follows every 60 to 90 seconds with the default Backoff. Polling ends when a watch delivers a
-	// change or a bookmark, or ends normally.
+	// Polling is true if lists replace watches, because watches have failed for a minute if the server
+	// refuses them, or for ten minutes if it does not answer. While watches are refused, a list follows
+	// every 60 to 90 seconds with the default Backoff. Polling ends when a watch delivers a change or a
+	// bookmark, or ends normally.
 	Polling bool
 
-	// Resumed is true if the state began with a saved one that the server has confirmed or
+	// Resumed is true if the reflector started from a saved state that the server has confirmed or
 	// corrected (see Reflector.Resume).
 	Resumed bool
 
 	Lists      uint64 // lists and streaming lists begun
-	Relists    uint64 // those that replaced a state, except lists after gains; more than a few per hour mean that watches fall behind the server's history
+	Relists    uint64 // lists that replaced an existing state, except lists after gains; more than a few per hour mean that watches fall behind the server's history
 	Watches    uint64 // watches begun, including streaming lists
 	Events     uint64 // changes queued
 	Bookmarks  uint64 // bookmarks queued; if a quiet watch has none for minutes, every reconnect may find its version expired
@@ -100,13 +99,13 @@ type Status struct {
 	Duplicates uint64 // events dropped because they were not new
 	Failures   uint64 // failures in all phases
 
-	// Unordered is true if a change with a version below RV turned out to be new. The server's
-	// resource versions are then not ordered across objects, so it is unknown how far the cache is
-	// complete: RV, and waiting for one, mean little (see Settle).
+	// Unordered is true if a change with a version below RV turned out to be new. The server's resource
+	// versions are then not ordered across objects, so it is unknown up to which version the cache is
+	// complete: RV means little, and so does waiting for one (see Settle).
 	Unordered bool
 }
 
-// Held reports whether a watch is open, but its events wait for a transform or a hook (see
+// Held reports whether a watch is open but its events are waiting for a transform or a hook (see
 // Waiting).
 func (s Status) Held() bool { return s.State == Watching && s.Waiting != "" }
 
@@ -138,8 +137,8 @@ func (s Status) Silence(now time.Time) time.Duration {
 // NotServed reports whether, by its last answer, the server does not serve the kind.
 func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
 
-// recovered reports whether a series of broken streams is over, because the current one has lasted
-// long enough, even without events. It is never over by silence if silence was the failure.
+// recovered reports whether a series of broken streams is over, because the current one has lasted long
+// enough, even without events. If the failure was silence, further silence does not end the series.
 func (s *Status) recovered(now time.Time, served time.Duration) bool {
 	return s.State == Watching && s.Attempts > 0 && s.Failure.Phase == failure.PhaseWatch &&
 		!errors.Is(s.Failure.Err, ErrStalled) && !errors.Is(s.Failure.Err, ErrDeaf) && now.Sub(s.Since) >= served

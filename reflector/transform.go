@@ -42,19 +42,19 @@ func (e *TransformError) Error() string {
 
 func (e *TransformError) Unwrap() error { return e.Err }
 
-// Transformed returns a source whose objects have passed through transform, for example to make
-// them smaller. The function owns its argument and may modify it in place; Transformed therefore
-// panics if from shares parts between its objects (see rest.Resource.Sharing). An error, a panic, a
-// nil result or a changed key ends the list or watch with a *TransformError: a reflector then does
-// not count the change as seen, and requests it again after a back-off. UID and resource version
-// are restored if transform removed them. Bookmarks are not transformed, and neither are known
-// objects that the source reuses: they were transformed before.
+// Transformed returns a source whose objects have passed through transform, for example to make them
+// smaller. The function owns its argument and may modify it in place; Transformed therefore panics if
+// from shares parts between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or
+// a changed key ends the list or watch with a *TransformError. A reflector then does not count the
+// change as seen, and requests it again after a back-off. UID and resource version are restored if
+// transform removed them. Bookmarks are not transformed. Neither are known objects that the source
+// reuses, because they were transformed before.
 func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), transform)
 }
 
-// TransformedBy is like Transformed for a transform that wraps another function, whose name and
-// place appear in a TransformError.
+// TransformedBy is like Transformed, for a transform that wraps another function. A TransformError shows
+// the name and place of that function.
 func TransformedBy[T object.Object](from source.ListerWatcher, transform func(T) (T, error), calls any) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), calls)
 }
@@ -179,8 +179,8 @@ func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.H
 	return out, nil
 }
 
-// call calls the transform. A Goexit ends the goroutine and cannot be returned as an error, so it
-// becomes a panic that names the transform and not only the source.
+// call calls the transform. A Goexit ends the goroutine and cannot be returned as an error, so it is
+// turned into a panic that names the transform and not only the source.
 func (t *transformed) call(calls *callMonitor, key object.Key, o object.Object) (out object.Object, err error) {
 	calls.begin(call{"transform", t.place, key})
 	defer calls.end()
@@ -207,10 +207,10 @@ func placeOf(f any) string {
 	return fmt.Sprintf("%s (%s/%s:%d)", path.Base(fn.Name()), path.Base(path.Dir(file)), path.Base(file), line)
 }
 
-// knownObjects records the known objects that a source received and may return, repeatedly. A
-// returned one was transformed before and is in use elsewhere. A second look-up could not identify
-// it, because the known object of its key may have changed. The references are weak, because a
-// watch lasts long and the source never returns most objects.
+// knownObjects records the known objects that a source received and may return, repeatedly. If the
+// source returns one of them, it was transformed before and is in use elsewhere. Looking it up again
+// would not identify it, because the known object of its key may have changed. The references are weak,
+// because a watch lasts long and the source never returns most objects.
 type knownObjects struct {
 	known wire.Cached
 

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentWatch is how long a watch and its predecessors may last without a change or bookmark before
-// they look suspicious. API servers send a bookmark about every minute, and at the end of a watch,
-// but not to a watch whose resource version they have not reached. A watch that a caller reports as
-// deaf is suspicious immediately.
+// silentWatch is how long a watch and its predecessors may last without a change or bookmark before they
+// look suspicious. API servers send a bookmark about every minute, and at the end of a watch, but not to
+// a watch whose resource version they have not reached. If a caller reports a watch as deaf, it is
+// suspicious immediately.
 const silentWatch = 2 * time.Minute
 
 // checkRollback returns the failure of a watch that ended, or nil. If the watch was silent or deaf,
@@ -47,12 +47,12 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	return fail
 }
 
-// errRolledBack is an ErrWentBack of the reflector itself; no error of a source or transform wraps
-// it.
+// errRolledBack is the ErrWentBack that the reflector itself returns; no error of a source or transform
+// wraps it.
 var errRolledBack = fmt.Errorf("%w", ErrWentBack)
 
-// maxRollbacks is how often a server with unordered versions may seem to go back. Restores are
-// rare; beyond this, its versions are considered just unordered.
+// maxRollbacks is how often a server with unordered versions may seem to go back. Restores are rare, so
+// beyond this number the versions are considered merely unordered.
 const maxRollbacks = 3
 
 // rolledBack reports whether a version from the server shows that its history went back. A list
@@ -68,10 +68,10 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// Settle reports the outcome of a delta that was queued as Late: the consumer took it, because it
-// was news, or dropped it. The first one taken shows that the server's resource versions are not
-// ordered across objects. It may be called from any goroutine, but not under a lock, because it
-// writes to the log.
+// Settle reports the outcome of a delta that was queued as Late: whether the consumer took it, because
+// it was news, or dropped it. The first one taken shows that the server's resource versions are not
+// ordered across objects. It may be called from any goroutine, but not under a lock, because it writes
+// to the log.
 func (r *Reflector) Settle(taken bool) {
 	first := taken && !r.unordered.Swap(true)
 	r.update(func(s *Status) {

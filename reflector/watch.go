@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// A watch shorter than shortWatch is followed by a back-off, except that up to shortTries-1 in a
-// row may be shorter if each delivered a new change.
+// The reflector backs off after a watch that was shorter than shortWatch, except that up to shortTries-1
+// watches in a row may be shorter if each delivered a new change.
 const (
 	shortWatch = time.Second
 	shortTries = 3
@@ -31,7 +31,7 @@ type watches struct {
 	silent         time.Duration // how long watches have delivered nothing
 	watched        string        // where the last watch was opened
 	unreadable     int           // consecutive watches from there that broke at an unreadable change
-	failing        watchFailures // since when watches fail to keep the state current
+	failing        watchFailures // tracks since when watches have failed to keep the state current
 	noStream       bool          // do not try streaming lists (again)
 	streamFailures int
 }
@@ -84,8 +84,8 @@ func (s *stream) expectNext() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
-// startFollowing makes the watchdog expect the end of the watch, and lets other goroutines end it.
-// A watch that exceeds its lifetime but still delivers is not stalled.
+// startFollowing makes the watchdog expect the end of the watch, and lets other goroutines end the
+// watch. A watch that exceeds its lifetime but still delivers is not stalled.
 func (s *stream) startFollowing() {
 	s.dog.expect(s.lifetime-s.open(), ErrStalled)
 	s.dog.excuse(func() bool { return s.calls.busy() || time.Since(s.Status().Heard) < s.opts.Timing.WatchMargin })
@@ -121,7 +121,7 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.trackRequest(ctx)
-	defer answered() // also if the source panics
+	defer answered() // even if the source panics
 	events, err := r.source.Watch(ctx, r.request(opts, opts.SendInitialEvents != nil))
 	answered()
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 	return nil
 }
 
-// waitForRoom waits until the queue has room. Silence during that time is not the server's fault.
+// waitForRoom waits until the queue has room. The server is not to blame for silence during that time.
 func (r *Reflector) waitForRoom(ctx context.Context, dog *watchdog) error {
 	dog.busy.Store(true)
 	defer dog.busy.Store(false)
@@ -222,7 +222,7 @@ func (r *Reflector) endOpenFailures() {
 	})
 }
 
-// queueEvent queues one change. Its RV counts as seen only then.
+// queueEvent queues one change. The RV of the change counts as seen only after that.
 func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	if e.Passed != nil {
 		return r.queuePassed(e)

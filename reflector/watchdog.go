@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// watchdog cancels a context with a cause if it is not fed in time. It watches the server only: it
+// watchdog cancels a context with a cause if it is not fed in time. It watches only the server, so it
 // waits while the reflector is busy, or while the source pauses because the server asked it to.
 type watchdog struct {
 	timer  *time.Timer

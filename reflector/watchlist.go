@@ -17,9 +17,9 @@ type setCollector interface {
 	take() []object.Head
 }
 
-// streamedSet collects a streaming list, which ends with a bookmark. Usually every event adds
-// another object; concurrent changes may be mixed in, and only then is an index of positions
-// needed. A server may also send an event twice.
+// streamedSet collects a streaming list, which ends with a bookmark. Usually every event adds another
+// object. Concurrent changes may be mixed in; only in that case is an index of positions needed. A
+// server may also send an event twice.
 type streamedSet struct {
 	items    []object.Head
 	readOnly bool               // items must not be modified
@@ -46,7 +46,7 @@ func (s *streamedSet) add(e wire.Event[object.Head]) (whole string, fail *failur
 	return whole, nil
 }
 
-// pass records that an object is not wanted, or no longer.
+// pass records that an object is not wanted, or no longer wanted.
 func (s *streamedSet) pass(e wire.Event[object.Head]) {
 	if e.Type != watch.Added {
 		s.index()
