@@ -1,5 +1,5 @@
-// Package factory gives a program one informer per type and scope, however many parts of the
-// program request it, and starts, awaits and stops them together.
+// Package factory gives a program one informer per type and scope, no matter how many parts of the
+// program request it. It starts all informers together, waits for their sync and stops them.
 //
 // # Usage
 //
@@ -11,10 +11,9 @@
 //
 // # Guarantees
 //
-// There is one informer for each type and scope. It is started once, and stopped when its last user
-// has released it (L25). All informers share equal parts of cached objects unless Options.NoSharing
-// is set (W03). WaitForSync names each informer that is not synced, with its state and latest
-// failure (L22).
+// There is one informer for each type and scope. It is started once, and stopped when its last user has
+// released it (L25). Unless Options.NoSharing is set, all informers share equal parts of cached objects
+// (W03). WaitForSync names each informer that is not synced, with its state and latest failure (L22).
 //
 // # Concurrency
 //
@@ -23,8 +22,8 @@
 //
 // # Failure
 //
-// Requesting an informer cannot fail: a type missing from the scheme, a kind that is not served and
-// contradictory options are reported by the informer's status and by WaitForSync.
+// Requesting an informer cannot fail. The informer's status and WaitForSync report a type that is
+// missing from the scheme, a kind that is not served, and contradictory options.
 //
 // # Debugging
 //

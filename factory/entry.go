@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// informer is the factory's view of an informer of any type.
+// informer is the factory's view of an informer, whatever the type of its objects.
 type informer interface {
 	Start(context.Context) (wait func() error, err error)
 	WaitForSync(context.Context) error
@@ -42,7 +42,7 @@ type entry struct {
 
 // user is a caller that requested an informer and has not released it.
 type user struct {
-	optional bool  // works without the kind
+	optional bool  // the user works without the kind
 	misuse   error // the part of the request that cannot be satisfied
 }
 
@@ -60,8 +60,8 @@ func (e entry) misuse() error {
 	return errors.Join(errs...)
 }
 
-// waitForSync waits for the run requested by Start, not for an earlier one. The wait ends when the
-// last user releases the informer.
+// waitForSync waits until the run requested by Start has synced, not an earlier run. The wait ends when
+// the last user releases the informer.
 func (e entry) waitForSync(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -26,7 +26,7 @@ type Factory struct {
 
 	mu         sync.Mutex // guards all below; no informer is changed while it is held
 	ctx        context.Context
-	namespaces []string // the current value of Options.Namespaces
+	namespaces []string // the current namespaces, initially Options.Namespaces
 	informers  map[identity]*entry
 	made       int           // number of informers ever created
 	running    int           // goroutines that run informers
@@ -52,7 +52,8 @@ func New(client *rest.Client, opts Options) *Factory {
 	return f
 }
 
-// Disabled reports whether clients read the kind from the server; see Options.DisableFor.
+// Disabled reports whether clients read the kind from the server instead of an informer; see
+// Options.DisableFor.
 func (f *Factory) Disabled(kind object.GVK) bool {
 	return slices.ContainsFunc(f.opts.DisableFor, func(k object.GVK) bool { return k.GroupKind() == kind.GroupKind() })
 }
@@ -60,8 +61,8 @@ func (f *Factory) Disabled(kind object.GVK) bool {
 // Client returns the client given to New.
 func (f *Factory) Client() *rest.Client { return f.client }
 
-// Informer returns the informer for T, which lives as long as the factory. If the factory was
-// started, so is the informer.
+// Informer returns the informer for T, which lives as long as the factory. If the factory has been
+// started, the informer is started too.
 func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
 	return InformerWith(f, For[T]{})
 }
@@ -130,9 +131,9 @@ func (f *Factory) newInformer(want want, namespaces []string) informer {
 	return want.make(from, opts)
 }
 
-// SetNamespaces changes Options.Namespaces, and the namespaces of every informer requested without
-// any; see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are not affected. It fails
-// with ErrUndivided if Options.Namespaces was nil.
+// SetNamespaces changes Options.Namespaces, and the namespaces of every informer requested without any;
+// see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are not affected. It returns
+// ErrUndivided if Options.Namespaces was nil.
 func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
 	defer f.narrowing.Unlock()
@@ -151,7 +152,7 @@ func (f *Factory) SetNamespaces(namespaces []string) error {
 // its informers then always watch all namespaces.
 var ErrUndivided = errors.New("created without Options.Namespaces: set it, with metav1.NamespaceAll for all, to change namespaces later")
 
-// narrow stores the namespaces and returns the informers that follow them.
+// narrow stores the namespaces and returns the informers that use them by default.
 func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,10 +209,10 @@ func (f *Factory) start(e *entry) {
 		wait, err := e.informer.Start(ctx)
 		close(begun)
 		if err != nil {
-			return // another caller runs it and receives its error
+			return // another caller runs the informer and receives its error
 		}
-		// The error is a failure that an error handler answered with Stop. It was reported, and is
-		// in the informer's status.
+		// The error is a failure for which an error handler returned Stop. It was reported, and is in
+		// the informer's status.
 		_ = wait()
 	}()
 }
@@ -225,8 +226,8 @@ func (f *Factory) ended() {
 	}
 }
 
-// Wait returns when no informer is running, soon after the context given to Start is done. The
-// factory may be started again while callers still wait, so a sync.WaitGroup would not do.
+// Wait returns when no informer is running, which is soon after the context given to Start is done. It
+// does not use a sync.WaitGroup, because the factory may be started again while callers still wait.
 func (f *Factory) Wait() {
 	f.mu.Lock()
 	idle := f.idle
@@ -258,11 +259,10 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 // errOther cancels the waits for other informers when one has failed.
 var errOther = errors.New("no longer waited for")
 
-// WaitForSync waits until every current informer of the factory is synced, with its handlers. It
-// does not wait for a kind that is not served if all users of its informer set For.Optional. It
-// gives up when the first informer does (see sharedinformer.Informer.WaitForSync), and the error
-// names each informer that is not synced, with its state and latest failure. Misuse of the factory
-// is reported immediately.
+// WaitForSync waits until every current informer of the factory is synced, with its handlers. It does
+// not wait for a kind that is not served if all users of its informer set For.Optional. It gives up when
+// the first informer does (see sharedinformer.Informer.WaitForSync). The error names each informer that
+// is not synced, with its state and latest failure. Misuse of the factory is reported immediately.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var misuse []error
 	waiting := f.entries()

@@ -19,11 +19,11 @@ import (
 type identity struct {
 	goType     reflect.Type
 	kind       object.GVK
-	follows    bool   // uses the factory's namespaces, whatever they are
+	follows    bool   // uses the factory's current namespaces
 	namespaces string // if follows is false
 	labels     string
 	fields     string
-	key        string      // that divides the objects among shards
+	key        string      // the key that divides the objects among shards
 	share      shard.Share // nil if all objects are wanted
 }
 
@@ -56,11 +56,12 @@ func misuse(e *entry, want want, id identity) error {
 // of its options.
 type alone struct{ shard.Share }
 
-// nothing represents a selector that selects nothing, because its text would mean something else.
+// nothing represents a selector that selects nothing. The text of such a selector would mean something
+// else.
 const nothing = "\x00"
 
-// identify returns the same identity for all equivalent requests: the kind of a Go type is
-// optional, and requirements of selectors may come in any order.
+// identify returns the same identity for all equivalent requests. For example, the kind of a Go type is
+// optional, and the requirements of a selector may come in any order.
 func identify(client *rest.Client, want want, namespaces []string, follows bool) identity {
 	id := identity{goType: want.goType, kind: want.Kind, follows: follows}
 	if !follows {

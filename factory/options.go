@@ -17,8 +17,8 @@ import (
 // Options apply to all informers of a factory. The zero value works.
 type Options struct {
 	// Namespaces is the default for informers requested without namespaces; Factory.SetNamespaces
-	// changes it. Nil means all namespaces, an empty slice none. To watch all namespaces regardless
-	// of this option, request metav1.NamespaceAll in Scope.Namespaces.
+	// changes it. Nil means all namespaces; an empty slice means none. To watch all namespaces
+	// regardless of this option, request metav1.NamespaceAll in Scope.Namespaces.
 	Namespaces []string
 
 	// Scope is the default for informers requested without a scope; see For.Scope.
@@ -29,18 +29,18 @@ type Options struct {
 	Keep wire.Fields
 
 	// DisableFor lists kinds that clients read from the server instead of an informer
-	// (controller.ClientFor): kinds that are rarely read, that must not stay in memory, such as
-	// Secrets, or that RBAC allows to get but not to list. The version is ignored. The factory
-	// still creates informers for them on request.
+	// (controller.ClientFor): for example kinds that are rarely read, that must not stay in memory, such
+	// as Secrets, or that RBAC allows the program to get but not to list. The version is ignored. The
+	// factory still creates informers for them on request.
 	DisableFor []object.GVK
 
-	// NoSharing disables sharing of equal parts between cached objects. By default all informers of
-	// the factory share them (W03), except those with a Transform. If a program violates L16 by
-	// modifying a cached object, sharing makes it modify many at once.
+	// NoSharing disables sharing of equal parts between cached objects. By default all informers of the
+	// factory share them (W03), except those with a Transform. If a program violates L16 by modifying a
+	// cached object, sharing makes it modify many objects at once.
 	NoSharing bool
 
-	// Pool holds the shared parts. The default is a new pool. Factories with the same pool share
-	// between them, which suits several clusters with similar objects. NoSharing disables it.
+	// Pool holds the shared parts. The default is a new pool. Factories with the same pool share parts
+	// with each other, which is useful for several clusters with similar objects. NoSharing disables it.
 	Pool *wire.Pool
 
 	// Store selects how objects are cached, for informers requested without Store.
@@ -65,8 +65,8 @@ type Options struct {
 	// the network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up. The
-	// default is 1 min; a negative value leaves only the context to end the wait.
+	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up. The default
+	// is 1 min; with a negative value only the context ends the wait.
 	SyncPatience time.Duration
 
 	// DetectMutations, if not 0, compares each cached object with a copy at this interval, and

@@ -29,8 +29,8 @@ type Scope struct {
 	Shard shard.Scope
 }
 
-// or returns s, or the default if s is zero. A scope with nothing but a Shard takes the rest from the
-// default: a share is a part of the objects that the program works on.
+// or returns s, or the default if s is zero. If s sets nothing but Shard, the rest comes from the
+// default, because a share is a part of the objects that the program works on.
 func (s Scope) or(byDefault Scope) Scope {
 	if s.Namespaces != nil || s.Labels != nil || s.Fields != nil {
 		return s
@@ -49,47 +49,46 @@ func (s Scope) namespaces() []string {
 	return sharedinformer.NamespaceSet(s.Namespaces)
 }
 
-// For selects an informer if the type alone is not enough.
+// For selects an informer when the type alone is not enough.
 type For[T object.Object] struct {
 	// Kind is the kind of the objects. It is required if T does not determine it: for
 	// *unstructured.Unstructured, *metav1.PartialObjectMetadata (which reads only metadata) and
 	// object.Object.
 	Kind object.GVK
 
-	// Scope limits the informer. The zero value means Options.Scope, and a scope with nothing but a
-	// Shard means that share of Options.Scope; to get all objects if that is limited, use
+	// Scope limits the informer. The zero value means Options.Scope, and a scope that sets nothing but
+	// Shard means that share of Options.Scope. To get all objects if Options.Scope is limited, use
 	// labels.Everything().
 	Scope Scope
 
 	// Keep selects the cached fields of the objects, such as wire.WithoutManagedFields or
-	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Every field
-	// used to look up objects must be kept, such as the labels for a selector. The zero value means
-	// Options.Keep; to get all fields if that leaves some out, use wire.Without(). Keep belongs to
-	// the informer: a request for an existing informer with different fields is an error.
+	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Every field used
+	// to look up objects must be kept, such as the labels for a selector. The zero value means
+	// Options.Keep; if that leaves fields out, use wire.Without() to get all fields. Keep belongs to the
+	// informer: a request for an existing informer with different fields is an error.
 	Keep wire.Fields
 
 	// Store selects how objects are cached; sharedinformer.Packed takes a fraction of the memory.
-	// DefaultStore means Options.Store. Store belongs to the informer: the first request decides.
+	// DefaultStore means Options.Store. The store belongs to the informer, so the first request decides.
 	// It affects only memory and time (C01).
 	Store sharedinformer.Store
 
-	// Annotations lists the annotations kept in heads; see sharedinformer.Options. They belong to
-	// the informer: the first request decides.
+	// Annotations lists the annotations kept in heads; see sharedinformer.Options. They belong to the
+	// informer, so the first request decides.
 	Annotations []string
 
-	// Transform changes each object before it is cached; see reflector.Transformed. Transformed
-	// objects cannot share parts, so a transform may cost more memory than it saves. It belongs to
-	// the informer: the first request decides, and a later request with a transform is an error.
+	// Transform changes each object before it is cached; see reflector.Transformed. Transformed objects
+	// cannot share parts, so a transform may cost more memory than it saves. It belongs to the informer,
+	// so the first request decides, and a later request with a transform is an error.
 	Transform func(T) (T, error)
 
-	// TransformVersion identifies the transform and its version, such as "slim 2". It is required
-	// for Options.Snapshot, because functions cannot be compared: change it whenever the transform
-	// changes.
+	// TransformVersion identifies the transform and its version, such as "slim 2". It is required for
+	// Options.Snapshot, because functions cannot be compared. Change it whenever the transform changes.
 	TransformVersion string
 
-	// Optional declares that the caller works without the kind while the server does not serve it,
-	// for example because its custom resource definition is not installed: WaitForSync then does
-	// not wait for it. The informer keeps trying. If another caller requests the informer without
+	// Optional declares that the caller can work without the kind while the server does not serve it,
+	// for example because its custom resource definition is not installed. WaitForSync then does not
+	// wait for the informer, which keeps trying. If another caller requests the informer without
 	// Optional, WaitForSync waits.
 	Optional bool
 }

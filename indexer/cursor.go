@@ -2,8 +2,8 @@ package indexer
 
 import "github.com/millrace-dev/millrace/object"
 
-// cursor walks a list chunk by chunk: the chunks of a list of objects, or a chunk with one object
-// that was opened for it. Loops over either have a single yield, so the compiler can inline the
+// cursor walks a list chunk by chunk: the chunks of a list of objects, or a chunk with one object that
+// was opened for it. Loops over both kinds contain a single yield, so the compiler can inline the
 // caller's loop body. It is small enough for registers:
 //
 //	for c := walk(); c.more(); {
@@ -45,7 +45,7 @@ func (v View) walk(opens bool) cursor {
 type openingWalk struct {
 	view   View
 	at     int
-	opened []*chunk // holds the last opened object
+	opened []*chunk // room for the last opened object
 }
 
 // open returns a chunk with the next object that can be opened, valid until the next call, or nil.

@@ -9,10 +9,10 @@
 //
 // # Guarantees
 //
-// A batch of changes, like a complete list, becomes visible atomically (L12), together with its
-// resource version (L13). At any moment, a lookup by index equals a scan with the index function;
-// an object whose index function panics is reported and stays reachable by key (L15). A Reader
-// cannot write (L16). All readers share the objects, which must not be modified.
+// A batch of changes, such as a complete list, becomes visible atomically (L12), together with its
+// resource version (L13). At any moment, a lookup by index equals a scan with the index function; an
+// object whose index function panics is reported and stays reachable by key (L15). A Reader cannot write
+// (L16). All readers share the objects, which must not be modified.
 //
 // # Concurrency
 //

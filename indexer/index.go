@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// IndexError reports that an index function panicked: the object is in the cache under its key, but
-// not in that index. It also reports an object that was modified while it was cached (L16), which
-// the index function revealed.
+// IndexError reports that an index function panicked. The object is in the cache under its key, but not
+// in that index. It also reports an object that was modified while it was cached (L16), which the index
+// function revealed.
 type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
@@ -21,8 +21,8 @@ type IndexError struct {
 	Stack []byte // nil after the first few failures of one Write
 }
 
-// keptStacks is how many stacks one Write keeps: a function that panics on one object often panics
-// on all, and a stack takes a few KiB.
+// keptStacks is the number of stacks that one Write keeps. A function that panics on one object often
+// panics on all, and a stack takes a few KiB.
 const keptStacks = 10
 
 func (e *IndexError) Error() string {
@@ -60,7 +60,7 @@ type index struct {
 	// Used only by the writer.
 	drawn      []*bucket            // buckets of the current object
 	draws      uint64               // number of the current object
-	before     []*bucket            // buffer for the buckets of its old state
+	before     []*bucket            // buffer for the buckets of the object's old state
 	remembered map[*entry][]*bucket // buckets of each entry; nil unless entries are opened
 }
 
@@ -72,8 +72,8 @@ func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(
 	return &Index[T, V]{of: i}, i.fill()
 }
 
-// AddIndexOpened is like AddIndex for a cache whose entries are Openers, with a function of the
-// opened objects. It remembers the values of each object, which need not be opened when it changes
+// AddIndexOpened is like AddIndex for a cache whose entries are Openers, with a function of the opened
+// objects. It remembers the values of each object, so the old object need not be opened when it changes
 // or is removed. An object that cannot be opened is not in the index.
 func AddIndexOpened[T object.Object, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
@@ -114,8 +114,8 @@ func (i *index) fill() []*IndexError {
 	})
 }
 
-// Remove removes the index from the cache: writes no longer update it, and lookups find nothing.
-// Removing it again does nothing. An index function must not call it.
+// Remove removes the index from the cache. From then on, writes do not update it, and lookups find
+// nothing. Removing it again does nothing. An index function must not call it.
 func (i *Index[T, V]) Remove() { i.of.removeAll() }
 
 func (i *index) removeAll() {
@@ -146,7 +146,7 @@ func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 
 func (i *index) walk(v any) cursor { return i.view(v).walk(i.opens) }
 
-// Heads is like Get for callers that need only heads: it opens nothing.
+// Heads is like Get for callers that need only heads. It opens no objects.
 func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) {
 		for o := range i.of.view(v).All() {
@@ -158,7 +158,7 @@ func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 }
 
 // HeadsOfAny yields the objects that have any of the values, each once, as of the start of the
-// iteration. It opens nothing.
+// iteration. It opens no objects.
 func (i *Index[T, V]) HeadsOfAny(values []V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) { i.of.any(boxed(values), yield) }
 }
@@ -187,7 +187,7 @@ func (i *index) any(values []any, yield func(object.Head) bool) {
 	}
 }
 
-// views returns a view of each value, all of the same moment.
+// views returns a view of each value. All views show the same moment.
 func (i *index) views(values []any) []View {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
@@ -268,7 +268,7 @@ func (i *index) update(e *entry, old object.Head) {
 
 func (i *index) remove(e *entry) {
 	before := i.had(e, e.object)
-	i.draws++ // no bucket keeps it
+	i.draws++ // so e leaves every bucket
 	i.leave(before, e)
 	delete(i.remembered, e)
 }
@@ -296,7 +296,7 @@ func (i *index) leave(before []*bucket, e *entry) {
 // changedInPlace is the IndexError.Panic of an object that was modified while it was cached.
 type changedInPlace struct{}
 
-// had returns the buckets of o, the indexed state of e. They are valid until the next call.
+// had returns the buckets of o, the indexed state of e. The result is valid until the next call.
 func (i *index) had(e *entry, o object.Head) []*bucket {
 	if i.remembered != nil {
 		return i.remembered[e]
@@ -326,7 +326,7 @@ func (b *bucket) put(e *entry) {
 	}
 }
 
-// take removes e from the bucket. It reports whether e was there.
+// take removes e from the bucket. It reports whether e was in it.
 func (i *index) take(b *bucket, e *entry) bool {
 	at, had := b.at[e]
 	if had {
@@ -416,8 +416,8 @@ func (i *index) note(b *bucket) {
 	}
 }
 
-// apart returns v without references to the memory of its object, as far as possible: a string may
-// be a part of the object's whole text.
+// apart returns a copy of v that, as far as possible, does not refer to the memory of its object. A
+// string may be a part of the object's whole text.
 func apart(v any) any {
 	switch v := v.(type) {
 	case nil:

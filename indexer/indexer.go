@@ -34,10 +34,11 @@ type Indexer struct {
 	indexes    []*index
 	figures    figures
 	advanced   []namespaceRV // versions set by the current write
-	generation uint32        // of the last Replace or Trim
+	generation uint32        // generation of the last Replace or Trim
 	failures   []*IndexError // of the current write
 
-	// Read without the lock, which an index function may hold for a long time.
+	// The following fields are read without the lock, because an index function may keep it locked for a
+	// long time.
 	shown   atomic.Pointer[figures] // as of the last Write
 	rvs     table                   // the RV of each namespace that differs from figures.rv, as of the last Write
 	calling calling
@@ -55,8 +56,8 @@ type namespaceRV struct{ namespace, rv string }
 // calling is the current call of an index function. Only the writer changes it.
 type calling struct {
 	made  time.Time              // before every call
-	noted bool                   // the current write has called one
-	began atomic.Int64           // when it made the first call, in nanoseconds since made
+	noted bool                   // the current write has called an index function
+	began atomic.Int64           // time of the write's first call, in nanoseconds since made
 	index atomic.Pointer[string] // the name of the index
 	entry atomic.Pointer[entry]  // nil if there is no call
 }
@@ -78,8 +79,8 @@ func (c *calling) end() {
 	}
 }
 
-// namespace is the list of the objects in a namespace. Its name must not refer to the text of an
-// object, which would be kept alive.
+// namespace is the list of the objects in a namespace. Its name must not refer to the text of an object,
+// because that would keep the text alive.
 type namespace struct {
 	vector
 	name string
@@ -90,9 +91,9 @@ type entry struct {
 	name        string // does not refer to memory of an object either
 	object      object.Head
 	namespace   *namespace
-	at          uint32 // in Indexer.all
-	inNamespace uint32 // in namespace
-	generation  uint32 // of the last Replace that contained this object, or of its arrival
+	at          uint32 // position in Indexer.all
+	inNamespace uint32 // position in namespace
+	generation  uint32 // generation of the last Replace that contained this object, or of its arrival
 }
 
 func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
@@ -108,9 +109,9 @@ func New() *Indexer {
 // Reader returns a reader of x that yields entries as they were written.
 func (x *Indexer) Reader() Reader[object.Head] { return ReaderOf[object.Head](x) }
 
-// Write calls batch, which changes the cache through the Writer. Readers see none or all of its
-// changes. Write returns the failures of index functions; the changes are made anyway. Only one
-// Write runs at a time. The Writer must not be kept.
+// Write calls batch, which changes the cache through the Writer. Readers see none or all of its changes.
+// Write returns the failures of index functions; they do not undo the changes. Only one Write runs at a
+// time. The Writer must not be kept.
 func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -143,11 +144,11 @@ func (x *Indexer) show() {
 type Call struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
-	Since time.Time // when its Write or AddIndex made the first call
+	Since time.Time // time at which its Write or AddIndex made the first call
 }
 
-// Calling returns the call of an index function that is in progress, if any. Until it returns, the
-// cache does not change, and changed lists cannot be read.
+// Calling returns the call of an index function that is in progress, if any. Until that call returns,
+// the cache does not change, and changed lists cannot be read.
 func (x *Indexer) Calling() (c Call, ok bool) {
 	e := x.calling.entry.Load()
 	if e == nil {
@@ -156,16 +157,16 @@ func (x *Indexer) Calling() (c Call, ok bool) {
 	return Call{Index: *x.calling.index.Load(), Key: e.key(), Since: x.calling.made.Add(time.Duration(x.calling.began.Load()))}, true
 }
 
-// Writer changes the cache. It is valid until the batch function returns. Its field must not have
-// the name of Reader's, because struct types with the same fields can be converted to each other
-// from any package (L16).
+// Writer changes the cache. It is valid until the batch function returns. Its field must be named
+// differently from Reader's field, because any package can convert struct types with the same fields to
+// each other (L16).
 type Writer struct{ to *Indexer }
 
-// view returns the objects of the list returned by find, or none if find returns nil. If the list
-// has a view, no lock is taken: a write withdraws the views of all lists that it changes before it
-// releases the lock, and its changes cannot be read earlier. So a reader that has seen a part of a
-// write sees all of it from then on (L12). A missing list may be due to a write in progress, and
-// counts only under the lock.
+// view returns the objects of the list returned by find, or none if find returns nil. If the list has a
+// view, no lock is taken. A write withdraws the views of all lists that it changes before it releases
+// the lock, and readers cannot see its changes earlier, so a reader that has seen a part of a write sees
+// all of it from then on (L12). A list may be missing because of a write in progress, so view checks
+// again under the lock.
 func (x *Indexer) view(find func() *vector) View {
 	if list := find(); list != nil {
 		if view := list.shown.Load(); view != nil {
@@ -196,8 +197,8 @@ func (x *Indexer) namespace(name string) *namespace {
 
 func (x *Indexer) everything() *vector { return &x.all }
 
-// Peek is like Get for callers that must not wait: it finds nothing while a Write is in progress.
-// It does not retain the key.
+// Peek is like Get for callers that must not wait. It finds nothing while a Write is in progress, and
+// does not retain the key.
 func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	if !x.mu.TryRLock() {
 		return nil, false
@@ -228,8 +229,8 @@ func (x *Indexer) get(key object.Key) (object.Head, bool) {
 // Get returns the object under key.
 func (w Writer) Get(key object.Key) (object.Head, bool) { return w.to.get(key) }
 
-// Set stores o under key and returns the previous object. If o has the UID and resource version of
-// the cached object, it is the same: the cached pointer stays, and changed is false.
+// Set stores o under key and returns the previous object. If o has the UID and resource version of the
+// cached object, it is the same object: the cached pointer stays, and changed is false.
 func (w Writer) Set(key object.Key, o object.Head) (old object.Head, existed, changed bool) {
 	return w.to.set(key, o, false)
 }
@@ -320,17 +321,16 @@ type Change struct {
 }
 
 // Replace makes items the whole content of a namespace, or of the cache if namespace is empty
-// (metav1.NamespaceAll). It calls each for every change: first for removed objects, in no
-// particular order, then for added and changed ones, in the order of items. An object with a
-// different UID than the cached one is a different object: the old one is deleted, the new one
-// added. An object with the UID and resource version of the cached one is unchanged: the cached
-// pointer stays, and each is not called.
+// (metav1.NamespaceAll). It calls each for every change: first for removed objects, in no particular
+// order, then for added and changed ones, in the order of items. An object whose UID differs from the
+// cached one is a different object: the old one is deleted and the new one added. An object with the UID
+// and resource version of the cached one is unchanged: the cached pointer stays, and each is not called.
 func (w Writer) Replace(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, false, each)
 }
 
-// Renew is like Replace after the server's history went back: the same version may have different
-// content. Only an item that is the cached pointer is unchanged.
+// Renew is like Replace, but for use after the server's history went back, when the same version may
+// have different content. An item counts as unchanged only if it is the cached pointer.
 func (w Writer) Renew(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, true, each)
 }
@@ -373,8 +373,8 @@ func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	}
 }
 
-// Drop removes every object that drop selects, and calls each for every removed object. Neither may
-// read the cache.
+// Drop removes every object that drop selects, and calls each for every removed object. Neither function
+// may read the cache.
 func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	list := &w.to.all
 	for at := list.len() - 1; at >= 0; at-- { // the last object takes the place of a removed one

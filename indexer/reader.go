@@ -25,9 +25,9 @@ type reader struct {
 // ReaderOf returns a reader of x, whose objects must all be of type T.
 func ReaderOf[T object.Head](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x}} }
 
-// Opened returns a reader of x, whose entries must be Openers of objects of type T. It opens
-// entries on demand, and skips entries that cannot be opened as if they were not cached; an entry
-// reports the cause itself.
+// Opened returns a reader of x, whose entries must be Openers of objects of type T. It opens entries on
+// demand. Entries that cannot be opened are skipped as if they were not cached; the entry itself reports
+// the cause.
 func Opened[T object.Object](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x, opens: true}} }
 
 // as converts the result of a lookup to type T.
@@ -58,14 +58,14 @@ func (r Reader[T]) Len() int { return r.of.len() }
 
 func (r reader) len() int { return r.x.shown.Load().objects }
 
-// RV returns the resource version of the cache, which has every change up to it (L13); empty before
-// the first list.
+// RV returns the resource version of the cache, which has every change up to that version (L13). It is
+// empty before the first list.
 func (r Reader[T]) RV() string { return r.of.rv() }
 
 func (r reader) rv() string { return r.x.shown.Load().rv }
 
-// NamespaceRV returns the resource version of one namespace: RV, or a later one if each namespace
-// has its own watch.
+// NamespaceRV returns the resource version of one namespace. That is RV, or a later version if each
+// namespace is watched separately.
 func (r Reader[T]) NamespaceRV(namespace string) string { return r.of.namespaceRV(namespace) }
 
 func (r reader) namespaceRV(namespace string) string {
@@ -103,8 +103,8 @@ func (r reader) namespace(namespace string) View {
 	return r.x.view(func() *vector { return r.x.list(namespace) })
 }
 
-// Select yields the objects whose labels match. It checks every object; if there are too many, use
-// an index.
+// Select yields the objects whose labels match. It checks every object; if that is too slow, use an
+// index.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		r.of.selected(selector, func(o object.Head) bool { return yield(o.(T)) })
@@ -152,7 +152,8 @@ func (x *Indexer) NamespaceSnapshot(namespace string) View {
 	return reader{x: x}.namespace(namespace)
 }
 
-// Matching yields the objects of seq whose labels match selector. It refines any lookup by labels.
+// Matching yields the objects of seq whose labels match selector. It can filter the result of any
+// lookup.
 func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
 	if selector == nil || selector.Empty() {
 		return seq

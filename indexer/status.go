@@ -9,11 +9,11 @@ import (
 // IndexStatus is the state of an index at one moment.
 type IndexStatus struct {
 	Name    string
-	Values  int // with at least one object
-	Entries int // objects, counted once under each of their values
+	Values  int // number of values with at least one object
+	Entries int // number of objects, counting an object once for each of its values
 
-	// Largest lists the values with the most objects, the largest first. Looking up a value that
-	// most objects have costs as much as a scan.
+	// Largest lists the values with the most objects, the largest first. Looking up a value shared by
+	// most objects costs as much as a scan.
 	Largest []Bucket
 }
 
@@ -23,7 +23,7 @@ type Bucket struct {
 	Objects int
 }
 
-// Indexes returns the indexes in the order of their addition, each with up to largest of its
+// Indexes returns the indexes in the order in which they were added, each with up to largest of its
 // largest buckets. It checks every value of every index, but releases the read lock after every
 // thousand, so writes are not delayed for long.
 func (r Reader[T]) Indexes(largest int) []IndexStatus { return r.of.indexes(largest) }
@@ -75,7 +75,7 @@ type ranked struct {
 	objects int
 }
 
-// add inserts a value if it is among the first most.
+// add inserts a value if it ranks among the first most values.
 func (r *ranking) add(v any, objects, most int) {
 	at, _ := slices.BinarySearchFunc(*r, objects, func(one ranked, n int) int { return cmp.Compare(n, one.objects) })
 	if at >= most {

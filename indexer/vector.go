@@ -9,20 +9,20 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// chunkSize is the number of objects in a chunk. Copying a chunk costs the writer about 50 ns; the
+// chunkSize is the number of objects in a chunk. Copying a chunk costs the writer about 50 ns, and the
 // list of chunks is 64 times shorter than the list of objects.
 const chunkSize = 64
 
-// vector is a list of objects that can return an immutable view at any time, at no cost. It is a
-// list of chunks; all but the last are full.
+// vector is a list of objects that can return an immutable view at any time, at no cost. It consists of
+// chunks, all of which but the last are full.
 //
 //	vector, epoch 7:  [ chunk of epoch 4 | chunk of epoch 7 | chunk of epoch 5 ]
 //	view of epoch 6:  [ the same chunk   | its older copy   | the same chunk   ]
 //
 // A reader takes the current view if there is one; otherwise it makes a view of the current list of
-// chunks and leaves it for the next reader. If there is a view, a writer withdraws it, copies the
-// list and begins a new epoch; if the chunk is from an older epoch, it copies the chunk; then it
-// writes. Between two views, any number of writes to one chunk copy it once.
+// chunks and leaves it for the next reader. If there is a view, a writer withdraws it, copies the list
+// and begins a new epoch; if the chunk is from an older epoch, it copies the chunk; then it writes.
+// Between two views, a chunk is copied once, however many writes change it.
 //
 // Writes need exclusive access, making a view needs shared access, and taking an existing view
 // needs none, because its chunks are never written.
@@ -30,11 +30,11 @@ type vector struct {
 	chunks []*chunk
 	owners []*entry // the owner of the object at each position
 	epoch  uint64
-	shown  atomic.Pointer[View] // of the current content; nil from a write until the next read
+	shown  atomic.Pointer[View] // view of the current content; nil from a write until the next read
 }
 
 type chunk struct {
-	epoch uint64 // of its creation; later epochs do not write to it
+	epoch uint64 // epoch in which the chunk was created; later epochs do not write to it
 	items []object.Head
 }
 
@@ -85,8 +85,8 @@ func (v *vector) push(e *entry) (at uint32) {
 	return at
 }
 
-// remove removes the object at a position. If it was not the last, the last one takes its place,
-// and remove returns the owner of that one.
+// remove removes the object at a position. If it was not the last, the last object takes its place, and
+// remove returns the owner of that object.
 func (v *vector) remove(at uint32) (moved *entry) {
 	v.own()
 	last := uint32(len(v.owners)) - 1
@@ -137,8 +137,8 @@ func (v View) All() iter.Seq[object.Head] {
 // table maps values to lists, and namespaces to their versions. Readers need no lock; only one
 // goroutine at a time may write. Create one with newTable.
 //
-// lists holds a *sync.Map without naming its type. A package that names a view compiles the methods
-// of each generic type reachable through fields, and those in sync.Map take half a megabyte.
+// lists holds a *sync.Map without naming its type. A package that names a view compiles the methods of
+// each generic type that is reachable through fields, and those of sync.Map take half a megabyte.
 type table struct{ lists any }
 
 func newTable() table { return table{lists: new(sync.Map)} }
@@ -151,7 +151,7 @@ func (t table) get(v any) any {
 
 func (t table) put(v, list any) { t.lists.(*sync.Map).Store(v, list) }
 
-// remove removes a list, unless v has a different one by now.
+// remove removes a list, unless v has been given another list since.
 func (t table) remove(v, list any) { t.lists.(*sync.Map).CompareAndDelete(v, list) }
 
 // forget removes the entry of v.
