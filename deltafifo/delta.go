@@ -11,9 +11,9 @@ import (
 type Type uint8
 
 const (
-	// Added, Updated and Deleted report a change of one object as the server sent it. They are
-	// hints: the consumer compares with its cache, because a reconnect or a selector may turn one
-	// into another.
+	// Added, Updated and Deleted report a change of one object as the server sent it. They are hints:
+	// the consumer compares the object with its cache, because a reconnect or a selector may turn one
+	// type of change into another.
 	Added Type = iota + 1
 	Updated
 	Deleted
@@ -21,8 +21,8 @@ const (
 	Replaced
 	// Sync asks the consumer to deliver all cached objects to handlers again. It carries no change.
 	Sync
-	// Bookmark means that every change up to RV was queued before it, or every change in the
-	// namespace of Key, if set.
+	// Bookmark means that every change up to RV was queued before it. If the namespace of Key is set, it
+	// covers only the changes in that namespace.
 	Bookmark
 	// Trim asks the consumer to drop the namespaces that it no longer wants. It carries no change.
 	Trim
@@ -66,10 +66,10 @@ type Delta struct {
 	Type       Type
 	Late       bool          // for Added, Updated and Deleted; see Outdates
 	NewHistory bool          // for Replaced: the server's history may have gone back, so the same UID and version may have other content
-	Key        object.Key    // of Object, or of the object of Passed; for Replaced and Bookmark only the namespace, empty for all
+	Key        object.Key    // key of Object, or of the object of Passed; for Replaced and Bookmark only the namespace, empty for all
 	Object     object.Head   // for Deleted, the last state that the server sent
 	Items      []object.Head // for Replaced, the complete list in its order
-	RV         string        // the resource version that the cache reaches with it
+	RV         string        // the resource version that the cache reaches with this delta
 	Part       *Part         // for Passed and Drop, and for Replaced if only a part of the objects is wanted
 
 	Received time.Time // when its last byte was read
@@ -77,8 +77,8 @@ type Delta struct {
 	Queued   time.Time // when it was added to the queue; see Add
 }
 
-// Part holds the additional data of a Delta for consumers that want only a part of the objects, and
-// whose part changes.
+// Part holds the additional data of a Delta for consumers that want only a part of the objects, when
+// that part may change.
 type Part struct {
 	Gains uint64           // for Replaced: number of gains when the list began
 	Away  []object.Version // for Replaced, listed objects that are not wanted; for Passed, the object
@@ -86,14 +86,14 @@ type Part struct {
 	Lost  shard.Slots      // for Drop
 }
 
-// Outdates reports whether a late delta is newer than have, the consumer's object of the same key.
-// A delta is Late if the version of its object is not above all versions before it; it then has no
-// RV. From most servers it is a repeated old event, but if versions are not ordered across objects
-// it may be news. A consumer applies it only if it outdates the object that it holds, or if it
-// holds none and does not remember the removal of that object.
+// Outdates reports whether a late delta is newer than have, the consumer's object of the same key. A
+// delta is Late if the version of its object is not above all earlier versions; it then has no RV. Most
+// servers send such a delta only when they repeat an old event, but it may be news if versions are not
+// ordered across objects. A consumer applies it only if it outdates the consumer's object, or if the
+// consumer has no such object and does not remember its removal.
 func (d *Delta) Outdates(have object.Head) bool {
 	order, err := object.CompareRV(d.Object.GetResourceVersion(), have.GetResourceVersion())
-	if d.Type == Deleted { // some servers send the version of the last state
+	if d.Type == Deleted { // some servers send the version of the last state instead
 		return d.Object.GetUID() == have.GetUID() && (err != nil || order >= 0)
 	}
 	return err != nil || order > 0

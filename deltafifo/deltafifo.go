@@ -16,22 +16,22 @@ type Options struct {
 	Compact bool
 }
 
-// DeltaFIFO is a queue of deltas in arrival order with one consumer, which takes all of them at
-// once: Pop swaps two slices, whatever their length.
+// DeltaFIFO is a queue of deltas in arrival order. Its only consumer takes all of them at once, which is
+// cheap because Pop just swaps two slices.
 //
 //	entries:  [A added][B added][bookmark][A updated][C deleted]
 //	newest:    A → 3, C → 4, with Options.Compact only
 //
-// Deltas other than Added, Updated and Deleted are barriers: compaction never merges across one,
-// and newest covers only the deltas after the last barrier.
+// Deltas other than Added, Updated and Deleted are barriers. Compaction never merges across a barrier,
+// and newest covers only the deltas after the last one.
 //
-// A list (Replaced) supersedes a queued list of the same namespace, so at most one is queued
-// however long the consumer blocks. The changes between the two stay: WaitForRoom limits them, and
-// the consumer applies them in the same batch as the newer list, which reveals every deletion that
-// they do not.
+// A list (Replaced) supersedes a queued list of the same namespace, so at most one is queued however
+// long the consumer blocks. The changes between the two lists stay. WaitForRoom limits their number, and
+// the consumer applies them in the same batch as the newer list, which reveals every deletion that they
+// do not.
 //
-// A merged or superseded delta leaves a hole in entries; when there are more holes than deltas, the
-// queue is compacted.
+// A merged or superseded delta leaves a hole in entries. When there are more holes than deltas, the
+// holes are removed.
 type DeltaFIFO struct {
 	compact bool
 	wake    chan struct{} // holds a token while there may be something to pop
@@ -44,17 +44,17 @@ type DeltaFIFO struct {
 	holes   int                // entries without a type
 	newest  map[object.Key]int // position in entries of the last delta of each object
 	lists   map[string]int     // position in entries of the last list of each namespace
-	lost    *Part              // of the queued Drop; nil if there is none
+	lost    *Part              // Part of the queued Drop; nil if there is none
 	late    int                // late deltas added since the last batch
 	merged  uint64
 }
 
-// maxReuse limits the buffer that is reused, so one burst does not keep its memory forever: 4096
-// entries of about 200 bytes.
+// maxReuse limits the buffer that is reused to 4096 entries of about 200 bytes, so the memory of one
+// burst is not kept forever.
 const maxReuse = 4096
 
-// MaxAhead is how many deltas a cooperative producer may be ahead of the consumer; see WaitForRoom.
-// Larger batches would not be cheaper.
+// MaxAhead is the number of deltas by which a cooperative producer may be ahead of the consumer; see
+// WaitForRoom. Larger batches would not be cheaper.
 const MaxAhead = maxReuse
 
 // New returns an empty queue.
@@ -90,10 +90,10 @@ func (f *DeltaFIFO) Add(d Delta) {
 	signal(f.wake)
 }
 
-// fold removes the queued delta of the same object if the consumer would miss only an intermediate
-// state by receiving d alone. The position of d is at the end, which keeps the order of arrival. A
-// late delta replaces nothing, because it has no RV. fold returns false if d is older than the
-// queued delta and must not be queued.
+// fold removes the queued delta of the same object if the consumer would miss only an intermediate state
+// by receiving d alone. It puts d at the end, which keeps the order of arrival. A late delta replaces
+// nothing, because it has no RV. fold returns false if d is older than the queued delta and must not be
+// queued.
 func (f *DeltaFIFO) fold(d *Delta) bool {
 	if !d.ofObject() {
 		f.forget()
@@ -149,8 +149,8 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 	f.lists[d.Key.Namespace] = len(f.entries)
 }
 
-// NewHistoryQueued reports whether a list of the namespace with Delta.NewHistory is queued. The
-// next list supersedes it, and must not reuse known objects either.
+// NewHistoryQueued reports whether a list of the namespace with Delta.NewHistory is queued. The next
+// list supersedes that one, so it must not reuse known objects either.
 func (f *DeltaFIFO) NewHistoryQueued(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,8 +170,8 @@ func (f *DeltaFIFO) drop(at int) {
 // forget empties newest.
 func (f *DeltaFIFO) forget() { f.newest = emptied(f.newest) }
 
-// emptied returns m without entries. A large map is replaced, because a map never shrinks and
-// clearing takes as long as its largest size.
+// emptied returns m without entries. A large map is replaced, because a map never shrinks and the time
+// to clear it depends on its largest size.
 func emptied[K comparable](m map[K]int) map[K]int {
 	if len(m) > maxReuse {
 		return make(map[K]int)
@@ -180,7 +180,7 @@ func emptied[K comparable](m map[K]int) map[K]int {
 	return m
 }
 
-// minHoles keeps a short queue from being compacted at every second delta.
+// minHoles keeps the holes of a short queue from being removed at every second delta.
 const minHoles = 64
 
 // close removes the holes. Its amortized cost per added delta is constant, because there are more
@@ -204,15 +204,15 @@ func (f *DeltaFIFO) close() {
 	f.entries, f.holes = kept, 0
 }
 
-// WaitForRoom waits while MaxAhead or more deltas are queued, which limits the memory for deltas
-// that the consumer has not taken. Call it from producers that can be delayed, such as watches,
-// whose server waits with them. It fails only with the cause of ctx.
+// WaitForRoom waits while MaxAhead or more deltas are queued, which limits the memory for deltas that
+// the consumer has not taken. Call it from producers that can be delayed, such as watches: the server
+// then waits too. It fails only with the cause of ctx.
 func (f *DeltaFIFO) WaitForRoom(ctx context.Context) error {
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
 			return err
 		}
-		signal(f.taken) // for another waiter
+		signal(f.taken) // leave a token for another waiter
 	}
 	return nil
 }
@@ -235,9 +235,9 @@ func wait(ctx context.Context, token <-chan struct{}) error {
 	}
 }
 
-// Pop waits until the queue is not empty and takes all deltas, in order. If reuse is not nil, it
-// becomes the queue's next buffer: a consumer that passes the previous batch avoids allocations.
-// Pop fails only with the cause of ctx.
+// Pop waits until the queue is not empty and takes all deltas, in order. If reuse is not nil, it becomes
+// the queue's next buffer, so a consumer can avoid allocations by passing the previous batch. Pop fails
+// only with the cause of ctx.
 func (f *DeltaFIFO) Pop(ctx context.Context, reuse []Delta) ([]Delta, error) {
 	if cap(reuse) > maxReuse {
 		reuse = nil
@@ -291,15 +291,15 @@ func (f *DeltaFIFO) Idle() bool {
 	return len(f.entries) == 0 && !f.busy
 }
 
-// Merged returns the number of deltas merged by compaction and of superseded lists.
+// Merged returns the number of deltas merged by compaction plus the number of superseded lists.
 func (f *DeltaFIFO) Merged() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.merged
 }
 
-// Oldest returns when the oldest queued delta, or one merged into it, was added; zero if the queue
-// is empty. Its age is the lag of the consumer.
+// Oldest returns the time when the oldest queued delta, or one merged into it, was added, or zero if the
+// queue is empty. The age of that delta is the lag of the consumer.
 func (f *DeltaFIFO) Oldest() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,10 +9,10 @@
 //
 // # Guarantees
 //
-// Deltas leave in the order of their arrival (L02). A list (Replaced), a resync (Sync) and a
+// Deltas leave in the order in which they arrived (L02). A list (Replaced), a resync (Sync) and a
 // bookmark are one entry each, so the consumer can apply each atomically (L12, L13). One Pop takes
-// everything, so the resource versions of a batch cover every change queued up to them (L13), even
-// if compaction merged some (L01). At most one list per namespace is queued: a newer one supersedes
+// everything, so the resource versions of a batch cover every change queued up to them (L13), even if
+// compaction merged some of them (L01). At most one list per namespace is queued: a newer one supersedes
 // it.
 //
 // # Concurrency

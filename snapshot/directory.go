@@ -23,8 +23,8 @@ type Options struct {
 	MaxAge time.Duration
 
 	// Secrets allows Secrets to be written; any process of the same user can read them. By default,
-	// informers of Secrets have no snapshot, and neither have informers whose name, kind or Go type
-	// contains "secret".
+	// informers of Secrets have no snapshot. Neither do informers whose name, kind or Go type contains
+	// "secret".
 	Secrets bool
 }
 
@@ -60,7 +60,7 @@ type file interface {
 	Sync() error
 }
 
-// In returns the directory at a path. The first write creates it, accessible by its owner only. In
+// In returns the directory at a path. The first write creates it with access for its owner only. In
 // itself does nothing that could fail.
 func In(path string, opts Options) *Directory {
 	d := &Directory{path: path, opts: opts.withDefaults(), turn: make(chan struct{}, 1)}
@@ -75,8 +75,8 @@ func (d *Directory) Path() string { return d.path }
 // Options returns the options given to In, with defaults.
 func (d *Directory) Options() Options { return d.opts }
 
-// Use reserves the directory for this process, from the first write until the last user has called
-// done.
+// Use reserves the directory for this process. The reservation lasts from the first write until the last
+// user has called done.
 func (d *Directory) Use() (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,8 +109,8 @@ func (d *Directory) Read(want Label) (*File, error) {
 	return f, nil
 }
 
-// distance returns how far t is from now, in either direction. Without that, a clock that was ahead
-// would write files that never get too old.
+// distance returns how far t is from now, in either direction. Otherwise a file written while the clock
+// was ahead would not expire in time.
 func distance(t time.Time) (d time.Duration, when string) {
 	if d = time.Since(t); d < 0 {
 		return -d, "in the future"
@@ -153,8 +153,7 @@ func (d *Directory) Remove(ctx context.Context, l Label) error {
 	})
 }
 
-// inTurn calls change while it has exclusive use of the directory, within this process and among
-// processes.
+// inTurn calls change while no other goroutine and no other process writes to the directory.
 func (d *Directory) inTurn(ctx context.Context, change func() error) error {
 	select {
 	case <-d.turn:
@@ -174,7 +173,7 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { // also if fill panics or exits
+	defer func() { // even if fill panics or exits
 		err = errors.Join(err, ignore(f.Close(), fs.ErrClosed), ignore(os.Remove(f.Name()), fs.ErrNotExist))
 	}()
 	w := newWriter(f)
@@ -203,8 +202,8 @@ const temporary = ".new-"
 // ours matches the names of files written here, complete or not.
 var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]+)?$`)
 
-// claim creates and locks the directory, unless that was done and the lock file is still there. It
-// also removes files left by a killed process, and files that are too old, such as those of a
+// claim creates and locks the directory, unless that was done and the lock file is still there. It also
+// removes files that a killed process left behind, and files that are too old, such as those of a
 // transform that has changed since.
 func (d *Directory) claim() (err error) {
 	d.mu.Lock()
@@ -230,7 +229,7 @@ func (d *Directory) claim() (err error) {
 	return d.clean()
 }
 
-// cleanEvery is how often a writing process removes unusable files.
+// cleanEvery is the interval at which a writing process removes unusable files.
 const cleanEvery = time.Hour
 
 // clean removes incomplete files and files that are too old to be read.
@@ -247,7 +246,7 @@ func (d *Directory) clean() error {
 		}
 		goes := name[1] != ""
 		if info, err := e.Info(); err == nil && !goes {
-			goes = time.Since(info.ModTime()) > d.opts.MaxAge // but not a future time: tests may use their own clock
+			goes = time.Since(info.ModTime()) > d.opts.MaxAge // a file from the future is kept, because tests may use their own clock
 		}
 		if goes {
 			if err := ignore(os.Remove(filepath.Join(d.path, e.Name())), fs.ErrNotExist); err != nil {
@@ -272,11 +271,11 @@ var (
 	// ErrNotFile means that the path is not a regular file, but a directory, a link, a pipe or a
 	// device.
 	ErrNotFile = errors.New("not a regular file")
-	// ErrForeign means that the file holds other objects than requested.
+	// ErrForeign means that the file does not hold the requested objects.
 	ErrForeign = errors.New("the file holds other objects")
 	// ErrOld means that the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")
-	// ErrNotOwn means that the file belongs to another user, or every user may write it, so its
+	// ErrNotOwn means that the file belongs to another user, or is writable by every user, so its
 	// objects cannot be trusted.
 	ErrNotOwn = errors.New("the file belongs to another user, or every user may write it")
 	// ErrLocked means that another process, or another Directory of this one, writes to the

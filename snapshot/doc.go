@@ -21,14 +21,14 @@
 // its length and bytes, and all blocks before it. A file that was truncated, partly overwritten, or
 // assembled from others is therefore rejected.
 //
-// A file is written under a temporary name, synced, and renamed. A reader sees either the previous
-// file or the new one, whenever the writer is killed.
+// A file is written under a temporary name, synced, and renamed. A reader sees either the previous file
+// or the new one, no matter when the writer is killed.
 //
 // # Guarantees
 //
-// A file that is incomplete, or holds other objects than requested, is rejected (C02). Only the
-// owner may read files. One process writes to a directory, one file at a time. Secrets are written
-// only if Options.Secrets is set.
+// A file that is incomplete, or does not hold the requested objects, is rejected (C02). Only the owner
+// may read files. One process writes to a directory, one file at a time. Secrets are written only if
+// Options.Secrets is set.
 //
 // # Concurrency
 //

@@ -33,7 +33,7 @@ type Writer struct {
 	to   io.Writer
 	sum  uint32
 	size int64
-	room []byte // room for a head, followed by the content not written yet
+	room []byte // room for the head of a block, followed by the content that is not written yet
 }
 
 func newWriter(to io.Writer) *Writer {
@@ -70,7 +70,7 @@ func (w *Writer) Write(content []byte) (n int, err error) {
 	return n, nil
 }
 
-// end writes the remaining content and the end.
+// end writes the remaining content and an empty block, which marks the end.
 func (w *Writer) end() error {
 	if len(w.room) > headSize {
 		if err := w.flush(); err != nil {
@@ -99,7 +99,7 @@ type File struct {
 	Content []byte // as written by Directory.Write
 }
 
-// Open reads the snapshot at a path, whatever its label. It fails with an *Error.
+// Open reads the snapshot at a path, whatever its label says. If it fails, the error is an *Error.
 func Open(path string) (*File, error) {
 	return open(path, func(fs.FileInfo) error { return nil })
 }
@@ -109,7 +109,7 @@ func open(path string, check func(fs.FileInfo) error) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(check); err != nil {
 		if p, ok := errors.AsType[*os.PathError](err); ok {
-			err = fmt.Errorf("%s: %w", p.Op, p.Err) // the Error has the path
+			err = fmt.Errorf("%s: %w", p.Op, p.Err) // the Error contains the path
 		}
 		return nil, &Error{path, err}
 	}
@@ -166,8 +166,8 @@ func (f *File) parse(from io.ReaderAt, size int64) error {
 // readSize is the size of one read.
 const readSize = 1 << 16
 
-// measure adds up the lengths of the blocks, which must match the size of the file. So memory is
-// allocated only for bytes that exist, and a corrupt length costs nothing.
+// measure adds up the lengths of the blocks, which must match the size of the file. This way memory is
+// allocated only for bytes that exist, and a corrupt length does no harm.
 func measure(from io.ReaderAt, size int64) (label, content int, err error) {
 	var head [headSize]byte
 	at := int64(len(magic))
@@ -212,7 +212,7 @@ func (b *blocks) ahead() int {
 	return int(min(binary.LittleEndian.Uint32(head), blockSize))
 }
 
-// next reads the next block into block. Its length must match, and its checksum must be right.
+// next reads the next block into block. It checks the length and the checksum.
 func (b *blocks) next(block []byte) error {
 	var head [headSize]byte
 	_, err := io.ReadFull(b.from, head[:])

@@ -25,12 +25,12 @@ type Label struct {
 	Keep      string     // the kept fields
 	Transform string     // name and version of the transform, as set by the user
 
-	RV      string    // the objects are complete up to here
+	RV      string    // the objects are complete up to this version
 	Objects int       // number of objects
 	Written time.Time // when writing began
 }
 
-// name returns the name of the file. Labels in use at the same time have different names.
+// name returns the name of the file. Labels that are in use at the same time have different names.
 func (l *Label) name() string {
 	hash := sha256.New()
 	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Scope, l.Labels, l.Fields, l.Keep, l.Transform} {
@@ -48,7 +48,7 @@ func (l *Label) name() string {
 // extension is the extension of all snapshot files.
 const extension = ".snapshot"
 
-// differs describes how l differs from want; empty if it does not. It ignores the cluster, which
+// differs describes how l differs from want. It returns "" if it does not. It ignores the cluster, which
 // may not be known yet.
 func (l *Label) differs(want *Label) string {
 	for _, part := range []struct{ what, have, want string }{

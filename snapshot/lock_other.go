@@ -13,7 +13,7 @@ import (
 // wary has no flags here; see lock_unix.go.
 const wary = 0
 
-// own always succeeds, because the owner of a file is unknown here.
+// own always succeeds, because this system does not report the owner of a file.
 func own(fs.FileInfo) error { return nil }
 
 // lock always fails, because without a lock two processes would overwrite each other's files.

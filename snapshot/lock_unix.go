@@ -13,8 +13,8 @@ import (
 // wary makes opening a pipe return immediately, and rejects links.
 const wary = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
-// own returns an error if a user other than this one and root, or every user, may have written a
-// file. The group is allowed, because it owns the files of a volume with an fsGroup.
+// own returns an error if every user, or any user other than this one and root, may have written a file.
+// The group is allowed, because it owns the files of a volume with an fsGroup.
 func own(info fs.FileInfo) error {
 	is, ok := info.Sys().(*syscall.Stat_t)
 	if ok && (is.Uid != 0 && int(is.Uid) != os.Geteuid() || info.Mode().Perm()&0o002 != 0) {

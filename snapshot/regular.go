@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// openRegular opens a regular file, and rejects everything else: opening a pipe may block forever,
-// opening a device may do anything, and a link leads out of the directory.
+// openRegular opens a regular file. It rejects everything else, because opening a pipe may block
+// forever, opening a device may do anything, and a link may lead out of the directory.
 func openRegular(path string, flags int) (*os.File, error) {
 	switch info, err := os.Lstat(path); {
 	case err == nil:
@@ -22,7 +22,7 @@ func openRegular(path string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat() // it may have been replaced since Lstat
+	info, err := f.Stat() // the file may have been replaced since Lstat
 	if err == nil {
 		err = regular(info)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Complete returns a source that supports every part of a Request: from itself, or a wrapper that
-// implements the missing parts. The wrapper filters each object that from yields, and then packs
-// it; a packing error ends the list or watch. A request for a namespace fails if from cannot
-// narrow, or belongs to another namespace. Known objects are decoded again if from does not reuse
+// Complete returns a source that supports every part of a Request. That is from itself, or a wrapper of
+// it that implements the missing parts. The wrapper filters each object that from yields, and then packs
+// it; a packing error ends the list or watch. A request for a namespace fails if from cannot be limited
+// to a namespace, or is limited to another one. Known objects are decoded again if from does not reuse
 // them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
@@ -96,7 +96,7 @@ type remainder struct {
 // receives placeholders for the packed objects that the caller knows.
 func (c *completed) divide(req Request) (below Request, rest remainder, err error) {
 	d := c.does
-	d.Name = Describe(c.from).Name // may be more specific by now
+	d.Name = Describe(c.from).Name // the description may be more specific by now
 	if err := d.CanNarrow(req.Namespace); err != nil {
 		return req, rest, err
 	}
@@ -128,7 +128,7 @@ func lend(known wire.Cached, key object.Key) (placeholder object.Head, ok bool) 
 	return nil, false
 }
 
-// whole returns the head of an object. For a placeholder that came back, it is the packed object.
+// whole returns the head of an object. If from returned a placeholder, that is the packed object.
 func (r *remainder) whole(o object.Head) object.Head {
 	if placeholder, ok := o.(object.Object); ok {
 		if have, ok := r.packer.PackedOf(placeholder); ok {
@@ -141,7 +141,7 @@ func (r *remainder) whole(o object.Head) object.Head {
 // wants reports whether an object is wanted. Nil objects are reported elsewhere.
 func (r *remainder) wants(o object.Head) bool { return r.wanted == nil || IsNil(o) || r.wanted(o) }
 
-// pack packs an object, if requested. A placeholder that came back is packed already.
+// pack packs an object, if requested. If from returned a placeholder, the object is already packed.
 func (r *remainder) pack(o object.Head) (object.Head, error) {
 	if r.packer == nil {
 		return o, nil

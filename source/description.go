@@ -14,18 +14,18 @@ import (
 // some kind, unmodified.
 type Description struct {
 	Name string     // used in messages; if empty, the Go type of the source
-	Kind object.GVK // of the objects, which need not carry it; empty if unknown. Debug pages recognize Secrets by it
+	Kind object.GVK // kind of the objects, which need not carry it; empty if unknown. Debug pages use it to recognize Secrets
 
-	// Writers must know the next three: writing back a partial object erases the rest, and an
-	// object that the source does not have never arrives.
+	// Code that writes objects must know the next three fields. Writing back a partial object erases the
+	// other fields, and an object that the source does not have never arrives.
 
 	Namespace string      // the only namespace of the source; metav1.NamespaceAll for all
 	Kept      wire.Fields // the fields that objects have; the zero value means all
 	Altered   bool        // a user's function has modified the objects
 
-	// Pool holds the parts that the objects share (W03); nil if they share none. Objects derived
-	// from them share parts through it too. If a part turns out to have been modified, against L16,
-	// the pool is cleared.
+	// Pool holds the parts that the objects share (W03); nil if they share none. Objects derived from
+	// them share parts through the pool too. If a part turns out to have been modified, in violation of
+	// L16, the pool is cleared.
 	Pool *wire.Pool
 
 	// Origin, if not nil, returns the origin of the objects, and false if it is unknown. It may
@@ -40,9 +40,9 @@ type Description struct {
 	Packs   bool // Packer
 }
 
-// Plain returns the description of a wrapper that inspects or modifies the objects of its source.
-// Of a Request it supports only the namespace, so it sees every object as the source yields it. It
-// has no Origin, because another process could not tell it from the source.
+// Plain returns the description of a wrapper that inspects or modifies the objects of its source. The
+// only part of a Request that it supports is the namespace, so it sees every object as the source yields
+// it. It has no Origin, because another process could not tell it from the source.
 func (d Description) Plain() Description {
 	d.Reuses, d.Filters, d.Packs, d.Origin = false, false, false, nil
 	return d
@@ -78,17 +78,17 @@ func (d Description) CanNarrow(namespace string) error {
 	return nil
 }
 
-// Origin lets another process recognize that it has read the same objects of the same server
-// before. Sources whose origins are equal, except for the function, yield the same objects if they
-// belong to the same cluster.
+// Origin lets a later process recognize objects that were read from the same source of the same server.
+// Sources whose origins are equal, except for the function, yield the same objects if they belong to the
+// same cluster.
 type Origin struct {
 	Kind   object.GVK
-	Type   reflect.Type // of the objects, a pointer
+	Type   reflect.Type // Go type of the objects, a pointer
 	Server string       // known without a request: the server's address and how it is authenticated
-	Scope  string       // limits the objects, such as to a namespace; empty for all
+	Scope  string       // limits of the objects, such as a namespace; empty for all objects
 	Keep   string       // the kept fields
 
-	// Cluster asks the server to identify its cluster. The result stays the same while the cluster
-	// exists, and is empty if the caller is not allowed to know.
+	// Cluster asks the server to identify its cluster. The result does not change while the cluster
+	// exists. It is empty if the caller is not permitted to read it.
 	Cluster func(context.Context) (string, error)
 }

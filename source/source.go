@@ -21,14 +21,14 @@ type List[T object.Head] struct {
 	// the request. An error ends it; the list is then incomplete.
 	Items iter.Seq2[T, error]
 
-	// Meta is the metadata of the list. It is complete when Items has ended without an error;
-	// Continue is then empty and RemainingItemCount nil. After the end of the first page, and until
-	// then, they are those of that page. ResourceVersion is that of the first page: a watch from it
+	// Meta is the metadata of the list. It is complete when Items has ended without an error; Continue
+	// is then empty and RemainingItemCount nil. From the end of the first page until then, these two
+	// fields are those of the first page. ResourceVersion is that of the first page, so a watch from it
 	// misses nothing.
 	Meta *metav1.ListMeta
 }
 
-// ListerWatcher lists and watches a resource for a reflector. rest.Resource has one; a test can
+// ListerWatcher lists and watches a resource for a reflector. A rest.Resource provides one; a test can
 // implement it in a few lines.
 //
 // A wrapper embeds its source, passes the Request on, and changes the Description as little as
@@ -37,7 +37,7 @@ type ListerWatcher interface {
 	// List returns a list that is read on demand.
 	List(context.Context, Request) List[object.Head]
 
-	// Watch opens a watch and returns when the server has accepted it. The connection is held until
+	// Watch opens a watch and returns when the server has accepted it. The connection stays open until
 	// the iteration ends or ctx is done, so the caller must iterate or cancel ctx.
 	Watch(context.Context, Request) (iter.Seq2[wire.Event[object.Head], error], error)
 
@@ -45,9 +45,8 @@ type ListerWatcher interface {
 	Describe() Description
 }
 
-// Request asks a source for a list or a watch. The zero value asks for everything. Beyond the
-// options of the API, a source supports the fields that its Description declares; Complete
-// implements the others.
+// Request asks a source for a list or a watch. The zero value asks for everything. Every source supports
+// the options of the API and the fields that its Description declares; Complete implements the others.
 type Request struct {
 	metav1.ListOptions
 
@@ -56,36 +55,36 @@ type Request struct {
 	// ErrNotNamespaced.
 	Namespace string
 
-	// Known, if not nil, returns the caller's objects, in the requested form. Items of a list and
-	// initial events of a watch with the same UID and resource version are then these objects
-	// themselves.
+	// Known, if not nil, returns the caller's objects, in the requested form. If an item of a list or an
+	// initial event of a watch has the same UID and resource version as such an object, the source
+	// yields that very object.
 	Known wire.Cached
 
-	// Wanted, if not nil, filters objects: a list omits the rejected ones, and in a watch their
-	// events have only their names (see wire.Event.Passed). It is called for every object of a
-	// list, and for the object of every event except bookmarks, with the head of the object as the
-	// server has it, which it must not retain. Calls may be concurrent. It must not block, and may
-	// answer differently later.
+	// Wanted, if not nil, filters objects: a list omits the rejected ones, and in a watch their events
+	// have only their names (see wire.Event.Passed). It is called for every object of a list, and for
+	// the object of every event except bookmarks, with the head of the object as the server has it,
+	// which it must not retain. Calls may be concurrent. It must not block, and its result for an object
+	// may change.
 	Wanted func(object.Head) bool
 
-	// Selection asks the server to select objects. It may be ignored.
+	// Selection asks the server to select objects. The source and the server may ignore it.
 	Selection Selection
 
-	// Packer, if not nil, is a *wire.Packer: each object is then a *wire.Packed made by it.
+	// Packer, if not nil, is a *wire.Packer. Each object is then a *wire.Packed made by it.
 	Packer wire.PackerRef
 }
 
-// Selection asks an API server to select objects by ranges of hashes (KEP-5866). Servers that do
-// not know such selectors ignore them, and sources may do so too: a caller that wants only the
-// selected objects must also filter them (see Request.Wanted).
+// Selection asks an API server to select objects by ranges of hashes (KEP-5866). Servers that do not
+// know such selectors ignore them, and sources may do so too. A caller that wants only the selected
+// objects must therefore also filter them (see Request.Wanted).
 type Selection struct {
 	// Selector is sent to the server; empty for everything.
 	Selector string
 
 	// Answered, if not nil, is called when the server has accepted a request. Its argument is
-	// SelectedByServer or NotSelected if the answer says so, which is the case at the end of a
-	// list, and when the server rejects the selector and the source repeats the request without it.
-	// It must return quickly.
+	// SelectedByServer or NotSelected if the answer says which. It does at the end of a list, and when
+	// the server rejects the selector and the source repeats the request without it. It must return
+	// quickly.
 	Answered func(SelectedBy)
 }
 
@@ -96,7 +95,7 @@ func (s Selection) Tell(by SelectedBy) {
 	}
 }
 
-// SelectedBy says whether an answer was selected by the server.
+// SelectedBy says whether the server selected the objects of an answer.
 type SelectedBy uint8
 
 const (
@@ -104,7 +103,7 @@ const (
 	SelectionNotTold SelectedBy = iota
 	// SelectedByServer means that the server has selected the items of a list.
 	SelectedByServer
-	// NotSelected means that the server does not select, or not by this selector.
+	// NotSelected means that the server does not select objects, or does not support this selector.
 	NotSelected
 )
 
@@ -114,7 +113,7 @@ func IsNil(o object.Head) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// ErrNotNamespaced means that a request names a namespace, but the kind is cluster-scoped.
+// ErrNotNamespaced means that a request names a namespace although the kind is cluster-scoped.
 var ErrNotNamespaced = errors.New("not namespaced")
 
 // ResolveError means that a request was not sent because it is unknown where the kind is served:
@@ -146,9 +145,9 @@ func (e *TypeError) Error() string {
 // no client should sleep that long.
 const MaxRetryAfter = time.Minute
 
-// RetryAfter returns how long the server asked to wait before repeating the call that failed with
-// err, in whole seconds and up to MaxRetryAfter. It returns false if the server did not ask, or
-// asked for no wait. The server may have said so in seconds, as a date, or in the body.
+// RetryAfter returns how long the server asked to wait before repeating the call that failed with err,
+// in whole seconds and up to MaxRetryAfter. It returns false if the server did not ask, or asked for no
+// wait. The server may ask in seconds, with a date, or in the body.
 func RetryAfter(err error) (time.Duration, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

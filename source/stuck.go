@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// StuckError says what a request was waiting for when it was abandoned: by its own timeout, by its
-// caller, or because the connection was lost.
+// StuckError says what a request was waiting for when its own timeout or its caller ended it, or when
+// the connection was lost.
 type StuckError struct {
 	// Host is the server that did not answer. It is empty if the request had not been sent.
 	Host string
@@ -58,15 +58,15 @@ type Progress struct {
 	whole *Progress // records the same steps; see Part
 }
 
-// Part returns a Progress for one of several concurrent requests: p records its steps too, but it
-// does not see the steps of the others.
+// Part returns a Progress for one of several concurrent requests. p records its steps too, but the new
+// Progress does not see the steps of the other requests.
 func (p *Progress) Part() *Progress { return &Progress{whole: p} }
 
-// Step records the beginning of a wait. The host is empty until the request is sent.
+// Step records the beginning of a wait. The host is empty before the request is sent.
 func (p *Progress) Step(host, what string) { p.note(host, what, false) }
 
-// Rest records that the source itself is waiting because the server has answered and asked it to.
-// Until the next step, the server is not to blame for silence.
+// Rest records that the source itself is waiting, because the server has answered and asked it to. Until
+// the next step, the server is not to blame for silence.
 func (p *Progress) Rest(what string) { p.note("", what, true) }
 
 func (p *Progress) note(host, what string, rests bool) {
