@@ -30,7 +30,7 @@ const (
 	maxRatio = 64
 )
 
-// castagnoli is the polynomial with hardware support.
+// castagnoli is the polynomial that processors support in hardware.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // blockWriter writes records in blocks. It must be used by one goroutine.

@@ -9,32 +9,30 @@
 //	defer recorder.Close()
 //	cfg.Recorder = recorder // before the client or the manager is created
 //
-// Anyone with the file can replay it to the same informers elsewhere:
+// Anyone who has the file can replay it to the same informers elsewhere:
 //
 //	file, err := recording.Open("testdata/shop.recording")
 //	defer file.Close()
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
-// In tests, controllertest.Replay does that in virtual time. The command informer-debug
-// records and replays without a program of yours, and fetches the recording of a
-// running one: [Recorder.Tail] reads the file while it is written, and [Save] stores it
-// elsewhere.
+// In tests, controllertest.Replay does that in virtual time. The command informer-debug records and
+// replays on its own, and fetches the recording of a running program: [Recorder.Tail] reads the file
+// while it is being written, and [Save] stores it elsewhere.
 //
 // # Contents
 //
-// A recording contains only lists and watches of collections. For each, it holds the
-// path, the parameters of lists and watches, and the Accept header; the status, content
-// type and Retry-After of the response; the body, in the parts that were read, with
-// times; and how it ended. Other requests, such as reviews and token requests, are not
-// recorded. Of a redirect, the recording holds the final response.
+// A recording contains only lists and watches of collections. For each, it holds the path, the
+// parameters of lists and watches, and the Accept header; the status, content type and Retry-After of
+// the response; the body, in the parts that were read, with times; and how it ended. Other requests,
+// such as reviews and token requests, are not recorded. If a request is redirected, the recording holds
+// only the final response.
 //
-// Credentials are not recorded: the recorder sits above the layer that adds them, and
-// overwrites those that a response echoes. A compressed body that the client did not
-// unpack is left out, since it cannot be searched for credentials. For Secrets, the
-// recording holds only the requests, times and sizes. It leaves out their bodies
-// entirely, even if only metadata was requested, since annotations often repeat the
-// contents, and since a partly redacted body would be one that no server sent. All
-// other objects are recorded as they are: protect the file like the objects.
+// Credentials are not recorded: the recorder sits above the layer that adds them, and overwrites those
+// that a response echoes. A compressed body that the client did not unpack is left out, since it cannot
+// be searched for credentials. For Secrets, the recording holds only the requests, times and sizes. It
+// leaves out their bodies entirely, even if only metadata was requested, since annotations often repeat
+// the contents, and since no server sends a partly redacted body. All other objects are recorded as they
+// are, so protect the file as you protect the objects.
 //
 // # File format
 //
@@ -49,24 +47,23 @@
 //
 // # Guarantees
 //
-// Replayed in virtual time, a recording leads an informer with the same options through
-// the same states, events and failures in the same order (D02) and at the same times.
-// Everything is replayed in the order of arrival, across all responses. The file is
-// readable only by its owner and never exceeds Options.MaxSize. Requests left out for
-// that are counted, and an informer can be replayed from any of its lists that is left.
-// A crash loses at most the last second. Reading a file takes memory of at most a small
-// multiple of its size.
+// Replayed in virtual time, a recording leads an informer with the same options through the same states,
+// events and failures in the same order (D02) and at the same times. Everything is replayed in the order
+// of arrival, across all responses. The file is readable only by its owner and never exceeds
+// Options.MaxSize. Requests that are left out to keep the limit are counted. An informer can be replayed
+// from any of its lists that remains. A crash loses at most the last second. The memory used to read a
+// file is at most a small multiple of its size.
 //
-// A recording holds what the client received, not how it reacted. An informer of
-// several namespaces reads and decodes each separately. If a part of one response
-// arrived while another was being decoded, which takes microseconds, the two raced for
-// the cache; the replay delivers them in the order of arrival.
+// A recording holds what the client received, not how it reacted. An informer of several namespaces
+// reads and decodes each namespace separately. If a part of one response arrived while another was being
+// decoded, which takes microseconds, the two raced for the cache; the replay delivers them in the order
+// of arrival.
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. A Recorder has one goroutine, which compresses
-// and writes; Close waits for it. Recording never blocks the client: bytes are copied
-// into memory, at most 32 MiB.
+// Everything is safe for concurrent use. A Recorder has one goroutine, which compresses and writes;
+// Close waits for it. Recording never blocks the client. It copies bytes into memory, at most 32 MiB of
+// them.
 //
 // # Failure
 //

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// File is a recording opened for reading. It keeps the list of requests in memory, and
-// the 1 MiB of bodies that was read last. It is safe for concurrent use.
+// File is a recording opened for reading. It keeps the list of requests and the last 1 MiB of bodies
+// that was read in memory. It is safe for concurrent use.
 type File struct {
 	Path     string
 	Size     int64 // size of the readable part, in bytes
@@ -21,8 +21,8 @@ type File struct {
 	LeftOut  LeftOut
 	Requests []*Request // in the order they were sent
 
-	// Damage is why the file could not be read to its end, for example after a crash.
-	// Everything before is intact and usable. It is nil if the recording was closed.
+	// Damage is the reason why the file could not be read to its end, for example after a crash.
+	// Everything before that point is intact and usable. It is nil if the recording was closed.
 	Damage error
 
 	blocks blocks
@@ -180,7 +180,7 @@ func (x *indexer) record(r *record) error {
 		if !q.answered || r.kind == kindChunk && q.Withheld {
 			return fmt.Errorf("a part of a body that request %d does not have", r.request)
 		}
-		q.Withheld = r.kind == kindWithheld // if the response decides it, it is known from here on
+		q.Withheld = r.kind == kindWithheld // if the response decides this, it is known from here on
 		q.Bytes += bodyOf(r)
 	case kindEnd:
 		q.Whole = true
@@ -243,8 +243,7 @@ func decode(r *record, into any) error {
 	return nil
 }
 
-// Body returns the recorded body of a request. It ends with io.EOF, however the body
-// ended.
+// Body returns the recorded body of a request. It ends with io.EOF, no matter how the body ended.
 func (f *File) Body(q *Request) io.Reader { return &bodyReader{records: f.reader(q)} }
 
 // bodyReader reads the chunks of a body.
@@ -336,14 +335,14 @@ func (r *requestReader) wrap(err error) error {
 var (
 	// ErrDamaged means that the file was changed or was not written by this package.
 	ErrDamaged = errors.New("the file is damaged")
-	// ErrCutOff means that the file is truncated, for example by a crash. Everything
-	// before is intact.
+	// ErrCutOff means that the file is truncated, for example by a crash. Everything before that point
+	// is intact.
 	ErrCutOff = errors.New("the file is cut off")
 	// ErrVersion means that another version of this package wrote the file.
 	ErrVersion = errors.New("the file is of another version")
 	// ErrBehind means that records arrived faster than the disk could write them.
 	ErrBehind = errors.New("the disk is too slow for the recording")
-	// ErrTaken means that another recorder has replaced the file by its own.
+	// ErrTaken means that another recorder has replaced the file with its own.
 	ErrTaken = errors.New("another recorder writes to the same path: give each its own")
 	// ErrClosed means that the file or the replay is closed.
 	ErrClosed = errors.New("closed")

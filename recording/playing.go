@@ -72,9 +72,9 @@ func (p *playing) ended(e *ending, at time.Duration) error {
 	return io.EOF
 }
 
-// deaf reports to the client, when the recorded client left a watch in order to probe
-// the server, that its watch delivers nothing: something outside of the recording had
-// told that client so.
+// deaf tells the client that its watch delivers nothing. It does so when the recorded client left a
+// watch to probe the server, because something outside of the recording had told that client that its
+// watch was dead.
 func (p *playing) deaf(at time.Duration) error {
 	recall := jitter.RecallOf(p.ctx)
 	if probed, _ := recall.Probed(); !probed || !p.request.Watch() {
@@ -110,7 +110,7 @@ func (p *playing) wait(at time.Duration) error {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
-		left := p.left(at) // may have changed: another response may be late
+		left := p.left(at) // the time may have changed, because another response may be late
 		if left <= 0 {
 			return nil
 		}
@@ -124,7 +124,7 @@ func (p *playing) wait(at time.Duration) error {
 	}
 }
 
-// left returns the time until a time of the recording.
+// left returns the time that remains until a time of the recording.
 func (p *playing) left(at time.Duration) time.Duration {
 	p.replay.mu.Lock()
 	defer p.replay.mu.Unlock()

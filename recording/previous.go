@@ -80,8 +80,8 @@ func whatIs(path string) (worth, error) {
 	return worthOf(f), nil
 }
 
-// worthOf looks for a request in a recording. A recording that is still being written
-// may have more than is visible.
+// worthOf looks for a request in a recording. A recording that is still being written may contain more
+// requests than are visible.
 func worthOf(in io.ReaderAt) worth {
 	const most = 4 << 10 // covers everything before the first request
 	f, err := newFile("", in, most)

@@ -27,15 +27,14 @@ type Options struct {
 	// most every 15 minutes. By default a recorder does not change any traffic.
 	Relist bool
 
-	// IncludeSecrets records the contents of Secrets. By default the recording only has
-	// the requests for them, and the times and sizes of the responses. A response
-	// counts as one for Secrets if "secret" is part of the name of the resource, of the
-	// requested kind or Go type, or of the first kind in the response.
+	// IncludeSecrets records the contents of Secrets. By default the recording has only the requests for
+	// them and the times and sizes of the responses. A response is considered to be for Secrets if
+	// "secret" is part of the name of the resource, of the requested kind or Go type, or of the first
+	// kind in the response.
 	IncludeSecrets bool
 
-	// Logger gets one warning each when the recording ends prematurely and when
-	// requests are first dropped for MaxSize. Close waits for the logger, so it must
-	// not close the recorder. Nil means no logging.
+	// Logger receives a warning when the recording ends prematurely, and when requests are first dropped
+	// for MaxSize. Close waits for the logger, so it must not close the recorder. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -84,7 +83,7 @@ type Recorder struct {
 	waiting []event
 	bytes   int // size of waiting
 	closing bool
-	courses map[client]course // of clients whose lists will be dropped soon
+	courses map[client]course // clients whose lists will be dropped soon
 	shrunk  int               // how often the file was shrunk
 	status  Status
 }
@@ -189,8 +188,7 @@ func (r *Recorder) Status() Status {
 	return r.status
 }
 
-// listens reports whether the recorder accepts events. One that was not made by Create
-// does not.
+// listens reports whether the recorder accepts events. A recorder that was not made by Create does not.
 func (r *Recorder) listens() bool { return r.ended != nil && !r.over.Load() }
 
 // begin records a request that is about to be sent and returns its number.
@@ -245,7 +243,7 @@ func (r *Recorder) rouse() {
 	}
 }
 
-// taken returns the queued events, and whether they are the last.
+// taken returns the queued events, and whether they are the last ones.
 func (r *Recorder) taken() (events []event, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// relistEvery is the minimum time between two forced lists of a client, so a file that
-// is too small for a list does not make the client list forever.
+// relistEvery is the minimum time between two forced lists of a client. It keeps a file that is too
+// small for a list from making the client list forever.
 const relistEvery = 15 * time.Minute
 
 // maxCourses bounds how many clients are tracked.
@@ -76,7 +76,7 @@ func (r *Recorder) expires(q *Request) bool {
 		return false
 	}
 	if rv := q.parameter("resourceVersion"); rv == "" || rv == "0" {
-		return false // it does not follow a list
+		return false // the watch does not follow a list
 	}
 	c := client{q.about, q.Informer}
 	r.mu.Lock()
@@ -89,7 +89,7 @@ func (r *Recorder) expires(q *Request) bool {
 	return true
 }
 
-// tooOld answers a watch like a server that no longer has the version.
+// tooOld answers a watch as a server does that no longer has the version.
 type tooOld struct{}
 
 func (tooOld) RoundTrip(req *http.Request) (*http.Response, error) {

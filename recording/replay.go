@@ -37,8 +37,8 @@ type ReplayOptions struct {
 	Others http.RoundTripper
 }
 
-// patience is how much later than recorded a client may send its next request. It is
-// longer than the client waits on a silent watch.
+// patience is the time by which a client may send its next request later than recorded. It is longer
+// than a client waits on a silent watch.
 const patience = 20 * time.Minute
 
 // maxSpeed keeps the times of a replay of some hours within a Duration.
@@ -53,19 +53,17 @@ const maxSpeed = 100_000
 // parameters, in the order of the recording. An unrecorded server matches the recorded
 // one.
 //
-// Each informer gets the responses of one recorded informer, even if several had the
-// same subject. An additional informer gets those of the first, with everything before
-// its start played at once. Other clients, such as a plain list or an informer of
-// another library, cannot be identified: they get the responses of such clients and
-// then those of any informer.
+// Each informer gets the responses of one recorded informer, even if several had the same subject. An
+// additional informer gets those of the first one, with everything before its start played at once.
+// Other clients, such as a plain list or an informer of another library, cannot be identified: they get
+// the responses of such clients and then those of any informer.
 //
-// A request that comes early waits for its time. If one comes late, everything after it
-// is delayed by as much: all responses share one clock, and the times between their
-// parts are as recorded. The replay tells an informer of this library when its recorded
-// counterpart came back, for example after a failure, and the informer comes back at
-// that time if its options allow. It also reports when the counterpart had learned,
-// from outside of the recording, that its watch delivers nothing. When everything is
-// played, an informer receives nothing more.
+// A request that comes early waits for its time. If a request comes late, everything after it is delayed
+// by the same time, because all responses share one clock and the times between their parts are as
+// recorded. The replay tells an informer of this library when its recorded counterpart came back, for
+// example after a failure, and the informer comes back at that time if its options allow. It also
+// reports when the counterpart had learned, from outside of the recording, that its watch delivers
+// nothing. After everything has been played, an informer receives nothing more.
 //
 // A Replay is safe for concurrent use and has no goroutines.
 type Replay struct {
@@ -144,7 +142,7 @@ func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q == nil { // the recording has ended: nothing is known about later
+	if q == nil { // the recording has ended, so it does not say what came later
 		<-req.Context().Done()
 		return nil, context.Cause(req.Context())
 	}
@@ -234,7 +232,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	}
 	q := s.requests[at]
 	if asked.Watch() && !q.Watch() {
-		return s, q, nil // it is rejected, and the following list uses it
+		return s, q, nil // the stream is rejected, and the following list uses it
 	}
 	s.use(at)
 	s.playing++
@@ -246,11 +244,11 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	return s, q, nil
 }
 
-// played is why there is no response to a request made more often than recorded.
+// played is the reason why there is no response to a request that was made more often than recorded.
 const played = "all that was recorded of it has been played"
 
-// tell tells the client when its counterpart sent its next request, whether that was a
-// probe, and how long it meant to wait; the caller holds mu.
+// tell tells the client when its counterpart sent its next request, whether that was a probe, and how
+// long the counterpart intended to wait; the caller holds mu.
 func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	goesOn := at+1 < len(s.requests)
 	recall.TellProbed(goesOn && s.requests[at+1].probe(), goesOn)
@@ -265,7 +263,7 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	recall.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
 }
 
-// missed returns why the recording may lack a request.
+// missed returns the reason why the recording may lack a request.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
 		return fmt.Sprintf("it was not recorded, or is among the %d oldest requests, which were dropped because of MaxSize: an informer can be replayed from its first list that is left", n)
@@ -347,11 +345,10 @@ func (r *Replay) note() {
 	r.changed = make(chan struct{})
 }
 
-// Wait returns when everything that the clients have requested was played, not before
-// the time when the recording was closed. If the recording was not closed, or is played
-// without waiting, it returns when the clients have asked for more. The error says what
-// was not played, because clients do not request it or ctx is done. If there is nothing
-// to play, Wait fails.
+// Wait returns when everything that the clients requested has been played, but not before the time at
+// which the recording was closed. If the recording was not closed, or is played without waiting, it
+// returns when the clients have asked for more. If ctx is done or the clients do not request everything,
+// the error says what was not played. Wait also fails if there is nothing to play.
 func (r *Replay) Wait(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err

@@ -47,8 +47,8 @@ type Answer struct {
 	ContentType string `json:",omitempty"`
 	RetryAfter  string `json:",omitempty"`
 
-	// Encoding is the Content-Encoding, such as "gzip", unless it was unpacked. Such a
-	// body is not recorded, since credentials in it could not be found.
+	// Encoding is the Content-Encoding, such as "gzip", unless it was unpacked. Such a body is not
+	// recorded, because it cannot be searched for credentials.
 	Encoding string `json:",omitempty"`
 }
 
@@ -61,7 +61,7 @@ type header struct {
 
 // LeftOut counts requests that are not in the recording.
 type LeftOut struct {
-	Requests int   // the oldest ones, because of MaxSize, and those whose query has 32 KiB or more
+	Requests int   // the oldest requests, because of MaxSize, and requests whose query has 32 KiB or more
 	Bytes    int64 // size of their bodies
 }
 
@@ -175,7 +175,7 @@ func (q *Request) probe() bool {
 }
 
 func (q *Request) parameter(name string) string {
-	query, _ := url.ParseQuery(q.Query) // was parsed by fill before
+	query, _ := url.ParseQuery(q.Query) // fill has parsed it before
 	return query.Get(name)
 }
 

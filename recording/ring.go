@@ -21,7 +21,7 @@ import (
 //  2. the rest is written to a second file, and
 //  3. the second file replaces the first.
 //
-// A request dropped while in progress is not recorded further.
+// If a request is dropped while it is in progress, it is not recorded any further.
 type ring struct {
 	recorder *Recorder
 	file     *os.File
@@ -30,7 +30,7 @@ type ring struct {
 	blocks   blockWriter
 	sizes    map[uint64]size  // of the requests in the file
 	listed   map[client]int64 // place of the last list of each client
-	shed     int64            // bytes that are no longer in the file
+	shed     int64            // number of bytes that are no longer in the file
 	looked   int64            // place of the last lookBack
 	held     map[uint64][]event
 	leftOut  LeftOut
@@ -38,7 +38,7 @@ type ring struct {
 
 // size is the space that a request takes.
 type size struct {
-	records int64 // before they are compressed
+	records int64 // size before compression
 	body    int64
 	ended   bool
 }
@@ -61,7 +61,7 @@ func (w *ring) header() *record {
 	return &record{kind: kindHeader, payload: encode(header{Began: r.began.UTC(), Secrets: r.opts.IncludeSecrets, LeftOut: w.leftOut})}
 }
 
-// run is the recorder's goroutine. A Blank is code of the user and may panic.
+// run is the recorder's goroutine. A Blank is the user's code and may panic.
 func (w *ring) run() {
 	var err error
 	guard := failure.Guard{In: "the Blank of a RoundTripper"}
@@ -268,11 +268,10 @@ func (w *ring) shrink() error {
 	return nil
 }
 
-// oldest removes the requests to drop from sizes and returns them. It keeps the newest
-// finished requests, up to half of the maximum size. It keeps requests in progress up
-// to three quarters of it, since dropping one means recording nothing of it until the
-// client sends it again. It drops the largest of them first, since a watch that is too
-// large would displace all others.
+// oldest removes the requests to drop from sizes and returns them. It keeps the newest finished
+// requests, up to half of the maximum size. It keeps requests in progress up to three quarters of the
+// maximum size, because a dropped request is not recorded until the client sends it again. It drops the
+// largest of them first, because a watch that is too large would displace all others.
 func (w *ring) oldest() map[uint64]bool {
 	var all, underWay int64
 	for _, size := range w.sizes {
@@ -387,9 +386,9 @@ func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
 	return to.flush()
 }
 
-// Blank overwrites credentials in a part of a body, in place. It returns how many bytes
-// at the end may be the beginning of a credential; it leaves those unchanged. If last
-// is true, the body ends here, and Blank also overwrites a recognizable beginning.
+// Blank overwrites credentials in a part of a body, in place. It returns the number of bytes at the end
+// that may be the beginning of a credential and that it leaves unchanged. If last is true, the body ends
+// here, and Blank also overwrites a recognizable beginning.
 type Blank func(body []byte, last bool) (open int)
 
 // blanked returns the events that can be written after e. A credential may be split

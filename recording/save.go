@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Save copies a recording, such as one from debug.Client.Recording, to a file at path
-// until it ends. It treats an existing file like [Create]. It validates the input: it
-// fails if that is not a recording, and writes only readable blocks. If it fails later,
-// the file contains everything received before the error and is usable; if nothing was
-// received, Save creates no file.
+// Save copies a recording, such as one from debug.Client.Recording, to a file at path until it ends. It
+// treats an existing file like [Create]. It validates the input: it fails if the input is not a
+// recording, and it writes only readable blocks. If it fails later, the file contains everything
+// received before the error and is usable; if nothing was received, Save creates no file.
 //
 // opts.MaxSize bounds the file: if the recording is larger, the error wraps
 // [ErrTooLarge].
@@ -40,7 +39,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	}
 	s.to = blockWriter{to: to}
 	if err = s.copy(first); in.err != nil {
-		err = in.err // the error of the last block is a consequence
+		err = in.err // the error of the last block is only a consequence
 	}
 	if err = errors.Join(err, withoutPath(s.end()), sameFile(to, path), withoutPath(to.Close())); err != nil {
 		return s.status(), &Error{path, -1, err}
@@ -48,7 +47,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	return s.status(), nil
 }
 
-// connection remembers why reading failed, unless it was the end.
+// connection remembers why reading failed, unless the error was io.EOF.
 type connection struct {
 	io.Reader
 	err error

@@ -47,9 +47,9 @@ func (s *stream) use(at int) {
 	s.furthest = max(s.furthest, at)
 }
 
-// find returns the first unused request of the same shape. For an initial state, a
-// different shape is accepted: the recorded client may have had its list from
-// elsewhere, or the recording may lack the beginning.
+// find returns the first unused request of the same shape. For an initial state, a different shape is
+// accepted, because the recorded client may have got its list from elsewhere, or the recording may lack
+// the beginning.
 func (s *stream) find(asked *Request) int {
 	shape := asked.shape()
 	same, had := s.of[shape]

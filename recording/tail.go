@@ -10,9 +10,9 @@ import (
 // so the tail's offset is no longer valid.
 var ErrShortened = errors.New("the recording has left out its oldest requests")
 
-// Tail reads the file of a recorder while it is written. Create it with
-// [Recorder.Tail]. It must be used by one goroutine. It starts no goroutines and holds
-// no resources. A slow reader delays neither the recorded client nor the recording.
+// Tail reads the file of a recorder while it is written. Create it with [Recorder.Tail]. A Tail must be
+// used by one goroutine. It starts no goroutines and holds no resources. A slow reader delays neither
+// the recorded client nor the recording.
 type Tail struct {
 	recorder *Recorder
 	shrunk   int // value of Recorder.shrunk when the tail began
@@ -26,10 +26,10 @@ func (r *Recorder) Tail() *Tail {
 	return &Tail{recorder: r, shrunk: r.shrunk}
 }
 
-// Next reads more of the file into p and returns the number of bytes, 0 if there is
-// nothing new. They may end within a block. Next fails with io.EOF when the recording
-// has ended, even if the tail has not read all of it, and with an [*Error] if the file
-// cannot be read; the error wraps [ErrShortened] if requests were dropped.
+// Next reads more of the file into p and returns the number of bytes, 0 if there is nothing new. The
+// bytes may end within a block. Next fails with io.EOF when the recording has ended, even if the tail
+// has not read all of it, and with an [*Error] if the file cannot be read; the error wraps
+// [ErrShortened] if requests were dropped.
 func (t *Tail) Next(p []byte) (int, error) {
 	r := t.recorder
 	if r.ended == nil {
@@ -54,8 +54,7 @@ func (t *Tail) Next(p []byte) (int, error) {
 	return n, nil
 }
 
-// replace replaces the file that tails read by the one that take returns, whose size is
-// given.
+// replace replaces the file that tails read with the file that take returns, whose size is given.
 func (w *ring) replace(size int64, take func() (*os.File, error)) error {
 	r := w.recorder
 	r.reading.Lock()

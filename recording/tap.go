@@ -126,7 +126,7 @@ type heard struct {
 	withheld bool
 	told     bool   // it is known whether to withhold the body
 	head     []byte // start of the body, until told
-	encoded  bool   // still encoded, so it cannot be searched
+	encoded  bool   // the body is still encoded, so it cannot be searched
 	redirect bool   // http.Client will follow it: see follow
 	req      *http.Request
 	blank    Blank
@@ -144,8 +144,8 @@ func redirects(resp *http.Response) bool {
 	return false
 }
 
-// follow leaves out a redirect: only the final response is recorded. The target is not
-// recorded, since it may contain a credential. http.Client follows ten redirects.
+// follow leaves out a redirect, because only the final response is recorded. The target is not recorded,
+// since it may contain a credential. http.Client follows ten redirects.
 func (h *heard) follow() {
 	const most = 10
 	if h.redirects++; h.redirects == most {

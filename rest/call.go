@@ -31,7 +31,7 @@ type call struct {
 	repeat repeat
 	stream bool // the caller reads the response body as it arrives
 
-	object      object.Object // to send, in an encoding the server accepts
+	object      object.Object // object to send, in an encoding that the server accepts
 	body        []byte        // or the bytes to send as they are
 	contentType string        // of body
 }
@@ -63,7 +63,7 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 	}
 	resp, err := r.client.do(ctx, req)
 	if placeMissing(err, c.stream) {
-		r.location.forget() // the resource is gone from there, perhaps served elsewhere now
+		r.location.forget() // the resource is no longer served there, but perhaps elsewhere
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
@@ -116,7 +116,7 @@ func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, e
 	}, nil
 }
 
-// one sends a call whose response is one object.
+// one sends a call that is answered with one object.
 func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	var none object.Object
 	req, resp, err := r.send(ctx, c)
@@ -142,9 +142,9 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	return none, req.wrap(r.client.concealed(resp, err))
 }
 
-// none sends a call whose response only confirms success, with a Status or with the
-// deleted object, and returns what the response says about that object. A response from
-// something other than the API is an error.
+// none sends a call whose response only confirms success, with a Status or with the deleted object, and
+// returns what the response says about that object. If the response does not come from the API, none
+// returns an error.
 func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {

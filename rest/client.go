@@ -37,7 +37,7 @@ type Client struct {
 	scheme   *runtime.Scheme
 	cbor     bool // ask for CBOR first
 	learned  *discovery.Mapper
-	mapper   kindMapper // learned, unless a test replaces it
+	mapper   kindMapper // learned from the server, unless a test replaces it
 	warnings warningLog
 
 	fieldManager, fieldValidation string // from the Config
@@ -48,9 +48,9 @@ type Client struct {
 	refused pause   // see Cluster
 }
 
-// NewClient returns a client for the server of cfg. It sends no request, so an
-// unreachable server shows at the first verb. The client looks up Go types in scheme,
-// which may be nil if all objects are unstructured or metadata-only.
+// NewClient returns a client for the server that cfg describes. It sends no request, so if the server is
+// unreachable, the first verb fails. The client looks up Go types in scheme, which may be nil if all
+// objects are unstructured or metadata-only.
 func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
 		return nil, errors.New("new client: the config is nil: use config.Load or fill in Config.Host")
@@ -161,7 +161,7 @@ func (c *Client) setPlain(gvr object.GVR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.plain) >= maxPlain {
-		clear(c.plain) // costs one more request per resource
+		clear(c.plain) // every resource costs one more request
 	}
 	c.plain[gvr] = true
 }
@@ -178,7 +178,7 @@ const maxWarning = 4 << 10
 // sends a few.
 const maxAnswerWarnings = 20
 
-// moreWarnings is logged instead of the rest.
+// moreWarnings is logged in place of the remaining warnings.
 const moreWarnings = "the answer has more warnings, which are not shown"
 
 // warningLog logs each distinct warning of the server once (RFC 7234, section 5.5; the

@@ -87,8 +87,8 @@ func (c *codec) check() error {
 // plain reports whether requests ask for nothing that a server could refuse.
 func (c *codec) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
-// writable reports whether an object may be sent back as it was read. The server keeps
-// the managed fields of an object that comes without them.
+// writable reports whether an object may be sent back as it was read. The server keeps the managed
+// fields of an object that is sent without them.
 func (c *codec) writable() bool { return c.opts.Keep.Whole() }
 
 func (c *codec) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }

@@ -64,7 +64,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	decoder.UseNumber()
 	err := decoder.Decode(&document)
 	if _, end := decoder.Token(); err != nil || end != io.EOF {
-		return []byte(whole) // no longer parsed, only quoted in an error
+		return []byte(whole) // the text is not parsed any more, only quoted in an error
 	}
 	shown, err := json.Marshal(concealTexts(document, conceal))
 	if err != nil {

@@ -16,11 +16,10 @@
 //	events, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 //	for ev, err := range events { ... }
 //
-// [ResourceForKind] takes a kind instead of a type, for unstructured objects, for
-// metadata only, and for object.Object. [ResourceForMapping] takes a known location and
-// needs no discovery. [SubresourceFor] is for subresources with a different body type,
-// such as scale and eviction, and [Resource.Stream] for those without an object, such
-// as log.
+// [ResourceForKind] takes a kind instead of a type, for unstructured objects, for metadata only, and for
+// object.Object. [ResourceForMapping] takes a known location and needs no discovery. [SubresourceFor] is
+// for subresources with a different body type, such as scale and eviction, and [Resource.Stream] for
+// subresources without an object, such as log.
 //
 // # Guarantees
 //
@@ -30,23 +29,21 @@
 //   - A response that is not a success becomes apimachinery's *errors.StatusError,
 //     whether the API server or a proxy sent it. source.RetryAfter returns when to
 //     retry.
-//   - List and Watch are sent once: their caller judges the failure and backs off
-//     (L19). Other calls are retried if the server sends a Retry-After, at most ten
-//     times within 30 seconds: after 429, which says that the server has not started on
-//     the request, and after 5xx if sending the request twice is harmless. A Get is
-//     also retried once if its connection breaks.
+//   - List and Watch are sent once, because their caller judges the failure and backs off (L19). Other
+//     calls are retried if the server sends a Retry-After, at most ten times within 30 seconds: after
+//     429, which says that the server has not started on the request, and after 5xx if sending the
+//     request twice is harmless. A Get is also retried once if its connection breaks.
 //   - Every request has time limits: Config.Timeout for sending it, once there is a
 //     connection, and again for the header of the response; one minute for the body of
 //     a single object; half a minute for discovery. The bodies of lists and watches may
 //     take any time; the caller's context limits them.
-//   - Sent objects are not changed: they may come from a cache (L16).
-//   - The client does not limit its request rate; the server does that by priority and
-//     fairness.
+//   - Sent objects are not changed, because they may come from a cache (L16).
+//   - The client does not limit its request rate; the server does that with priority and fairness.
 //   - Neither credentials nor parts of objects appear in logs and errors.
 //
-// Built-in types are requested in protobuf and all others in JSON; with
-// config.Config.CBOR, CBOR is preferred to both. If a server refuses that for a
-// resource, the client uses plain JSON for it from then on.
+// Built-in types are requested in protobuf and all others in JSON; with config.Config.CBOR, the client
+// prefers CBOR to both. If a server refuses these encodings for a resource, the client uses plain JSON
+// for it from then on.
 //
 // # Concurrency
 //
@@ -70,7 +67,7 @@
 //
 // A source.Progress in the context of a call reports the step the call is waiting for.
 //
-// config.Config.Logger gets a line per request at level debug, with the verb, the path,
-// the status and the time until the response header arrived, and each distinct warning
-// of the server once at level warn. Headers and queries are not logged.
+// config.Config.Logger receives a line per request at level debug, with the verb, the path, the status
+// and the time until the response header arrived. It also receives each distinct warning of the server
+// once, at level warn. Headers and queries are not logged.
 package rest

@@ -89,7 +89,7 @@ type pageReader struct {
 	token    string // the continue token of an earlier page, to detect cycles
 }
 
-// run reads all pages. It also returns nil if the consumer stopped it.
+// run reads all pages. It also returns nil if the consumer stopped the iteration.
 func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) bool) error {
 	if l.begun {
 		return fmt.Errorf("list %s: a list can be read only once: list again", l.reading)
@@ -121,7 +121,7 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.reading, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
-			l.token = page.Continue // at powers of two: finds a cycle within three rounds
+			l.token = page.Continue // set at powers of two, which finds a cycle within three rounds
 		}
 		// The token implies the resource version of the first page.
 		l.Continue = page.Continue
@@ -141,7 +141,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 		return false, err
 	}
 	if !selecting && r.Selection.Selector != "" {
-		l.Selection = source.Selection{} // the server does not know it: leave it out of later pages too
+		l.Selection = source.Selection{} // the server does not know the selector, so leave it out of later pages too
 	}
 	read := false
 	defer func() {

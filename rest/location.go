@@ -17,12 +17,12 @@ type kindMapper interface {
 // location is where a kind is served. It is looked up on first use, and only a success
 // is remembered, so the kind may be installed later.
 //
-// The lookup tries, in this order: what the mapper knows without a request, the
-// remembered mapping, the fixed location of a built-in kind, and a request of the
-// mapper. After the server answered 404 for the location, forget makes the next lookup
-// ask the mapper, even for a built-in kind. A definition recreated with another scope
-// causes no 404 if callers are refused for the scope itself; doubt asks the mapper
-// then.
+// The lookup first takes a location that the mapper knows without a request, then the remembered
+// mapping, then the fixed location of a built-in kind. Only if there is none of these does it let the
+// mapper send a request. After the server answered 404 for the location, forget makes the next lookup
+// ask the mapper, even for a built-in kind. If a definition was recreated with another scope, there is
+// no 404 when the client itself rejects requests because of the scope. In that case doubt asks the
+// mapper.
 type location struct {
 	kind   object.GVK
 	mapper kindMapper // nil if the location was given and never changes
@@ -36,9 +36,8 @@ type location struct {
 	doubts  int       // calls of doubt that are asking the mapper
 }
 
-// doubtEvery is the minimum time between the first lookup of a kind's scope and
-// another, made because a caller's key has a different scope. Usually the caller is
-// wrong.
+// doubtEvery is the minimum time between a lookup of a kind's scope and another lookup that is made
+// because a caller's key has a different scope. Usually the caller is wrong.
 const doubtEvery = 30 * time.Second
 
 func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
@@ -55,9 +54,9 @@ func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 	return m, nil
 }
 
-// doubt looks the location up again after a caller was refused because of its scope,
-// and reports whether the scope has changed. Concurrent callers wait for a lookup in
-// progress and use its result. A lookup whose caller gave up does not count.
+// doubt looks the location up again after a caller was refused because of its scope, and reports whether
+// the scope has changed. Concurrent callers wait for a lookup in progress and use its result. If the
+// caller of a lookup gave up, its result does not count.
 func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery.Mapping, bool) {
 	l.mu.Lock()
 	_, builtin := discovery.Builtin(l.kind)

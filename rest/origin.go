@@ -38,7 +38,7 @@ func (c *Client) address() string {
 	address.User = nil
 	authority := c.config.TLS.CAData
 	if file := c.config.TLS.CAFile; file != "" {
-		authority, _ = config.ReadFile(file) // if it cannot be read, no request succeeds either
+		authority, _ = config.ReadFile(file) // if the file cannot be read, no request succeeds either
 	}
 	if len(authority) == 0 {
 		return address.String()
@@ -47,10 +47,10 @@ func (c *Client) address() string {
 	return address.String() + " " + hex.EncodeToString(sum[:8])
 }
 
-// Cluster returns the UID of the namespace kube-system, which identifies the cluster.
-// It is empty if the caller may not read the namespace or it does not exist. Cluster
-// remembers the result of a success. After a failure the next call tries again, but
-// first waits as long as the server asked for, or until ctx is done.
+// Cluster returns the UID of the namespace kube-system, because it identifies the cluster. The result is
+// empty if the caller may not read the namespace or if it does not exist. Cluster remembers a successful
+// result. After a failure the next call tries again, but first waits as long as the server asked for, or
+// until ctx is done.
 func (c *Client) Cluster(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	known, refused := c.cluster, c.refused

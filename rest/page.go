@@ -11,11 +11,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxPageStart is how much of a foreign response is searched for its title.
+// maxPageStart is the number of bytes of a foreign response that are searched for its title.
 const maxPageStart = 4 << 10
 
-// notTheAPI describes a successful response that cannot come from an API server. Its
-// body begins with start.
+// notTheAPI returns an error that describes a successful response that cannot come from an API server.
+// The body of the response begins with start.
 func notTheAPI(host string, resp *http.Response, start []byte, conceal func(string) string) error {
 	contentType := conceal(resp.Header.Get("Content-Type"))
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",

@@ -27,18 +27,17 @@ type refusal struct {
 	status *apierrors.StatusError
 	code   int
 
-	// When to retry. asked is false if the server did not say, which the status cannot
-	// distinguish from zero seconds.
+	// When to retry. asked is false if the server did not say when. The status cannot distinguish that
+	// from zero seconds.
 	after time.Duration
 	asked bool
 }
 
 func (r *refusal) Error() string { return r.status.Error() }
 
-// newRefusal reads the Status in the body. If there is none, it builds one: a proxy or
-// the API server's web server answered. The Status details carry the requested delay,
-// rounded up to seconds, whether it came as seconds, as a date or in the body. conceal
-// removes echoed credentials.
+// newRefusal reads the Status in the body. If there is none, because a proxy or the API server's web
+// server answered, it builds one. The Status details carry the requested delay, rounded up to seconds,
+// whether it came as seconds, as a date or in the body. conceal removes echoed credentials.
 func newRefusal(host string, r *request, resp *http.Response, conceal func(string) string) *refusal {
 	f := &refusal{code: resp.StatusCode}
 	f.after, f.asked = retryAfterHeader(resp.Header)
@@ -117,7 +116,7 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	foreign := s.Reason == metav1.StatusReasonInternalError && resp.StatusCode != http.StatusInternalServerError
 	switch {
 	case resp.StatusCode == http.StatusNotFound && strings.TrimSpace(string(body)) != routerNotFound:
-		// Taking this for a missing object would make callers forget one that exists.
+		// If callers took this for a missing object, they would forget an object that exists.
 		foreign, s.Reason = true, metav1.StatusReasonServiceUnavailable
 	case foreign:
 		s.Reason = metav1.StatusReason(strings.ReplaceAll(http.StatusText(resp.StatusCode), " ", ""))

@@ -33,7 +33,7 @@ type request struct {
 	contentType string // of body
 	body        []byte
 	repeat      repeat
-	stream      bool // the response body may last: a list or a watch
+	stream      bool // the response body may take long: a list or a watch
 }
 
 // describe names the request in messages: "list pods in namespace x".
@@ -47,12 +47,12 @@ func (r *request) wrap(err error) error {
 	return fmt.Errorf("%s: %w", r.describe(), err)
 }
 
-// do sends the request, again if the server asks for it or the connection breaks, and
-// returns a successful response, whose body the caller must close. Otherwise it returns
-// an *errors.StatusError, or the reason why there was no response.
+// do sends the request, and sends it again if the server asks for that or the connection breaks. It
+// returns a successful response, whose body the caller must close. If there is none, it returns an
+// *errors.StatusError, or the reason why there was no response.
 func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	spent := patience{recall: jitter.RecallOf(ctx)}
-	broken := r.repeat != idempotent || r.method != http.MethodGet // no retry, or none left
+	broken := r.repeat != idempotent || r.method != http.MethodGet // there is no retry, or none is left
 	for {
 		resp, err := c.send(ctx, r)
 		refused, ok := errors.AsType[*refusal](err)
@@ -79,7 +79,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 // send sends the request once. A response that is not a success is a *refusal.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so nothing is known about the server
+		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so the error says nothing about the server
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, progress, sending := traced(ctx, c.base.Host, cmp.Or(c.config.Timeout, maxBodyTime), cancel)
@@ -167,7 +167,7 @@ const (
 	// would cost more than a new connection.
 	maxDrain = 64 << 10
 
-	// maxDrainTime is the time limit for that.
+	// maxDrainTime is the time limit for reading that much.
 	maxDrainTime = time.Second
 
 	// maxBodyTime is the time limit for reading a body that is not a stream: the server

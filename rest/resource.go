@@ -24,18 +24,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Resource reads, watches and writes the objects of one kind. The first verb looks up
-// where the kind is served. The locations of built-in kinds are known; discovery is
-// only used for them after the server answered 404.
+// Resource reads, watches and writes the objects of one kind. The first verb looks up where the kind is
+// served. The locations of built-in kinds are known, so discovery is used for them only after the server
+// answered 404.
 //
 // A Resource is immutable and safe for concurrent use. [Resource.Namespace],
 // [Resource.Subresource], [Resource.Keep] and [Resource.Sharing] return modified
 // copies, which share the lookup.
 //
-// If the server refuses a verb, the error is apimachinery's *errors.StatusError (test
-// it with functions such as apierrors.IsNotFound). If the kind is not served, it is a
-// *source.ResolveError; if the response cannot be decoded, a *wire.Error; otherwise,
-// the wrapped error of the network.
+// If the server refuses a verb, the error is apimachinery's *errors.StatusError (test it with functions
+// such as apierrors.IsNotFound). If the kind is not served, the error is a *source.ResolveError. If the
+// response cannot be decoded, it is a *wire.Error. Otherwise, it wraps the error of the network.
 type Resource[T object.Object] struct {
 	_  [0]*T // prevents conversion to a Resource of another type
 	of *resource
@@ -69,8 +68,8 @@ func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, nil, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceForType is [ResourceFor], or [ResourceForKind] if kind is not empty, for a Go
-// type known only at run time: a pointer or an interface.
+// ResourceForType is like [ResourceFor], or like [ResourceForKind] if kind is not empty, for a Go type
+// that is known only at run time: a pointer or an interface.
 func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[object.Object] {
 	c.mustExist()
 	var err error
@@ -141,7 +140,7 @@ func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, err)}
 }
 
-// SubresourceForKind is [SubresourceFor] for a type without a kind in the scheme.
+// SubresourceForKind is like [SubresourceFor], for a type that has no kind in the scheme.
 func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, nil)}
 }
@@ -269,19 +268,18 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 	return as[T](r.of.create(ctx, obj, opts))
 }
 
-// Update replaces an object and returns it as the server stored it. It does not change
-// obj. If obj has a resource version, the server refuses to overwrite newer changes
-// (apierrors.IsConflict), and Update retries like [Resource.Get]. If it has none,
-// Update overwrites whatever is there and retries like [Resource.Create]. Never send an
-// object that was read only in part; see [Resource.Keep].
+// Update replaces an object and returns it as the server stored it. It does not change obj. If obj has a
+// resource version, the server refuses to overwrite newer changes (apierrors.IsConflict), and Update
+// retries like [Resource.Get]. If it has none, Update overwrites whatever is there and retries like
+// [Resource.Create]. Do not send an object of which only a part was read; see [Resource.Keep].
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	return as[T](r.of.update(ctx, obj, opts))
 }
 
-// Patch changes an object and returns it as the server stored it. The patch types are
-// those of k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic merge
-// patch (not for custom resources) and apply. Patch retries an apply patch like
-// [Resource.Get] and the others, which may not be idempotent, like [Resource.Create].
+// Patch changes an object and returns it as the server stored it. The patch types are those of
+// k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic merge patch (not for custom
+// resources) and apply. Patch retries an apply patch like [Resource.Get]. It retries the others like
+// [Resource.Create], because they may not be idempotent.
 func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
 	return as[T](r.of.patch(ctx, key, pt, patch, opts))
 }
@@ -324,11 +322,11 @@ func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.De
 
 // Deletion is the server's answer to a DELETE.
 type Deletion struct {
-	UID    types.UID     // of the deleted object; may be empty
+	UID    types.UID     // UID of the deleted object; may be empty
 	Object object.Object // the object, if the server returned it, as it usually does if it lives on; else nil
 }
 
-// DeleteAnswered is [Resource.Delete] with the server's answer, whose UID distinguishes
+// DeleteAnswered is like [Resource.Delete], but also returns the server's answer. Its UID distinguishes
 // the deleted object from later ones of the same name.
 func (r *Resource[T]) DeleteAnswered(ctx context.Context, key object.Key, opts metav1.DeleteOptions) (Deletion, error) {
 	return r.of.delete(ctx, key, opts)
@@ -340,18 +338,16 @@ func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOp
 	return r.of.deleteCollection(ctx, opts, list)
 }
 
-// Stream opens a subresource that returns bytes rather than an object, such as the log
-// of a container:
+// Stream opens a subresource that returns bytes instead of an object, such as the log of a container:
 //
 //	log, err := pods.Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
 //	if err != nil { ... }
 //	defer log.Close()
 //
-// Stream returns when the server starts to answer. The caller reads the stream, of any
-// size, as it arrives; it ends when the server ends it or ctx is done. A failed Read
-// names the request and, if ctx is done, its cause. opts become the query and may be
-// nil. Only one goroutine may read the stream, and the caller must close it. Stream
-// retries like [Resource.Get].
+// Stream returns when the server starts to answer. The caller reads the stream, which may have any size,
+// as it arrives. It ends when the server ends it or ctx is done. A failed Read names the request and, if
+// ctx is done, its cause. opts become the query and may be nil. Only one goroutine may read the stream,
+// and the caller must close it. Stream retries like [Resource.Get].
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
 	return r.of.stream(ctx, key, opts)
 }
@@ -482,7 +478,7 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 		segments = []string{"api", m.Resource.Version}
 	}
 	if m.Namespaced && key.Namespace != "" {
-		// The server would find nothing there and report success.
+		// The server would find no objects at that path and report success.
 		if len(content.IsDNS1123Label(key.Namespace)) > 0 {
 			return "", fmt.Errorf("%.80q cannot be a namespace: want at most 63 of a-z, 0-9 and '-', and no '-' at either end", key.Namespace)
 		}

@@ -15,7 +15,7 @@ import (
 const (
 	maxTries     = 10
 	minRetryWait = 100 * time.Millisecond // minimum, even if the server asks for less
-	maxRetryWait = 30 * time.Second       // for all tries together
+	maxRetryWait = 30 * time.Second       // limit for all tries together
 )
 
 // repeat selects when a request is retried after a response with a Retry-After. The
@@ -30,7 +30,7 @@ const (
 	// the server has done the work. A GET is also retried once if its connection breaks
 	// before the response.
 	idempotent
-	// once is never retried: the caller backs off.
+	// once means that a request is never retried, because its caller backs off.
 	once
 )
 
@@ -45,7 +45,7 @@ func (r repeat) after(code int) bool {
 // balancers that restart close connections that still wait for a response.
 func disconnected(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
-		strings.Contains(err.Error(), "http: server closed idle connection") // has no type
+		strings.Contains(err.Error(), "http: server closed idle connection") // this error has no type
 }
 
 // patience counts the retries of one call.
@@ -55,9 +55,8 @@ type patience struct {
 	recall *jitter.Recall // if the client replays a recording
 }
 
-// next returns how long to wait before the next try, or false if there is none. It adds
-// up to a quarter to the server's delay, since the server gives many clients the same
-// delay.
+// next returns the time to wait before the next try, or false if there is none. It adds up to a quarter
+// to the server's delay, since the server gives many clients the same delay.
 func (p *patience) next(r *refusal) (time.Duration, bool) {
 	if !r.asked {
 		return 0, false

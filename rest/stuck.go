@@ -39,9 +39,8 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 	p.Step(host, stepConnection)
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
 	sending.Stop() // until there is a connection
-	// A request that gets another request's connection abandons its own dial, which
-	// continues in the background. On HTTP/2, so do all but one of the requests that
-	// start together.
+	// A request that gets another request's connection abandons its own dial, which continues in the
+	// background. On HTTP/2, all but one of the requests that start together do the same.
 	var mu sync.Mutex // guards connected; p's lock may be taken under it
 	connected := false
 	dial := func(what string) {
@@ -75,11 +74,11 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 	}), p, sending
 }
 
-// noAnswer returns the error for a request without a response. If the request timed out
-// or was canceled, the error says what it was waiting for and how long.
+// noAnswer returns the error for a request without a response. If the request timed out or was canceled,
+// the error says what the request was waiting for and for how long.
 func noAnswer(ctx context.Context, host string, p *source.Progress, err error) error {
 	if _, ok := errors.AsType[*source.StuckError](err); ok {
-		return err // it names what it waited for already
+		return err // err already names what it was waiting for
 	}
 	if ctx.Err() != nil || timedOut(err) {
 		reason := withCause(ctx, err)
@@ -93,7 +92,7 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
 
-// silentFor is how long a connection must be silent to be possibly half open.
+// silentFor is the time for which a connection must be silent before it may be half open.
 const silentFor = time.Second
 
 // halfOpen reports whether a request may have failed because its connection was half

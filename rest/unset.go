@@ -16,7 +16,7 @@ import (
 // zero times, and structs tagged omitempty, which encoding/json never considers empty.
 // Such a field is dropped if it has its zero value or if nothing is left in it.
 //
-// Everything else is sent: a zero value without omitempty may be meant, and so may the
+// Everything else is sent, because a zero value without omitempty may be intended, and so may the
 // elements of lists and maps and the targets of pointers.
 func applied(obj object.Object, body []byte) ([]byte, error) {
 	if marshalsItself(reflect.TypeOf(obj)) {

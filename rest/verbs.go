@@ -186,7 +186,7 @@ type ChangeOptions struct {
 }
 
 func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (changed object.Object, err error) {
-	var stop error // from change; may be a conflict of something else
+	var stop error // returned by change; may be a conflict of another object
 	err = RetryOnConflict(ctx, func() error {
 		changed, err = r.change(ctx, key, func(o object.Object) error { stop = change(o); return stop }, opts)
 		if stop != nil {
