@@ -11,21 +11,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Failure is an error with its place and its history.
+// Failure is an error, with the place where it occurred and its history.
 type Failure struct {
 	Resource string
 	Phase    Phase
 	Key      object.Key // the object concerned; zero if there is none
-	Handler  string     // the user's function, by name and file:line: in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known which one changed the object
+	Handler  string     // name and file:line of the user's function; set in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known which handler changed the object
 	Err      error
 
 	Others   int       // earlier failures of the same function that were not reported because of the rate limit
 	Attempts int       // consecutive failures, including this one
-	Since    time.Time // the first of them
+	Since    time.Time // time of the first of them
 	Last     time.Time // this one
 }
 
-// Error returns resource, phase, object and reason, and the number and time of the attempts.
+// Error returns the resource, phase, object and reason, and the number and time of the attempts.
 func (f *Failure) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s: ", f.Resource, f.Phase)
@@ -68,8 +68,8 @@ func Reason(err error) string {
 	return reason + ": " + err.Error()
 }
 
-// Refused reports whether retries rarely help, because a person has to act first: missing rights or
-// credentials, or a resource that is not served.
+// Refused reports whether retries are unlikely to help because a person has to act first: rights or
+// credentials are missing, or the resource is not served.
 func (f *Failure) Refused() bool {
 	switch {
 	case f.Phase == PhaseOptions, f.Phase == PhaseResolve && meta.IsNoMatchError(f.Err):

@@ -15,7 +15,7 @@ import (
 type PanicError struct {
 	In    string // the function that panicked, such as "handler" or "transform"
 	Value any    // the value of the panic
-	Stack []byte // from debug.Stack
+	Stack []byte // result of debug.Stack
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.In, e.Value) }
@@ -39,8 +39,9 @@ func Stack(err error) []any {
 	return nil
 }
 
-// Recover recovers from a panic and stores it in err as a *PanicError, unless its value is one
-// already. Defer it in the function that calls user code, with the name of that code for messages:
+// Recover recovers from a panic and stores it in err as a *PanicError, unless the value of the panic
+// already is one. Defer it in the function that calls user code, with the name of that code for
+// messages:
 //
 //	func (t *transformer) call(o Object) (out Object, err error) {
 //		defer failure.Recover("transform", &err)
@@ -54,9 +55,9 @@ func Recover(in string, err *error) {
 	*err = Sound(in, *err)
 }
 
-// Sound returns err, or a *PanicError if the methods of err panic, as those of a nil pointer often
-// do. The argument in names the function that returned err. Recover, Guard and Apart return sound
-// errors, so their callers need no further protection.
+// Sound returns err, or a *PanicError if the methods of err panic, as those of a nil pointer often do.
+// The argument in names the function that returned err. Recover, Guard and Apart return sound errors, so
+// their callers need no further protection.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil
@@ -75,8 +76,8 @@ func Sound(in string, err error) (sound error) {
 // errNone is never returned by any code.
 var errNone = errors.New("none")
 
-// panicked returns the error of a panic. A *PanicError or *GoexitError is returned as it is,
-// because it has a name already.
+// panicked returns the error of a panic. A *PanicError or *GoexitError is returned as it is, because it
+// already names the function.
 func panicked(in string, p any) error {
 	if e, ok := p.(error); ok && named(e) {
 		return e
@@ -127,8 +128,8 @@ func (g *Guard) End(err *error, exited func(error)) {
 	exited(&GoexitError{In: g.In})
 }
 
-// Apart calls f in a new goroutine, waits for it, and returns its error, or a *PanicError or
-// *GoexitError that names it with in.
+// Apart calls f in a new goroutine, waits for it, and returns its error. If f panics or calls
+// runtime.Goexit, Apart returns a *PanicError or *GoexitError in which in is the name of f.
 func Apart(in string, f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -142,8 +143,8 @@ func Apart(in string, f func() error) error {
 	return <-ended
 }
 
-// Place returns the file:line of a call, with the name of its directory, such as "shop/main.go:12".
-// With skip 0 it is the call of Place, with 1 the call of the function that calls Place, and so on.
+// Place returns the file:line of a call, with the name of its directory, such as "shop/main.go:12". Skip
+// 0 means the call of Place, 1 the call of the function that calls Place, and so on.
 func Place(skip int) string {
 	_, file, line, ok := runtime.Caller(skip + 1)
 	if !ok {

@@ -8,5 +8,5 @@
 //
 // # Concurrency
 //
-// Everything in this package is a pure function or a value.
+// Everything in this package is a pure function or a value, and safe for concurrent use.
 package object

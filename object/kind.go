@@ -14,9 +14,9 @@ type GVK = schema.GroupVersionKind
 // GVR is the group, version and resource under which objects are served.
 type GVR = schema.GroupVersionResource
 
-// IsBuiltin reports whether t is one of Kubernetes' own API types, a struct of k8s.io/api. The list
-// kind of such a type is always its kind with "List" appended, and API servers serve it as
-// protobuf. Neither holds for custom resources of any type.
+// IsBuiltin reports whether t is one of Kubernetes' own API types, a struct of k8s.io/api. The list kind
+// of such a type is always its kind with "List" appended, and API servers serve it as protobuf. Neither
+// is true of custom resources.
 func IsBuiltin(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api/") }
 
 // ParseResourceArg parses a resource as kubectl users type it: TYPE[.VERSION][.GROUP], for example
@@ -60,7 +60,7 @@ func isVersion(s string) bool {
 	return false
 }
 
-// ResourceName formats gvr as kubectl does: "pods", "deployments.apps". It omits the version:
+// ResourceName formats gvr as kubectl does: "pods", "deployments.apps". It omits the version, because
 // people who read failures think in resources.
 func ResourceName(gvr GVR) string {
 	return gvr.GroupResource().String()

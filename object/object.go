@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Object is any API object: metadata that can be read and written, and a kind. It constrains the
-// type parameters of the whole stack. The type is a pointer to an API type such as *corev1.Pod,
+// Object is any API object: metadata that can be read and written, and a kind. It is the constraint on
+// type parameters throughout the stack. The type is a pointer to an API type such as *corev1.Pod,
 // *unstructured.Unstructured, *metav1.PartialObjectMetadata, or Object itself if kinds are mixed.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Head is the part of an object that most decisions need. Every Object is a Head, and so is an
-// object held as bytes, such as a wire.Packed. Labels, annotations, owners and the deletion
+// Head is the part of an object that is enough for most decisions. Every Object is a Head, and so is an
+// object that is held as bytes, such as a wire.Packed. Labels, annotations, owners and the deletion
 // timestamp are shared and must not be modified.
 type Head interface {
 	GetNamespace() string
@@ -55,8 +55,8 @@ func VersionOf(o Head) Version {
 	return Version{Key: KeyOf(o), UID: o.GetUID(), RV: o.GetResourceVersion()}
 }
 
-// Labels returns the labels of o for a selector. Unlike GetLabels, it does not build a map if o is
-// held as bytes.
+// Labels returns the labels of o for a selector. Unlike GetLabels, it does not build a map if o is held
+// as bytes.
 func Labels(o Head) labels.Labels {
 	if packed, is := o.(interface{ Labels() labels.Labels }); is {
 		return packed.Labels()
@@ -113,8 +113,9 @@ func CompareRV(a, b string) (int, error) {
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// ReachedRV reports whether a cache at have holds every change up to want. Equal versions are
-// reached even if they cannot be ordered; different versions that cannot be ordered are not.
+// ReachedRV reports whether a cache at version have holds every change up to version want. Equal
+// versions count as reached even if they cannot be ordered; different versions that cannot be ordered do
+// not.
 func ReachedRV(have, want string) bool {
 	if have == want {
 		return true

@@ -170,8 +170,8 @@ func (a *addedHeaders) to(req *http.Request) *http.Request {
 // impersonatePrefix is the prefix of impersonation headers.
 const impersonatePrefix = "Impersonate-"
 
-// impersonates reports whether the request itself sets an identity to impersonate.
-// Merged with the Config's it would make up a third identity.
+// impersonates reports whether the request itself sets an identity to impersonate. Merged with the
+// Config's identity, it would form a third one.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, impersonatePrefix) {
@@ -223,7 +223,7 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 	return resp, err
 }
 
-// advise adds to a network error what the user can do, if that is known.
+// advise adds advice for the user to a network error, if there is any.
 func advise(err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)

@@ -82,8 +82,8 @@ func userinfo(u *url.URL) []told {
 }
 
 const (
-	// minSecret is the minimum length of a secret to search for: shorter ones would
-	// blot out ordinary words. A shorter one is found after its user name.
+	// minSecret is the minimum length of a secret to search for, because shorter ones would blot out
+	// ordinary words. A shorter secret is found only after its user name.
 	minSecret = 4
 
 	// secretStart is how many characters identify a truncated secret.

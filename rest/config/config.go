@@ -20,9 +20,9 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// Config describes an API server: its address, how to verify it and how to authenticate
-// to it. Load builds one from a kubeconfig or from the pod the program runs in. A
-// hand-written Config needs only Host.
+// Config describes an API server: its address, how to verify it and how to authenticate to it. Load
+// builds one from a kubeconfig or from the pod the program runs in. If you write a Config by hand, only
+// Host is required.
 //
 // NewClient copies the Config, so the caller may change and reuse it afterwards, but
 // not while NewClient runs.
@@ -31,10 +31,9 @@ import (
 // and in JSON, so JSON cannot store it. Package fmt cannot call the methods of an
 // unexported field: in an unexported field of a struct, keep a *Config, not a Config.
 //
-// One of these fills the Authorization header, in this order: BearerTokenFile and
-// BearerToken; Username and Password; Exec. A token together with a user name is an
-// error, since one of them must be a mistake. A client certificate may be combined with
-// any of them; the API server checks it first.
+// The Authorization header comes from the first of these that is set: BearerTokenFile and BearerToken;
+// Username and Password; Exec. Setting both a token and a user name is an error, since one of them must
+// be a mistake. A client certificate may be combined with any of them; the API server checks it first.
 type Config struct {
 	// Host is the server's URL, such as https://10.0.0.1:6443. A path in it is prefixed
 	// to the path of every request. Without a scheme, https is used if anything in TLS
@@ -47,12 +46,12 @@ type Config struct {
 
 	TLS TLS
 
-	// BearerToken is the token to authenticate with. If BearerTokenFile is set too,
-	// BearerToken is used until the file was read for the first time.
+	// BearerToken is the token to authenticate with. If BearerTokenFile is set too, BearerToken is used
+	// until the file has been read for the first time.
 	BearerToken string
-	// BearerTokenFile is a file with a token that is replaced regularly, such as a
-	// projected service account token. It is read again once it was read over a minute
-	// ago, and immediately after the server answered 401.
+	// BearerTokenFile is a file with a token that is replaced regularly, such as a projected service
+	// account token. It is read again if more than a minute has passed since it was last read, and
+	// immediately after the server answers 401.
 	BearerTokenFile string
 
 	// Username and Password authenticate by HTTP basic authentication.
@@ -71,10 +70,9 @@ type Config struct {
 	// system and of TLS, and never receives the client certificate.
 	ProxyURL string
 
-	// Proxy, if set, chooses the proxy of each request, nil for none, and overrides
-	// ProxyURL and the environment. It is also called when a client is created, and to
-	// find the proxy's password in responses and errors. Exec plugins do not learn of
-	// it.
+	// Proxy, if set, chooses the proxy of each request, nil for none, and overrides ProxyURL and the
+	// environment. It is also called when a client is created, and to find the proxy's password in
+	// responses and errors. It is not passed to exec plugins.
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// Dial opens connections to the server or the proxy. Its context ends after at most
@@ -86,17 +84,17 @@ type Config struct {
 	// arrive. It saves bandwidth and costs CPU time, so it is off by default.
 	AcceptGzip bool
 
-	// CBOR asks the server for objects in CBOR (KEP-4222); servers without CBOR ignore
-	// it. Requests are sent as usual. CBOR is smaller than JSON, but apimachinery's
-	// codec decodes each object, more slowly than this module decodes JSON and
-	// protobuf, and without sharing. In k8s.io/apimachinery v0.35, that codec rejects
-	// objects with a list or map of more than 1024 entries.
+	// CBOR asks the server for objects in CBOR (KEP-4222); servers without CBOR ignore it. The encoding
+	// of requests does not change. CBOR is smaller than JSON, but apimachinery's codec decodes the
+	// objects, which is slower than this module's decoding of JSON and protobuf, and does not share
+	// parts. In k8s.io/apimachinery v0.35, that codec rejects objects with a list or map of more than
+	// 1024 entries.
 	CBOR bool
 
-	// Timeout limits the wait for the header of each response. Zero means 90 seconds,
-	// half as long again as a server takes by default. It does not limit reading the
-	// body, so watches are not affected; use the context for that. A rest.Client also
-	// limits the sending of each request by it, or by a minute if it is zero.
+	// Timeout limits the wait for the header of each response. Zero means 90 seconds, which is 1.5 times
+	// the API server's own default limit. It does not limit reading the body, so watches are not
+	// affected; use the context for that. A rest.Client also applies it to sending each request, for
+	// which zero means a minute.
 	Timeout time.Duration
 
 	// UserAgent is the User-Agent header. Empty means the program's name, Millrace's
@@ -108,9 +106,8 @@ type Config struct {
 	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 	FieldManager string
 
-	// FieldValidation is how the server treats unknown and duplicate fields by default,
-	// if the options of a call do not say: Strict, Warn or Ignore. If it is empty, the
-	// server warns.
+	// FieldValidation determines how the server treats unknown and duplicate fields if the options of a
+	// call do not say: Strict, Warn or Ignore. If it is empty, the server warns.
 	FieldValidation string
 
 	// Logger receives problems that need no immediate action, such as a token file that
@@ -127,9 +124,8 @@ type Config struct {
 	// The caller must close it.
 	Recorder *recording.Recorder
 
-	// Replay, if set, answers instead of the server: the client sends nothing and does
-	// not authenticate. An empty Host means that of the recording. Only one client may
-	// use it.
+	// Replay, if set, answers instead of the server: the client sends nothing and does not authenticate.
+	// An empty Host means the host of the recording. Only one client may use a Replay.
 	Replay *recording.Replay
 }
 
@@ -191,8 +187,8 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
-// clearCredentials removes all credentials and reports whether there were any. It keeps
-// Impersonation: without it, the server would permit more, not less.
+// clearCredentials removes all credentials and reports whether there were any. It keeps Impersonation,
+// because without it the server would permit more, not less.
 func (c *Config) clearCredentials() bool {
 	t := &c.TLS
 	had := c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.Exec != nil || t.CertFile != "" || len(t.CertData) > 0

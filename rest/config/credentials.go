@@ -93,8 +93,7 @@ func (f *tokenFile) get(ctx context.Context) (credential, error) {
 	return cred, nil
 }
 
-// renew fails if reading the file hangs, so the error names the file instead of blaming
-// the token.
+// renew fails if reading the file hangs, so that the error names the file instead of blaming the token.
 func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
 	cred, _ := f.current()
 	if cred != refused {

@@ -11,18 +11,17 @@
 //   - Token, certificate and authority files are read again when they change. Exec plugins
 //     (v1 and v1beta1 of client.authentication.k8s.io) run when their credentials expire or
 //     are refused.
-//   - A Config and its parts print without their secrets, also as JSON. Secrets never
-//     appear in logs or errors. The standard error of exec plugins is shown only as far as
-//     it reads like prose.
-//   - Credentials are sent only to the server they are for.
+//   - A Config and its parts print without their secrets, also as JSON. Secrets never appear in logs or
+//     errors. Of an exec plugin's standard error, only text that reads like prose is shown.
+//   - Credentials are sent only to the server that they are meant for.
 //
 // # Concurrency
 //
-// A Config is a plain value: do not change it while it is in use. The client returned by
-// HTTPClient is safe for concurrent use. The only goroutines that outlive a request are
-// those of net/http's connections and one per running exec plugin. A plugin run belongs to
-// no caller. It ends half a minute after the last caller stopped waiting, or after five
-// minutes, fifteen with a terminal.
+// A Config is a plain value, so do not change it while it is in use. The client returned by HTTPClient
+// is safe for concurrent use. The only goroutines that outlive a request are those of net/http's
+// connections and one per running exec plugin. A run of a plugin does not belong to any caller. It is
+// ended half a minute after the last caller stopped waiting, or after five minutes, or fifteen if the
+// plugin has a terminal.
 //
 // # Failure
 //

@@ -19,12 +19,11 @@ const (
 	ExecAlways ExecInteractiveMode = "Always"
 )
 
-// Exec is a program that prints a credential: an ExecCredential object of
-// client.authentication.k8s.io, v1 or v1beta1. The credential is used until its
-// expirationTimestamp and replaced when the server answers 401. Connections that
-// presented a replaced client certificate are closed as described at [TLS]. Concurrent
-// requests share one run and its outcome. If a request gives up, the run continues for
-// the next one; it may take five minutes, or fifteen with a terminal.
+// Exec is a program that prints a credential: an ExecCredential object of client.authentication.k8s.io,
+// v1 or v1beta1. The credential is used until its expirationTimestamp and replaced when the server
+// answers 401. Connections that presented a replaced client certificate are closed as described at
+// [TLS]. Concurrent requests share one run and its outcome. If a request gives up, the run continues for
+// the next request. It may take five minutes, or fifteen if the plugin has a terminal.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 type Exec struct {
 	// Command is a path, or a name to look up in PATH.

@@ -21,8 +21,8 @@ const (
 	// every request.
 	refusalInterval = 5 * time.Second
 
-	// slowPlugin is when a running plugin is reported: it may be waiting for a login
-	// that the user has not noticed.
+	// slowPlugin is the time after which a running plugin is reported, because it may be waiting for a
+	// login that the user has not noticed.
 	slowPlugin = 30 * time.Second
 
 	// maxPluginTime limits a run, during which the user may have to log in, in a
@@ -30,8 +30,8 @@ const (
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
-	// abandonedAfter ends a run when no caller has waited for it this long: callers
-	// that retry would have come back.
+	// abandonedAfter ends a run for which no caller has waited this long. Callers that retry would have
+	// come back by then.
 	abandonedAfter = 30 * time.Second
 )
 
@@ -117,8 +117,8 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 	}
 }
 
-// join returns the current credential or else a run to wait for, which the caller must
-// leave. A caller waits for a run that was given up only to start the next one.
+// join returns the current credential or else a run to wait for, which the caller must leave. If that
+// run was given up, the caller waits for its end only to start the next one.
 func (s *execSource) join() (*pluginRun, credential) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -163,8 +163,8 @@ func parseKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// putFirst sets a key that is not set yet and reports whether it did: of several
-// definitions, the first wins.
+// putFirst sets a key that is not set yet and reports whether it did. If there are several definitions,
+// the first wins.
 func putFirst[V any](m map[string]V, key string, value V) bool {
 	_, ok := m[key]
 	if !ok {
@@ -382,8 +382,8 @@ func (k *kubeCluster) execExtension() json.RawMessage {
 	return nil
 }
 
-// external names the kind of local file or program that the configuration refers to, ""
-// if none.
+// external names the kind of local file or program that the configuration refers to. It returns "" if
+// there is none.
 func (c *Config) external() string {
 	switch {
 	case c.Exec != nil:

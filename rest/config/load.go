@@ -71,7 +71,7 @@ type LoadOptions struct {
 // Load finds the API server as kubectl does. It is [LoadWith] without options.
 func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 
-// LoadWith finds the API server as kubectl does, from the first of these that exists:
+// LoadWith finds the API server as kubectl does. It uses the first of these that exists:
 //
 //  1. The file named by LoadOptions.Kubeconfig, which must exist.
 //  2. The files listed in the environment variable KUBECONFIG, merged; missing files
@@ -80,10 +80,9 @@ func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 //  4. The service account of the pod that the program runs in, unless the options name
 //     a context, cluster, user or server.
 //
-// In merged files, the first current-context wins, and so does the first cluster, user
-// or context of a name; entries are not mixed. Relative paths are relative to their
-// file. The credentials of a kubeconfig are not sent to a server with an http address;
-// LoadWith logs a warning.
+// If files are merged, the first current-context wins, and so does the first cluster, user or context
+// with a given name; entries are not mixed. Relative paths are relative to their file. The credentials
+// of a kubeconfig are not sent to a server with an http address; LoadWith logs a warning.
 //
 // If there is nothing to load, the error wraps [ErrNoConfig].
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/

@@ -247,6 +247,6 @@ func formatRedacted(f fmt.State, verb rune, v redactor) {
 	if verb == 'v' && f.Flag('#') {
 		text = v.GoString()
 	}
-	// There is nowhere to report a State that cannot be written.
+	// Ignore the error: there is nowhere to report a State that cannot be written.
 	_, _ = io.WriteString(f, text)
 }

@@ -44,7 +44,7 @@ func spellings(open, secret string) []spelling {
 		func(s string) string { return s },
 		url.QueryEscape,
 		url.PathEscape,
-		// Without padding, it is also found in a text with padding.
+		// A spelling without padding is also found in a text with padding.
 		func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
 		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 		func(s string) string {
@@ -75,9 +75,8 @@ func spellings(open, secret string) []spelling {
 	return all
 }
 
-// prose removes from a text what does not read like prose, since it may be an unknown
-// secret: PEM keys, the words after "Bearer" or "password:", all values in JSON, and
-// random-looking words.
+// prose removes everything that does not read like prose from a text, since it may be an unknown secret:
+// PEM keys, the words after "Bearer" or "password:", all values in JSON, and random-looking words.
 func prose(text string) string {
 	for _, rule := range []struct{ find, put string }{
 		{`(?s)-----BEGIN .*?(-----END [A-Z ]*-----|$)`, redacted},

@@ -28,9 +28,8 @@ func aggregatedVersion(contentType string) string {
 	return params["v"]
 }
 
-// readAggregated parses an aggregated document. It keeps the entries of stale group
-// versions: if the backend is down, the next request reports that better than discovery
-// could.
+// readAggregated parses an aggregated document. It keeps the entries of stale group versions. If the
+// backend is down, the next request reports that better than discovery could.
 func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	var doc apidiscoveryv2.APIGroupDiscoveryList
 	if err := decodeDocument(body, apidiscoveryv2.GroupName+"/"+version, "APIGroupDiscoveryList", &doc); err != nil {

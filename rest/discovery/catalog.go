@@ -97,9 +97,8 @@ func (c *catalog) find(q question) []*Mapping {
 	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
 }
 
-// inGroup keeps the mappings of a group. The empty group means any group. A group that
-// matches nothing is treated as a prefix, so "storageclasses.storage" finds
-// storage.k8s.io.
+// inGroup keeps the mappings of a group. The empty group means any group. A group that matches nothing
+// is treated as a prefix, so "storageclasses.storage" finds storage.k8s.io.
 func inGroup(named []namedMapping, group string) []namedMapping {
 	if group == "" {
 		return named
@@ -168,9 +167,9 @@ func pick(q question, found []*Mapping) (Mapping, error) {
 	return *rivals[0], nil
 }
 
-// keepKnown fills the failed parts of a run with the results of an earlier one: kinds
-// do not become unknown because their API is down for a moment. It does not keep parts
-// that the server reports as gone.
+// keepKnown fills the failed parts of a run with the results of an earlier one, so that kinds do not
+// become unknown because their API is down for a moment. It does not keep parts that the server reports
+// as gone.
 func keepKnown(served []servedVersion, partial *Error, earlier []servedVersion) []servedVersion {
 	if partial == nil {
 		return served

@@ -12,9 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// classicParallel bounds the concurrent requests of classic discovery. Clusters have
-// thirty to a hundred group versions: eight at a time take about ten round trips and
-// leave room for other clients.
+// classicParallel bounds the concurrent requests of classic discovery. Clusters have thirty to a hundred
+// group versions. Eight at a time take about ten round trips and leave room for other clients.
 const classicParallel = 8
 
 // readClassicRoot parses the group versions of a root, preferred versions first,

@@ -101,8 +101,7 @@ type servedVersion struct {
 	preferred bool // the server's preferred version of the group
 	mappings  []Mapping
 
-	// err is why mappings are missing or, if there are some, why they may be out of
-	// date.
+	// err is the reason why mappings are missing or, if there are some, why they may be out of date.
 	err error
 }
 
@@ -115,8 +114,8 @@ type servedVersion struct {
 //
 // It takes at most maxRun; requests that are not answered by then fail.
 //
-// If ctx ended, the error is that of ctx; otherwise it is an *Error, possibly together
-// with results. Without any results, the first result is nil.
+// If ctx ended, the error is that of ctx. Otherwise it is an *Error, possibly together with mappings. If
+// there are no mappings, the first result is nil.
 func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	get = get.guarded()
 	roots := []string{coreRoot, groupsRoot}
@@ -135,14 +134,13 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 
 	var failures []Failure
 	for i, err := range errs {
-		// A server may have only one of the roots, as API servers of custom resources
-		// have no core group. The missing root is then not a failure, whatever happened
-		// to the other.
+		// A server may have only one of the roots; for example, API servers of custom resources have no
+		// core group. The missing root is then not a failure, whatever happened to the other.
 		if err == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(errs[1-i]) {
 			continue
 		}
 		if apierrors.IsNotFound(err) {
-			// Not wrapped: a 404 would say of every kind that it is not served.
+			// The error is not wrapped, because a 404 would mean that no kind at all is served.
 			err = fmt.Errorf("%v: no API server has neither root; check the server's address", err)
 		}
 		failures = append(failures, Failure{Path: roots[i], Err: err})
@@ -170,9 +168,8 @@ func ending(ctx context.Context, errs []error) error {
 	return cause
 }
 
-// guarded turns a panic or runtime.Goexit of get into an error: get calls functions of
-// the user in goroutines of ours. A Goexit without an error would look like a server
-// that serves nothing.
+// guarded turns a panic or runtime.Goexit of get into an error, because get calls the user's functions
+// in this package's goroutines. A Goexit without an error would look like a server that serves nothing.
 func (get Get) guarded() Get {
 	return func(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 		err = failure.Apart("the transport", func() (err error) {

@@ -18,7 +18,7 @@
 //     again, so it finds custom resource definitions that are installed later.
 //   - Concurrent callers share a discovery run. Runs are at least a second apart and
 //     take at most 30 seconds.
-//   - If a part of the API does not answer, it hides nothing else, and its kinds stay
+//   - If a part of the API does not answer, the other parts are still discovered, and its kinds stay
 //     known.
 //
 // # Concurrency
@@ -34,6 +34,6 @@
 //
 // # Debugging
 //
-// The logger gets each run at level debug, and at level warn the parts that cannot be
-// discovered, whenever they change.
+// The logger receives a line for each run at level debug, and one at level warn whenever the set of
+// parts that cannot be discovered changes.
 package discovery

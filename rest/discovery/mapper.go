@@ -23,8 +23,8 @@ const (
 	// resource definition, apart from the caller's own back-off.
 	maxRediscovery = 10 * time.Second
 
-	// maxRun limits a run. Servers answer within a second; one request without an
-	// answer must not hold up all callers.
+	// maxRun limits a run. Servers answer within a second, and one unanswered request must not hold up
+	// all callers.
 	maxRun = 30 * time.Second
 
 	// maxMisses bounds the failed lookups whose back-off is remembered.
@@ -41,15 +41,15 @@ const (
 //  2. Otherwise one caller asks the server again, and concurrent lookups share that
 //     run. A run starts at least a second after the previous one ended, so a caller may
 //     wait for that.
-//  3. If the new run does not find it either, the result is a [*NoMatchError]. The same
-//     lookup then returns this error at once for one second before the server is asked
-//     again, then for two, four, up to 10 seconds. This back-off is forgotten if the
-//     lookup is not repeated within another 10 seconds.
+//  3. If the new run does not find it either, the result is a [*NoMatchError]. The same lookup then
+//     returns this error immediately for one second before the server is asked again, then for two,
+//     four, and up to 10 seconds. This back-off is forgotten if the lookup is not repeated within
+//     another 10 seconds.
 //
-// A run takes at most 30 seconds; requests that are not answered by then fail. If a
-// whole run fails, earlier results stay valid; lookups that needed the run return the
-// reason, and those of the next second return it without a request. If only some groups
-// fail, the run counts, with the earlier results of those groups; see [Error].
+// A run takes at most 30 seconds; requests that are not answered by then fail. If a whole run fails,
+// earlier results stay valid; lookups that needed the run return the reason, and those of the next
+// second return it without a request. If only some groups fail, the run counts as a success that keeps
+// the earlier results of those groups; see [Error].
 //
 // If the server refuses a document with a Retry-After, the Mapper does not request it
 // again before that time, or source.MaxRetryAfter, has passed; until then it returns
@@ -78,8 +78,8 @@ type Mapper struct {
 	// epoch counts the calls of Invalidate. A run that began in an earlier epoch does
 	// not answer lookups of the current one.
 	epoch uint64
-	// runs counts the runs that ended, with a result or a failure. ended is when the
-	// last one did, and failure is its error if all of it failed.
+	// runs counts the runs that ended, with a result or a failure. ended is the time when the last run
+	// ended, and failure is its error if all of it failed.
 	runs    uint64
 	ended   time.Time
 	failure error
@@ -138,8 +138,8 @@ func (m *Mapper) MappingForResource(ctx context.Context, gvr object.GVR) (Mappin
 // in the server's order, each with its preferred version first. It asks the server only
 // before the first successful run and after Invalidate.
 //
-// An [*Error] comes together with mappings and lists the parts that could not be
-// discovered. With any other error there are no mappings.
+// If the error is an [*Error], it lists the parts that could not be discovered, and Mappings returns the
+// others. With any other error there are no mappings.
 func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	known, asked := m.known()
 	if known == nil {
@@ -249,7 +249,7 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	if known != nil || err != nil {
 		return known, err
 	}
-	// Without a wait, the timer might win over a context that is already done.
+	// If there is nothing to wait for, the timer might win over a context that is already done.
 	if ctx.Err() == nil && wait > 0 {
 		pause := time.NewTimer(wait)
 		defer pause.Stop()

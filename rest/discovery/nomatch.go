@@ -166,7 +166,7 @@ func (c *catalog) similar(q question) []string {
 		for i := range version.mappings {
 			m := &version.mappings[i]
 			p := proposal{distance: nearest(asked, m)}
-			// One slip in four letters is a typo; more means another word.
+			// One slip in four letters is a typo; more slips mean another word.
 			if p.distance > 1+len(asked)/4 {
 				continue
 			}

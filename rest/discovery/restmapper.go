@@ -59,8 +59,8 @@ func (r restMapper) ResourcesFor(gvr object.GVR) ([]object.GVR, error) {
 	return resources, err
 }
 
-// RESTMapping returns the mapping of the first of the versions that is served or,
-// without versions, of the preferred one.
+// RESTMapping returns the mapping of the first of the versions that is served. Without versions, it
+// returns that of the preferred version.
 func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)
 	if err != nil {
@@ -73,8 +73,8 @@ func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.
 	return restMapping(&mapping), nil
 }
 
-// RESTMappings returns the mappings of the versions that are served, in the given order
-// or, without versions, of all.
+// RESTMappings returns the mappings of the versions that are served, in the given order. Without
+// versions, it returns those of all served versions.
 func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)
 	if err != nil {

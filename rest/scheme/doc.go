@@ -8,19 +8,18 @@
 //
 // # Guarantees
 //
-// The scheme has every group and version that exists in all releases of k8s.io/api that
-// Millrace can be built with, the last three minor versions; a test compares it with the
-// module's directories. Versions that only some of the releases have are added like your
-// own kinds:
+// The scheme has every group and version that exists in all releases of k8s.io/api that Millrace can be
+// built with, the last three minor versions; a test compares it with the module's directories. Versions
+// that only some of the releases have can be added like your own kinds:
 //
 //	err := lifecyclev1alpha1.AddToScheme(s) // k8s.io/api/lifecycle/v1alpha1, from v0.37 on
 //
 // # Concurrency
 //
-// A runtime.Scheme is safe for concurrent reads, but must not be changed during them:
-// register all kinds before you create a client. Schemes returned by New share nothing, so
-// one part of a program cannot add kinds to the scheme of another. Building one takes about
-// a millisecond and half a megabyte: call New once per program or test, not per request.
+// A runtime.Scheme is safe for concurrent reads, but must not be changed at the same time, so register
+// all kinds before you create a client. Schemes returned by New share nothing, so one part of a program
+// cannot add kinds to the scheme of another. Building a scheme takes about a millisecond and half a
+// megabyte, so call New once per program or test, not per request.
 //
 // # Failure
 //

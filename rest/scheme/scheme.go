@@ -85,9 +85,9 @@ func New() *runtime.Scheme {
 	return s
 }
 
-// groups returns the registration functions of all groups that every supported release
-// of k8s.io/api has, the most stable version of each group first: a scheme that must
-// choose a version takes the one registered first.
+// groups returns the registration functions of all groups that every supported release of k8s.io/api
+// has, the most stable version of each group first, because a scheme that must choose a version takes
+// the one that was registered first.
 func groups() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme,
