@@ -8,7 +8,7 @@ import (
 // alterations holds the pending Alter actions of one response.
 type alterations struct {
 	next []Alter // ordered by At
-	at   int64   // bytes of the body so far
+	at   int64   // number of bytes of the body so far
 	cut  int64   // end of the part to cut
 }
 

@@ -60,8 +60,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers the request. An error means that the response is incomplete; errCut
-// means that the connection must break.
+// serve answers the request. If it returns an error, the response is incomplete; after errCut the
+// connection must break.
 func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
@@ -182,8 +182,8 @@ func (c *call) serveResource() error {
 	return methodNotAllowed()
 }
 
-// notServed answers a request for an unknown resource: with a Status if the group
-// version is known, otherwise with the 404 of a web server.
+// notServed answers a request for an unknown resource. It sends a Status if the group version is known,
+// and otherwise the 404 of a web server.
 func (c *call) notServed() error {
 	if c.server.serves(c.group, c.version) {
 		return notServed()

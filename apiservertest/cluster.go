@@ -15,14 +15,14 @@ import (
 // cluster is the state shared by the servers of one cluster, which etcd holds in a real
 // one: objects with their history, resources, and permissions.
 //
-// One mutex guards it together with each server's view of it. It is held only for map
-// and slice operations, never while encoding or writing to a client: a watch takes a
-// slice of the changes it has not sent and releases the mutex.
+// One mutex guards it together with each server's view of it. It is held only for map and slice
+// operations, never while encoding or writing to a client. For example, a watch takes a slice of the
+// changes that it has not sent and releases the mutex.
 type cluster struct {
 	types *ownership.Types
 
 	mu          sync.Mutex
-	rv          uint64        // of the newest change of any resource
+	rv          uint64        // version of the newest change of any resource
 	advanced    chan struct{} // closed and replaced on each change
 	history     int           // minimum number of changes kept per resource
 	stamps      []stamp       // times of the changes that some server has not seen yet, oldest first
@@ -70,8 +70,7 @@ func (s *cluster) log(c *collection, e *event) {
 	s.advanced = make(chan struct{})
 }
 
-// oldestSeen returns the version seen by the slowest server. The caller holds the
-// mutex.
+// oldestSeen returns the version that the slowest server has seen. The caller holds the mutex.
 func (s *cluster) oldestSeen() uint64 {
 	rv := s.rv
 	for _, f := range s.fronts {

@@ -79,11 +79,10 @@ func (v *version) at(rv uint64) *version {
 //	paths    the keys of objects, sorted
 //	log      the newest changes, oldest first, after base dropped ones
 //
-// A past state is the current one with the newer part of the log undone. States older
-// than floor are not available, as after a compaction. Compactions and the bound of the
-// history only raise floor: the log is kept longer, for watches that have not sent all
-// of it and for servers that lag. The cluster's mutex guards all fields. The log's
-// array is append-only, so a slice of it may be read without the mutex.
+// A past state is the current one with the newer part of the log undone. States older than floor are not
+// available, as after a compaction. Compactions and the bound of the history only raise floor. The log
+// is kept longer, for watches that have not sent all of it and for servers that lag. The cluster's mutex
+// guards all fields. The log's array is append-only, so a slice of it may be read without the mutex.
 type collection struct {
 	Resource
 	owners func() (*owners, error) // built on the first write
@@ -120,9 +119,9 @@ func (c *collection) end() {
 	close(c.removed)
 }
 
-// slowest is how many changes an open watch may always lag behind without being ended,
-// even with a shorter history: about as many as a real server queues for one. It is far
-// more than happens at one instant, so it does not depend on chance which watches end.
+// slowest is the number of changes by which an open watch may always lag without being ended, even if
+// the history is shorter. It is about the number that a real server queues for a watch, and far more
+// than the changes of one instant, so it does not depend on chance which watches end.
 const slowest = 1000
 
 // apply makes e the newest change. It keeps the last history changes, since watches may
@@ -147,7 +146,7 @@ func (c *collection) apply(e *event, history int, seen uint64) {
 	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
 		c.floor = c.log[len(c.log)-history-1].rv
 	}
-	// Trimming this rarely has a constant cost per change.
+	// Trimming only so rarely keeps the cost per change constant.
 	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
 		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The methods of this file access the store without HTTP, and so without authorization,
-// faults, statistics and lag. They find the resource by the object's Go type or, if it
-// is unstructured, by its kind. They copy their arguments.
+// The methods in this file access the store without HTTP, and therefore without authorization, faults,
+// statistics and lag. They find the resource by the object's Go type or, if it is unstructured, by its
+// kind. They copy their arguments.
 
 // Create stores a new object as it is, including its status, and returns a copy of the
 // stored object. It fails with AlreadyExists.

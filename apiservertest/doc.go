@@ -20,7 +20,7 @@
 //		...
 //	}
 //
-// The server fails on demand and counts requests:
+// The server can be made to fail, and it counts requests:
 //
 //	srv.Faults().Add(apiservertest.Fault{Verb: "watch", Count: 1, Do: []apiservertest.Action{apiservertest.Cut{AfterBytes: 100}}})
 //	srv.Compact()                                         // expire old versions
@@ -44,20 +44,20 @@
 // Package test/protocol compares the simulation with a real kube-apiserver, request by
 // request. The known differences are:
 //
-//   - There is no admission except for namespaces, and hardly any validation or
-//     defaulting: only of names and of a pod's restart policy and phase.
+//   - There is no admission except for namespaces, and hardly any validation or defaulting, only of
+//     names and of a pod's restart policy and phase.
 //   - Deletion is never graceful: even a pod on a node is removed immediately. Over
 //     HTTP, it is first marked as being deleted, so watchers receive MODIFIED and
 //     DELETED; Server.Delete only causes DELETED.
 //   - Dependents are not garbage collected, and deleting a namespace deletes only the
 //     namespace object.
-//   - There are no Tables, no YAML in responses, no CBOR in requests, no other
-//     subresources, and only one version per group. A CustomResourceDefinition is a
-//     call of AddResource, RemoveResource or ReplaceResource, not an object;
-//     ReadDefinition converts its manifest to a Resource.
-//   - A PodDisruptionBudget allows what its status says, and no controller computes the
-//     status: the test writes it. A log holds the lines passed to Server.Log; following
-//     one without an end lasts until the pod has finished or is deleted.
+//   - There are no Tables, no YAML in responses, no CBOR in requests, no other subresources, and only
+//     one version per group. Custom resources are defined by calls of AddResource, RemoveResource and
+//     ReplaceResource, not by CustomResourceDefinition objects; ReadDefinition converts the manifest of
+//     a definition to a Resource.
+//   - A PodDisruptionBudget allows as many evictions as its status says. No controller computes the
+//     status, so the test must write it. A log holds the lines passed to Server.Log; a client that
+//     follows a log receives new lines until the pod has finished or is deleted.
 //   - A conflict of an applied Scale names the field of the object and its owner; the
 //     real server names the field of the Scale.
 //   - Server.Create, Update and Put track no field owners until a client applies the
@@ -70,17 +70,16 @@
 //
 // # Guarantees
 //
-// Two servers with the same seed that perform the same operations in the same order
-// hold the same objects at the same versions; only timestamps differ. Versions are one
-// counter over all resources, as with etcd. Within a watch, no event is lost, repeated
-// or reordered unless a fault says so.
+// Two servers with the same seed that perform the same operations in the same order hold the same
+// objects at the same versions; only timestamps differ. Versions come from one counter for all
+// resources, as with etcd. Within a watch, no event is lost, repeated or reordered unless a fault causes
+// it.
 //
-// A random draw depends on the seed, its subject, and the number of earlier draws for
-// that subject. The subject of UIDs and generated names is the object's resource and
-// name; the subject of watch timeouts and of the Probability of faults is the client
-// with its request. The order of simultaneous operations is up to the scheduler: which
-// of two writes gets the lower version, and which of two requests a fault with a Count
-// hits.
+// A random draw depends on the seed, its subject and the number of earlier draws for that subject. The
+// subject of UIDs and generated names is the object's resource and name; the subject of watch timeouts
+// and of the Probability of faults is the client with its request. The scheduler determines the order of
+// simultaneous operations, and with it which of two writes gets the lower version, and which of two
+// requests a fault with a Count hits.
 //
 // # Concurrency
 //
@@ -91,13 +90,12 @@
 //
 // # Failure
 //
-// Faults are rules that hit requests by verb and resource. The actions Answer, Header
-// and Raw send any body, header and watch frame. Restart, RestartCold, Down, Up,
-// SetLag, SetStuck and Upgrade affect one server; Compact, Snapshot, Restore, resources
-// and permissions concern the whole cluster.
+// Faults are rules that select requests by verb and resource. The actions Answer, Header and Raw can
+// send any body, header or watch frame. Restart, RestartCold, Down, Up, SetLag, SetStuck and Upgrade
+// affect one server. Compact, Snapshot, Restore, resources and permissions affect the whole cluster.
 //
 // # Debugging
 //
-// Stats counts requests by verb, resource and status, watch events by type, and faults
-// by name. Options.Logger gets each broken response at level debug.
+// Stats counts requests by verb, resource and status, watch events by type, and faults by name.
+// Options.Logger receives a line for each broken response at level debug.
 package apiservertest

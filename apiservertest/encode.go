@@ -53,8 +53,8 @@ func (f format) mediaType() string {
 // protoMagic starts every protobuf body of the Kubernetes API.
 var protoMagic = []byte("k8s\x00")
 
-// encoding is an object in one format. body is a complete response. item is the part of
-// body used in a list, which in JSON is preceded by lead.
+// encoding is an object in one format. body is a complete response. item is the part of body that is
+// used in a list; in JSON it is preceded by lead.
 type encoding struct {
 	once sync.Once
 	body []byte
@@ -104,8 +104,8 @@ func (e *encoding) fill(res *Resource, obj object.Object, f format) {
 // marshaler is implemented by the generated protobuf code of API types.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// protoBody encodes obj as a protobuf response, and returns the part that is the object
-// itself too.
+// protoBody encodes obj as a protobuf response. It also returns the part of the response that is the
+// object itself.
 func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 	m, ok := obj.(marshaler)
 	if !ok {

@@ -138,10 +138,9 @@ func (e *Endpoint) DialContext(ctx context.Context, network, address string) (ne
 	return e.dial(ctx)
 }
 
-// Connect hands over the server's end of a connection made elsewhere, for example by a
-// network.Link, and waits until the server has accepted it. While the server is down,
-// it fails with "connection refused". The endpoint must have been made by
-// [Server.Pipe].
+// Connect gives the server its end of a connection that was made elsewhere, for example by a
+// network.Link, and waits until the server has accepted it. While the server is down, it fails with
+// "connection refused". The endpoint must have been made by [Server.Pipe].
 func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
 	switch {
 	case e.connect == nil:
@@ -174,8 +173,7 @@ func (e *Endpoint) cut() {
 	defer e.mu.Unlock()
 	oldestFirst := func(a, b net.Conn) int { return cmp.Compare(e.conns[a], e.conns[b]) }
 	for _, conn := range slices.SortedFunc(maps.Keys(e.conns), oldestFirst) {
-		// The client sees the end of the connection; an error of Close concerns nobody
-		// else.
+		// The client sees the end of the connection. An error of Close matters to no other code.
 		_ = conn.Close()
 	}
 }

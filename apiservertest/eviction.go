@@ -15,8 +15,8 @@ import (
 
 var evictionKind = policyv1.SchemeGroupVersion.WithKind("Eviction")
 
-// evict deletes a pod if its disruption budget allows it. The budget's status says so;
-// in a real cluster a controller computes the status, here the test writes it.
+// evict deletes a pod if its disruption budget allows it. The budget's status decides. In a real cluster
+// a controller computes the status; here the test writes it.
 func (c *call) evict() error {
 	eviction := &policyv1.Eviction{}
 	if err := c.bodyOf(evictionKind, eviction); err != nil {

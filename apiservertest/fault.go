@@ -29,9 +29,9 @@ type Fault struct {
 	Verb     string // as in RBAC; empty means every verb
 	Resource string // plural name; empty means every resource and requests without one
 
-	// Skip ignores the first matching requests. Of the rest, every Every-th request is
-	// hit (all if zero), each with Probability (always if zero), until Count were hit
-	// (no limit if zero).
+	// Skip is the number of matching requests to ignore at first. Of the rest, every Every-th request is
+	// hit (all if zero), each with Probability (always if zero), until Count requests were hit (no limit
+	// if zero).
 	Skip        int
 	Every       int
 	Count       int
@@ -47,13 +47,13 @@ type Action interface{ apply(*plan) }
 // Delay delays the response.
 type Delay struct{ For time.Duration }
 
-// Cut breaks the connection after some bytes of the body; after none, without any
-// response. In that case net/http retries a GET itself if the connection was used
-// before, so its caller may not notice.
+// Cut breaks the connection after some bytes of the body. If that is none, there is no response at all.
+// In that case net/http itself retries a GET if the connection was used before, so its caller may not
+// notice.
 type Cut struct{ AfterBytes int64 }
 
-// Fail responds with an error. The default Reason and Message follow from the code.
-// RetryAfter is sent as it is: seconds or an HTTP date.
+// Fail responds with an error. The default Reason and Message follow from the code. RetryAfter, in
+// seconds or as an HTTP date, is sent unchanged.
 type Fail struct {
 	Code       int
 	Reason     metav1.StatusReason
@@ -118,22 +118,21 @@ type BareBookmarks struct{}
 // Duplicate sends every Every-th frame twice.
 type Duplicate struct{ Every int }
 
-// Silence stops sending after some frames and keeps the connection open; after none, it
-// does not even send the header.
+// Silence stops sending after some frames and keeps the connection open. If that is none, it does not
+// even send the header.
 type Silence struct{ AfterFrames int }
 
 // WithholdEnd never sends the bookmark that ends a streaming list.
 type WithholdEnd struct{}
 
-// ErrorEvent ends a watch with an ERROR event after some frames; after none,
-// immediately.
+// ErrorEvent ends a watch with an ERROR event after some frames, or immediately if that is none.
 type ErrorEvent struct {
 	AfterFrames int
 	Status      metav1.Status
 }
 
-// Raw sends Bytes as they are after some frames of a watch; after none, immediately.
-// The watch then continues.
+// Raw sends Bytes unchanged after some frames of a watch, or immediately if that is none. The watch then
+// continues.
 type Raw struct {
 	AfterFrames int
 	Bytes       []byte
@@ -208,10 +207,9 @@ func (a Fail) status() metav1.Status {
 // Faults holds the fault rules of a server. They may change at any time; a request gets
 // its faults when it arrives. All methods are safe for concurrent use.
 //
-// A Probability is drawn from the seed, the rule, the client and its request
-// (User-Agent, verb and path), and how often that request was made before. Skip, Every
-// and Count follow the order of arrival, which for simultaneous requests of several
-// clients is up to the scheduler.
+// Whether a Probability applies depends on the seed, the rule, the client and its request (User-Agent,
+// verb and path), and on how often that request was made before. Skip, Every and Count follow the order
+// of arrival. If several clients send requests simultaneously, the scheduler determines that order.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule
@@ -250,7 +248,7 @@ func (f *Faults) Add(fault Fault) FaultID {
 	return f.next
 }
 
-// Remove removes a rule and returns how many requests it has hit.
+// Remove removes a rule and returns the number of requests that it has hit.
 func (f *Faults) Remove(id FaultID) (hits int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// flushEvery is how many bytes of a list are gathered before they are sent as a
-	// chunk: a few times net/http's own buffer, but little compared with a list.
+	// flushEvery is the number of bytes of a list that are gathered before they are sent as a chunk. It
+	// is a few times net/http's own buffer, but little compared with a list.
 	flushEvery = 32 << 10
 
 	// gzipFrom is the minimum size that a real server compresses.

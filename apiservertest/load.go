@@ -12,14 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Load answers lists and watches of one resource from pre-encoded bytes, as fast as the
-// connection takes them, to measure clients. A list returns all objects in the order of
-// their keys, like every API server. A watch cycles through a ring of MODIFIED events,
-// each with a higher resource version than the last, until it has sent Events of them.
-// Load ignores label and field selectors, limits and faults of frames, and each watch
-// has its own history. Only a limit of 1 is honored, since a client that asks for one
-// object wants to know the version. With Options.ShardSelectors, Load filters objects
-// and events by the request's shardSelector, encoding them for each selector and
+// Load answers lists and watches of one resource from pre-encoded bytes, as fast as the connection takes
+// them, to measure clients. A list returns all objects in the order of their keys, like every API
+// server. A watch cycles through a ring of MODIFIED events, each with a higher resource version than the
+// previous one, until it has sent the number of events given by Events. Load ignores label and field
+// selectors, limits and faults of frames, and each watch has its own history. It honors only a limit of
+// 1, because a client that asks for one object wants to know the version. With Options.ShardSelectors,
+// Load filters objects and events by the request's shardSelector, encoding them for each selector and
 // keeping the result until Reset. Set it as Options.Load.
 //
 // If Held is set, watches wait for Play, which says how many events to send and how
@@ -55,30 +54,29 @@ type LoadOptions struct {
 	// which is also the maximum.
 	Ring int
 
-	// Events is how many events each watch sends before it falls silent; no limit if
-	// zero.
+	// Events is the number of events that each watch sends before it falls silent. Zero means no limit.
 	Events int64
 
 	// Held makes watches wait for Play.
 	Held bool
 
-	// Changed is how many objects differ after Expire, spread evenly.
+	// Changed is the number of objects that differ after Expire. They are spread evenly.
 	Changed int
 
-	// Afresh makes the objects of a streaming list for each watch, while it is sent,
-	// and keeps none: use it for more objects than fit in memory.
+	// Afresh makes the objects of a streaming list for each watch while the list is sent, and keeps none
+	// of them. Use it if there are more objects than fit in memory.
 	Afresh bool
 
 	// Stamp adds [SentAnnotation] to each changed object.
 	Stamp bool
 }
 
-// LoadPlay is how many events the watches of a held [Load] send, and how fast.
+// LoadPlay says how many events the watches of a held [Load] send, and how fast.
 type LoadPlay struct {
 	// Events is the number of events for each watch.
 	Events int64
 
-	// PerSecond is the rate; as fast as the connection takes them if zero.
+	// PerSecond is the rate. Zero means as fast as the connection takes them.
 	PerSecond float64
 }
 
@@ -87,9 +85,8 @@ type LoadPlay struct {
 const SentAnnotation = "millrace.dev/sent"
 
 const (
-	// loadRV is the version of the first object of a load. All versions from it on have
-	// ten digits, up to nine thousand million events, so one can be overwritten by
-	// another.
+	// loadRV is the version of the first object of a load. All versions from there on have ten digits,
+	// for up to nine thousand million events, so a version can be overwritten with another.
 	loadRV    = 1_000_000_000
 	rvDigits  = 10
 	maxLoadRV = 9_999_999_999
@@ -98,15 +95,15 @@ const (
 	// than any watch has sent by then.
 	expiredGap = 1_000_000_000
 
-	// loadMark marks the place of an event's version. It is a version of ten digits
-	// itself, and objects must not contain it elsewhere.
+	// loadMark marks the place of an event's version. It is itself a version of ten digits, and objects
+	// must not contain it elsewhere.
 	loadMark = 9_182_736_455
 
-	// sentMark marks the place of the time of sending.
+	// sentMark marks the place for the time of sending.
 	sentMark = "8182736455463728190"
 
-	// loadChunk is how many bytes one write sends: enough to make the cost of a write
-	// negligible, and few enough to stay in the processor's cache.
+	// loadChunk is the number of bytes that one write sends. It is large enough to make the cost of a
+	// write negligible, and small enough for the data to stay in the processor's cache.
 	loadChunk = 64 << 10
 )
 
@@ -145,9 +142,8 @@ type loadFrame struct {
 	sentAt int // -1 without Stamp
 }
 
-// NewLoad checks the options, and makes each object once to learn its key. Load makes
-// and encodes objects again on the first request that needs them in a format, and keeps
-// only the bytes.
+// NewLoad checks the options, and makes each object once to find out its key. Load makes and encodes
+// objects again on the first request that needs them in a format, and keeps only the bytes.
 func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Objects <= 0 || opts.New == nil {
 		return nil, fmt.Errorf("load: Objects and New must be set")
@@ -172,7 +168,7 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 // Resource returns the resource that the load serves.
 func (l *Load) Resource() object.GVR { return l.opts.Resource.GVR }
 
-// ListRV returns the resource version of the list; the first event has the next.
+// ListRV returns the resource version of the list; the first event has the next version.
 func (l *Load) ListRV() string {
 	expired, _, _ := l.state()
 	return strconv.FormatUint(l.listRV(expired), 10)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// loadBeat is how often a paced stream sends the events that are due. It bounds how
-// long an event waits for others, and so the latency that the load itself adds.
+// loadBeat is the interval at which a paced stream sends the events that are due. It bounds how long an
+// event waits for others, and so the latency that the load itself adds.
 const loadBeat = time.Millisecond
 
 func (l *Load) list(c *call) error {
@@ -94,7 +94,7 @@ func (l *Load) watch(c *call) error {
 		return err
 	}
 	<-ctx.Done()
-	return context.Cause(c.ctx) // nil after the timeout: a normal end
+	return context.Cause(c.ctx) // nil after the timeout, which is a normal end
 }
 
 // sendInitial sends the objects that sel selects and the bookmark that ends them.
@@ -216,8 +216,7 @@ func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	return nil
 }
 
-// send sends n events. Each costs only a copy and a few digits, and watches share
-// nothing.
+// send sends n events. Each event costs only a copy and a few digits, and watches share nothing.
 func (s *loadStream) send(ctx context.Context, n int64) error {
 	for ; n > 0 && s.rv < maxLoadRV && len(s.ring) > 0; n-- {
 		frame := &s.ring[s.at]

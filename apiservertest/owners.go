@@ -22,7 +22,7 @@ type owners struct {
 	main   *ownership.Manager // of the resource without its status
 	status *ownership.Manager // of the status subresource
 	scale  *ownership.Manager // of the scale subresource; nil if there is none
-	whole  *ownership.Manager // of both, for writes without HTTP
+	whole  *ownership.Manager // manager of both, for writes without HTTP
 }
 
 func newOwners(types *ownership.Types, r *Resource) (*owners, error) {

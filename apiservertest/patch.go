@@ -89,8 +89,8 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 	return obj, c.checkPlace(obj)
 }
 
-// applyPatch patches an object in JSON. An unreadable patch is a bad request; one that
-// does not fit the object is invalid.
+// applyPatch patches an object in JSON. An unreadable patch is a bad request; a patch that does not fit
+// the object is invalid.
 func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) (after []byte, err error) {
 	switch kind {
 	case types.JSONPatchType:
@@ -182,8 +182,8 @@ func readPatch(body []byte) (*unstructured.Unstructured, error) {
 	return patch, nil
 }
 
-// applyNew creates the applied object. A patch with a UID is for an existing object,
-// and so a conflict.
+// applyNew creates the applied object. A patch with a UID is meant for an existing object, so it is a
+// conflict.
 func (c *call) applyNew(patch *unstructured.Unstructured) error {
 	obj, err := c.applied(nil, patch)
 	if err != nil {

@@ -32,9 +32,9 @@ type logLine struct {
 	text string
 }
 
-// Log appends lines to the log of a pod's container, which GET pods/NAME/log returns.
-// An empty container means the only one of the pod. It fails with NotFound, or if the
-// pod has no such container. Logs are deleted with their pod.
+// Log appends lines to the log of a pod's container, which GET pods/NAME/log returns. An empty container
+// name means the pod's only container. Log fails with NotFound, or if the pod has no such container.
+// Logs are deleted with their pod.
 func (s *cluster) Log(pod object.Key, container, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

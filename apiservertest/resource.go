@@ -42,8 +42,8 @@ type Resource struct {
 	// Generation means that metadata.generation counts the changes of the spec.
 	Generation bool
 
-	// New returns an empty object of the Go type. Nil makes it a custom resource:
-	// unstructured objects, JSON and CBOR only.
+	// New returns an empty object of the Go type. Nil makes it a custom resource, with unstructured
+	// objects and without protobuf.
 	New func() object.Object
 
 	// Fields returns the fields that a field selector may use besides metadata.name and

@@ -25,7 +25,7 @@ type Scale struct {
 	Selector       string // a label selector as a string; empty if there is none
 }
 
-// scaleOfWorkload is for built-in kinds, whose selector is an object.
+// scaleOfWorkload is the Scale of built-in kinds, whose selector is an object.
 var scaleOfWorkload = &Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"}
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")

@@ -51,12 +51,11 @@ func (s *cluster) RemoveResource(gvr object.GVR) error {
 	return nil
 }
 
-// ReplaceResource replaces a custom resource by r and keeps its objects with their UIDs
-// and resource versions, like a CustomResourceDefinition whose version, kind or
-// subresources change: only the kind of the objects changes. Watches of the old
-// resource end, and r starts without history. The scope of r must be the same, as on a
-// real server; to change the scope, remove the resource and add it again, which deletes
-// the objects.
+// ReplaceResource replaces a custom resource with r, like an update of a CustomResourceDefinition that
+// changes its version, kind or subresources. It keeps the objects with their UIDs and resource versions;
+// only their kind changes. Watches of the old resource end, and r starts without history. The scope of r
+// must be the same, as on a real server; to change the scope, remove the resource and add it again,
+// which deletes the objects.
 func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	if err := r.complete(); err != nil {
 		return err

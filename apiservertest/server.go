@@ -21,11 +21,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Server is a simulated API server: a watch cache over the store of its cluster, with
-// the HTTP interface of Kubernetes. New creates one with its own cluster, and Front
-// adds another one to the same cluster. All methods are safe for concurrent use.
-// Methods for objects, resources, permissions and the history concern the whole
-// cluster, all others only the server.
+// Server is a simulated API server: a watch cache over the store of its cluster, with the HTTP interface
+// of Kubernetes. New creates a server with its own cluster, and Front adds another server to the same
+// cluster. All methods are safe for concurrent use. Methods for objects, resources, permissions and the
+// history affect the whole cluster; all others affect only the server.
 type Server struct {
 	*cluster
 	opts   Options
@@ -64,13 +63,13 @@ func New(opts Options) *Server {
 	return s
 }
 
-// FrontOptions are the differences between one server of a cluster and the first.
+// FrontOptions describe how a server differs from the first server of its cluster.
 type FrontOptions struct {
-	// Lag is how late the server's watch cache sees changes; see SetLag.
+	// Lag is the delay with which the server's watch cache sees changes; see SetLag.
 	Lag time.Duration
 
-	// History is how many changes of each resource the watch cache holds; as many as
-	// the cluster keeps if zero.
+	// History is the number of changes of each resource that the watch cache holds. Zero means as many
+	// as the cluster keeps.
 	History int
 
 	// Seed is the seed of the server's own faults and watch timeouts; if zero, it
@@ -78,9 +77,9 @@ type FrontOptions struct {
 	Seed uint64
 }
 
-// Front adds a server to the cluster of s, with the options of s, like a second API
-// server behind a load balancer. It has its own endpoints, faults and counters, goes up
-// and down on its own, and must be closed on its own.
+// Front adds a server to the cluster of s, with the options of s, like a second API server behind a load
+// balancer. It has its own endpoints, faults and counters, goes up and down independently, and must be
+// closed separately.
 //
 // It may serve stale reads. As on a real server, lists from version "0" and watches
 // return the state of the watch cache, and bookmarks carry its version. Lists and
@@ -125,16 +124,16 @@ func (s *Server) Faults() *Faults { return s.faults }
 // Stats returns the counters.
 func (s *Server) Stats() *Stats { return s.stats }
 
-// Restart cuts all connections, like a server that is killed and restarted, but keeps
-// the watch cache. RestartCold does not keep it.
+// Restart cuts all connections, as if the server had been killed and restarted, but keeps the watch
+// cache. RestartCold does not keep it.
 func (s *Server) Restart() {
 	s.cut(errCut)
 }
 
-// RestartCold cuts all connections and rebuilds the watch cache, like the restart of a
-// real server: watches from earlier versions are expired, while exact lists and
-// continue tokens stay valid until Compact. From then on the cache holds history
-// changes of each resource, or all that are kept if zero.
+// RestartCold cuts all connections and rebuilds the watch cache, like the restart of a real server:
+// watches from earlier versions are expired, while exact lists and continue tokens stay valid until
+// Compact. From then on the cache holds history changes of each resource, or all that the cluster keeps
+// if history is zero.
 func (s *Server) RestartCold(history int) {
 	s.mu.Lock()
 	s.beginView()
@@ -302,12 +301,12 @@ type Options struct {
 	// random, between 30 and 60 minutes, as on a real server.
 	WatchTimeout time.Duration
 
-	// StreamingLists is how the server handles sendInitialEvents.
+	// StreamingLists determines how the server handles sendInitialEvents.
 	StreamingLists StreamingLists
 
-	// ShardSelectors makes the server filter by shardSelector, like one with the
-	// feature gate ShardedListAndWatch. Without it, the server ignores the parameter.
-	// SetShardSelectors changes it later.
+	// ShardSelectors makes the server filter by shardSelector, like a server with the feature gate
+	// ShardedListAndWatch. Without it, the server ignores the parameter. SetShardSelectors changes it
+	// later.
 	ShardSelectors bool
 
 	// NoAggregatedDiscovery makes /api and /apis answer only in the classic format.
@@ -325,7 +324,7 @@ type Options struct {
 	// Authorize, if set, decides about each request; see [Authorizer].
 	Authorize Authorizer
 
-	// Resources are served in addition to Builtin.
+	// Resources are the resources to serve in addition to those of Builtin.
 	Resources []Resource
 
 	// Load, if set, answers lists and watches of its resource instead of the store.

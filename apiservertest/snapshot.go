@@ -37,17 +37,16 @@ func (s *cluster) Snapshot() *Snapshot {
 	return p
 }
 
-// Restore returns to the state of p, like restoring a backup of etcd: later writes are
-// lost, and new writes use their resource versions again, for other changes. All
-// servers of the cluster cut their connections and restart their watch caches at the
-// version of p, without earlier history. UIDs are not reused. A server that is down
-// stays down.
+// Restore returns to the state of p, like restoring a backup of etcd. Later writes are lost, and new
+// writes use the same resource versions again for other changes. All servers of the cluster cut their
+// connections and restart their watch caches at the version of p, without earlier history. UIDs are not
+// reused. A server that is down stays down.
 func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
 
-// RestoreBumped is [Server.Restore] with the resource version raised by the argument by.
-// It must be more than was written since the snapshot, so no version is reused. This
-// corresponds to etcdutl snapshot restore with --bump-revision and --mark-compacted, as
-// the Kubernetes documentation recommends.
+// RestoreBumped is like [Server.Restore], but raises the resource version by the argument by. It must
+// exceed the number of versions written since the snapshot, so that no version is reused. This
+// corresponds to etcdutl snapshot restore with --bump-revision and --mark-compacted, as the Kubernetes
+// documentation recommends.
 func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 	for _, f := range s.restore(p, by) {
 		f.cut(errCut)
@@ -58,7 +57,7 @@ func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 func (s *cluster) restore(p *Snapshot, by uint64) []*Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rv := p.rv + by // before any change, since p may be nil
+	rv := p.rv + by // before any change, because p may be nil
 	for _, c := range s.collections {
 		c.end()
 	}

@@ -47,9 +47,8 @@ func (s *Stats) Requests(verb, resource string) int {
 	return sum(s.started, func(k RequestKey) bool { return k.is(verb, resource) })
 }
 
-// Answers returns the number of finished requests for a verb and resource with an HTTP
-// status; 0 means connections that broke before there was one. An empty verb or
-// resource means all.
+// Answers returns the number of finished requests for a verb and resource with an HTTP status. Status 0
+// means that the connection broke before there was one. An empty verb or resource means all.
 func (s *Stats) Answers(verb, resource string, code int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *Stats) Events(resource string, kind watch.EventType) int {
 	})
 }
 
-// Faults returns how many requests each fault has hit, by name.
+// Faults returns the number of requests that each fault has hit, by name.
 func (s *Stats) Faults() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,12 +38,11 @@ func (v *version) readAs(r *reading) *version {
 	return made
 }
 
-// Upgrade simulates a server of another version, which has another default for the
-// objects of a resource: it applies defaults to stored objects when it reads them, so
-// their content differs at the same resource version, and to objects created through
-// it. It cuts all connections and restarts the watch cache, like RestartCold. The other
-// servers of the cluster read as before, as in the middle of a real upgrade. Nil undoes
-// the upgrade.
+// Upgrade simulates a server of another version, which has other defaults for the objects of a resource.
+// It applies defaults to stored objects when it reads them, so their content differs at the same
+// resource version. It also applies them to objects created through this server. It cuts all connections
+// and restarts the watch cache, like RestartCold. The other servers of the cluster read objects as
+// before, as in the middle of a real upgrade. Nil undoes the upgrade.
 //
 // defaults is called with copies that it may change, concurrently. It must be
 // deterministic and must not change name, namespace, UID and resource version.

@@ -13,9 +13,9 @@ import (
 
 // view is the state of a server's watch cache. The cluster's mutex guards it.
 //
-// A view that does not lag shows each change immediately. One that lags shows changes
-// some time later, without any background work: readers compute what is visible by now,
-// and waiters learn when to look again.
+// A view that does not lag shows each change immediately. A view that lags shows changes some time
+// later. This needs no background work: readers compute which changes are visible by now, and waiters
+// find out when to look again.
 type view struct {
 	lag    time.Duration
 	stuck  bool
@@ -106,8 +106,8 @@ func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)
 }
 
-// SetLag sets how late the server's watch cache sees changes; 0 means immediately.
-// Visible changes stay visible.
+// SetLag sets the delay with which the server's watch cache sees changes; 0 means immediately. Visible
+// changes stay visible.
 func (s *Server) SetLag(lag time.Duration) {
 	s.changeView(func(v *view) { v.lag = lag })
 }

@@ -32,7 +32,7 @@ type watcher struct {
 	initial   []*version
 	endDue    bool // the initial-events-end bookmark is still to be sent
 	deadline  time.Time
-	epoch     int // of the server's view when the watch began
+	epoch     int // epoch of the server's view when the watch began
 	buffer    []byte
 	frames    int
 }
@@ -50,7 +50,7 @@ func (c *call) watch() error {
 	}
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
-		return unclassified(err.Error()) // unlike a list, which returns 400: an inconsistency of the real server
+		return unclassified(err.Error()) // a list returns 400 instead: an inconsistency of the real server
 	}
 	w := &watcher{call: c, sel: sel, bookmarks: opts.AllowWatchBookmarks}
 	w.deadline = time.Now().Add(c.watchTimeout(opts))
@@ -74,7 +74,7 @@ func (c *call) watch() error {
 	if err := c.w.flush(); err != nil {
 		return err
 	}
-	if startErr != nil { // sent inside the stream, like the watch cache does
+	if startErr != nil { // sent inside the stream, as the watch cache does
 		err = w.sendError(startErr)
 	} else {
 		err = w.run()
@@ -212,9 +212,8 @@ func (w *watcher) untilBookmark() time.Duration {
 	return period
 }
 
-// catchUp sends the visible changes. It returns a channel that is closed on the next
-// change, and the time when the view shows more, zero if it does not lag. It fails when
-// the watch must end.
+// catchUp sends the visible changes. It returns a channel that is closed on the next change, and the
+// time when the view will show more, or zero if the view does not lag. It fails when the watch must end.
 func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 	s := w.server
 	for {

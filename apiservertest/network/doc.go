@@ -12,21 +12,20 @@
 //	link.Cut()                                    // connections are reset
 //	link.BreakNext(network.Break{Toward: network.Client, After: 700, Do: network.Flip})
 //
-// Like a TCP connection, a connection has a buffer for each direction: a write does not
-// wait for the reader unless 64 KiB are in flight or unread. Conditions may change at
-// any time. They apply to bytes sent later, except that a Partition also holds bytes in
-// flight. Like TCP, a Link never loses a byte unless it is told to: packet loss shows
-// as a stall, for as long as the retransmissions take.
+// Like a TCP connection, a connection has a buffer for each direction: a write does not wait for the
+// reader unless 64 KiB are in flight or unread. Conditions may change at any time. They apply to bytes
+// that are sent later, except that a Partition also holds bytes in flight. Like TCP, a Link does not
+// lose bytes unless it is told to: packet loss appears as a stall, which lasts as long as the
+// retransmissions take.
 //
 // # Guarantees
 //
-// Random draws for a connection depend only on the seed, the name of its link, and the
-// number of earlier dials of that link. Under default conditions, bytes arrive the
-// instant they are sent. With a latency, each direction of each connection (of up to
-// 1,500 links with 32 connections each) has its own nanosecond offset for arrivals, so
-// no two of them deliver at the same instant: goroutines that become runnable at one
-// instant run in any order. For that, times are rounded up to a tenth of a millisecond.
-// Two cases stay undetermined: the order of two simultaneous dials of one link, and a
+// Random draws for a connection depend only on the seed, the name of its link, and the number of earlier
+// dials of that link. Under default conditions, bytes arrive the instant they are sent. With a latency,
+// each direction of each connection (of up to 1,500 links with 32 connections each) has its own
+// nanosecond offset for arrivals, so no two of them deliver at the same instant: goroutines that become
+// runnable at one instant run in any order. For that purpose, times are rounded up to a tenth of a
+// millisecond. Two cases remain undetermined: the order of two simultaneous dials of one link, and a
 // timer of the program that fires at the instant of an arrival.
 //
 // # Concurrency

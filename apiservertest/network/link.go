@@ -12,8 +12,8 @@ import (
 
 // Conditions are the properties of a link. The zero value is a perfect link.
 type Conditions struct {
-	// Latency is how long a byte takes in each direction, and Jitter the maximum of a
-	// random addition. Bytes never overtake each other.
+	// Latency is the time that a byte takes in each direction, and Jitter the maximum of a random
+	// addition. Bytes never overtake each other.
 	Latency, Jitter time.Duration
 
 	// Loss is the probability that a segment is lost. The segment and everything after
@@ -24,8 +24,8 @@ type Conditions struct {
 	// Bandwidth is the number of bytes per second in each direction; unlimited if zero.
 	Bandwidth int
 
-	// Segment is how many bytes arrive together if there is a Bandwidth or Loss. The
-	// default is 1460. With 1, bytes arrive one by one.
+	// Segment is the number of bytes that arrive together if there is a Bandwidth or Loss. The default
+	// is 1460. If it is 1, bytes arrive one by one.
 	Segment int
 
 	// Partition holds all bytes that are in flight or sent until it is lifted. Dials
@@ -35,7 +35,7 @@ type Conditions struct {
 	// Refuse makes dials fail.
 	Refuse bool
 
-	// DialDelay is the maximum random delay of a dial beyond its latency: a later dial
+	// DialDelay is the maximum random delay of a dial beyond its latency. Because of it, a later dial
 	// may finish first.
 	DialDelay time.Duration
 }
@@ -62,8 +62,8 @@ const (
 	Flip               // one byte is changed
 )
 
-// Break harms a connection once After more bytes have passed in a direction. Flip
-// inverts the bits of Mask in the next byte; all bits if Mask is zero.
+// Break harms a connection once After more bytes have passed in a direction. Flip inverts the bits of
+// Mask in the next byte, or all bits if Mask is zero.
 type Break struct {
 	Toward Direction
 	After  int64
@@ -108,8 +108,8 @@ func (l *Link) Conditions() Conditions {
 	return l.is
 }
 
-// Cut resets the open connections immediately and returns their number: both ends can
-// read the bytes that have arrived, and then find the connection reset.
+// Cut resets the open connections immediately and returns their number. Both ends can read the bytes
+// that have arrived, and then find that the connection was reset.
 func (l *Link) Cut() int { return l.each((*pair).reset) }
 
 // Vanish makes the open connections permanently half open, like a load balancer that

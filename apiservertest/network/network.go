@@ -44,7 +44,7 @@ const (
 	grid  = 100 * time.Microsecond
 	slots = int64(grid)
 
-	// perLink is how many connections of a link have their own offsets.
+	// perLink is the number of connections of a link that have their own offsets.
 	perLink = 32
 )
 

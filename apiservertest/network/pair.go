@@ -154,8 +154,7 @@ func (e *end) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: "simulated", Source: e.LocalAddr(), Addr: e.RemoteAddr(), Err: err}
 }
 
-// Close closes this end. The other end can read the bytes in flight and then finds the
-// end of the stream.
+// Close closes this end. The other end can read the bytes in flight and then the end of the stream.
 func (e *end) Close() error {
 	p := e.pair
 	p.mu.Lock()

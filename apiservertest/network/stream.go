@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// window is how many bytes may be in flight or unread in a direction.
+	// window is the number of bytes that may be in flight or unread in a direction.
 	window = 64 << 10
 
 	// segment is the size of a TCP segment on Ethernet.
@@ -54,8 +54,8 @@ type stream struct {
 	discarded bool // no reader is left
 }
 
-// flight is a range of bytes in flight. The first step of them arrives at the time at,
-// and another step after every gap, unless earlier bytes arrive later.
+// flight is a range of bytes in flight. The first step bytes arrive at the time at, and another step
+// bytes after every gap, unless earlier bytes arrive later.
 type flight struct {
 	from, to int64 // offsets in all bytes sent
 	at       time.Time
@@ -132,7 +132,7 @@ func (s *stream) await() {
 	}
 }
 
-// finish records how the stream ended, which concerns both ends.
+// finish records how the stream ended, which affects both ends.
 func (s *stream) finish(how error) {
 	s.over = how
 	s.pair.wake()
@@ -296,8 +296,8 @@ func (s *stream) draw() *rand.Rand {
 	return s.rand
 }
 
-// step returns how many bytes arrive together. There is at most one step per grid unit,
-// so steps grow with the bandwidth.
+// step returns the number of bytes that arrive together. There is at most one step per grid unit, so
+// steps grow with the bandwidth.
 func (s *stream) step() int {
 	is := &s.pair.is
 	step := is.Segment

@@ -8,10 +8,10 @@
 //	obj, err = m.Update(live, obj, "kubectl-edit")       // updates obj.managedFields
 //	obj, err = m.Apply(live, patch, "my-controller", false) // merged; 409 if another manager owns a field
 //
-// Packages apimachinery/util/managedfields and structured-merge-diff do the merging and
-// bookkeeping, as in the real server. This package adds the merge rules: the real
-// server reads them from its OpenAPI documents, this package from the Go types and from
-// rules.json, which is generated from those documents.
+// Packages apimachinery/util/managedfields and structured-merge-diff do the merging and bookkeeping, as
+// in the real server. This package adds the merge rules. The real server reads them from its OpenAPI
+// documents; this package reads them from the Go types and from rules.json, which is generated from
+// those documents.
 //
 // # Concurrency
 //

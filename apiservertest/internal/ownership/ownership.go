@@ -110,9 +110,8 @@ func (m *Manager) finish(result runtime.Object) object.Object {
 	return obj
 }
 
-// kind tells the library how to create, default and convert objects of one kind, and
-// their schema. There is only one version, so conversion only gives an object its Go
-// type.
+// kind tells the library how to create, default and convert objects of one kind, and their schema. There
+// is only one version, so conversion does no more than give an object its Go type.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	new    func() object.Object

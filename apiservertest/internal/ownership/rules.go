@@ -16,8 +16,8 @@ import (
 //go:embed rules.json
 var rulesFile []byte
 
-// rule says how a field, or every use of a type, merges. The zero value is the default:
-// a list is replaced as a whole, a map is merged by key.
+// rule says how a field, or every field of a type, is merged. The zero value is the default: a list is
+// replaced as a whole, a map is merged by key.
 type rule struct {
 	Keys    []string `json:"keys"`    // a list whose items are identified by these fields
 	Set     bool     `json:"set"`     // a list of distinct scalars
