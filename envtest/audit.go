@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// AuditLevel is how much of each request is logged, see
+// AuditLevel says how much of each request is logged; see
 // https://kubernetes.io/docs/tasks/debug/debug-cluster/audit.
 type AuditLevel string
 
 // Levels of the audit log.
 const (
 	AuditMetadata        AuditLevel = "Metadata"        // the user, the request and the response code
-	AuditRequest         AuditLevel = "Request"         // also the object in the request
-	AuditRequestResponse AuditLevel = "RequestResponse" // also the object in the response
+	AuditRequest         AuditLevel = "Request"         // the above and the object in the request
+	AuditRequestResponse AuditLevel = "RequestResponse" // the above and the object in the response
 )
 
 // AuditEvent is a request as the API server logged it.
@@ -96,11 +96,10 @@ func (s *Server) endLine() error {
 	return f.Truncate(0)
 }
 
-// AuditEvents returns the events in the audit log, oldest first. An event is logged
-// before its response is complete. Events that the server is still writing, or was
-// writing when it was killed, are left out. The log is a single file of any size,
-// unless Options.Flags has --audit-log-maxsize: then events in earlier files are left
-// out.
+// AuditEvents returns the events in the audit log, oldest first. An event is logged before its response
+// is complete. Events that the server is still writing, or was writing when it was killed, are left out.
+// The log is a single file of any size, unless Options.Flags has --audit-log-maxsize. In that case
+// events in earlier files are left out.
 func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	if s.AuditLog == "" {
 		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")

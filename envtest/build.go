@@ -21,7 +21,7 @@ import (
 // run, such as "1.37". If it is empty, the default version runs.
 const versionVariable = "MILLRACE_KUBERNETES"
 
-// staleAfter is how long a program built from other sources is kept after its last use.
+// staleAfter is the time for which a program built from other sources is kept after its last use.
 const staleAfter = 7 * 24 * time.Hour
 
 // program is the source of the API server's program as a module: the files of the
@@ -31,9 +31,9 @@ const staleAfter = 7 * 24 * time.Hour
 //go:embed kube.txtar
 var program string
 
-// Build returns the path of the API server's program. It builds the program unless it
-// was built before from the same sources with the same Go environment. Progress goes to
-// os.Stderr. Concurrent builds by processes of one user run one after the other.
+// Build returns the path of the API server's program. It builds the program unless it was built before
+// from the same sources with the same Go environment. Progress goes to os.Stderr. Concurrent builds by
+// processes of one user run one after another.
 //
 // Build needs the go command and respects GOFLAGS, GOTOOLCHAIN and GOPROXY.
 // MILLRACE_KUBERNETES selects one of the minor versions of Kubernetes listed in the
@@ -98,8 +98,8 @@ func build(ctx context.Context, src source) (string, error) {
 	return path, nil
 }
 
-// used reports whether the program exists, and marks it as in use. A program that
-// another user owns, or that is read-only, is fine too.
+// used reports whether the program exists, and marks it as in use. A program that another user owns, or
+// that is read-only, may be used too.
 func used(program string) bool {
 	now := time.Now()
 	_ = os.Chtimes(program, now, now)
@@ -181,8 +181,7 @@ func withStderr(err error) error {
 	return err
 }
 
-// compile builds to a temporary file and renames it, so the program is never
-// incomplete.
+// compile builds the program in a temporary file and renames that, so the program is never incomplete.
 func (src source) compile(ctx context.Context, path string) error {
 	dir, err := os.MkdirTemp("", "millrace-kube-src-")
 	if err != nil {
@@ -225,8 +224,8 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 // compilers it started keep running and hold its output open.
 const interruptDelay = 3 * time.Second
 
-// goCommand runs the go command in the program's module, outside of any workspace,
-// since a workspace would change its library versions.
+// goCommand runs the go command in the program's module, outside of any workspace, since a workspace
+// would change the versions of its libraries.
 func goCommand(ctx context.Context, src string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = src

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Credentials authenticate a user by a client certificate.
+// Credentials authenticate a user with a client certificate.
 type Credentials struct {
 	Cert, Key         []byte // PEM
 	CertFile, KeyFile string // files with Cert and Key

@@ -38,9 +38,9 @@ func (o object) isDefinition() bool {
 	return o.text("kind") == "CustomResourceDefinition"
 }
 
-// InstallFiles installs the objects in YAML or JSON files, each with any number of
-// documents, and in all such files below directories. An object may be in several files
-// if its content is the same. See [Server.Install].
+// InstallFiles installs the objects in YAML or JSON files, each of which may contain any number of
+// documents. If a path is a directory, it installs the objects in all such files below it. An object may
+// be in several files if its content is the same. See [Server.Install].
 func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	var all []object
 	places := map[string]placed{}
@@ -82,13 +82,11 @@ func (o object) id() string {
 // Go values that encode to JSON like objects, such as those of package
 // k8s.io/apiextensions-apiserver. Existing objects are updated.
 //
-// Install creates custom resource definitions first, and other objects when their
-// resources are served. A webhook at a Service, in a webhook configuration or in a
-// definition's conversion, is redirected to the address of [Server.Webhook], since the
-// cluster cannot run such a Service.
+// Install creates custom resource definitions first, and other objects when their resources are served.
+// If a webhook configuration or a definition's conversion points to a Service, Install redirects it to
+// the address of [Server.Webhook], since the cluster cannot run such a Service.
 //
-// Values without apiVersion and kind are accepted for definitions and webhook
-// configurations of version v1.
+// Definitions and webhook configurations of version v1 may be values without apiVersion and kind.
 func (s *Server) Install(ctx context.Context, objects ...any) error {
 	var all []object
 	for _, value := range objects {
@@ -288,7 +286,7 @@ func documents(text []byte) (all []object, err error) {
 	return all, nil
 }
 
-// exactly preserves numbers: a float64 cannot hold every int64.
+// exactly preserves numbers, because a float64 cannot hold every int64.
 func exactly(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a shutdown may take before the process is killed. The program
-// gives up after ten seconds.
+// stopTimeout is the time that a shutdown may take before the process is killed. The program gives up
+// after ten seconds.
 const stopTimeout = 15 * time.Second
 
 // ready is the first line that the program writes; see test/kube. If the program cannot
@@ -46,7 +46,7 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	log   string
-	began int64         // length of the log before
+	began int64         // length of the log before the start
 	lines chan []byte   // closed when stdout ends; buffers one line, such as the last words of a dying process
 	quit  chan struct{} // closed when no more lines will be received
 	leave sync.Once     // closes quit
@@ -83,7 +83,7 @@ func startProcess(program string, args []string, log string) (*process, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// For the system the parent is a thread, and the thread's death is the signal.
+		// For the system, the parent is a thread, and the death of that thread triggers the signal.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -150,7 +150,7 @@ func (p *process) over() bool {
 	}
 }
 
-// orExit0 returns an error for exit status 0 too.
+// orExit0 returns an error even for exit status 0.
 func orExit0(err error) error {
 	if err == nil {
 		return errors.New("exit status 0")
@@ -178,11 +178,11 @@ func (p *process) stop() error {
 	return fmt.Errorf("killed, as it had not ended after %v", stopTimeout)
 }
 
-// kill kills the process and waits until it is reaped. It ignores the exit status,
-// which is expected to be bad.
+// kill kills the process and waits until it is reaped. It ignores the exit status, which is expected to
+// be nonzero.
 func (p *process) kill() {
 	p.leave.Do(func() { close(p.quit) })
-	_ = p.cmd.Process.Kill() // fails only if it has ended already
+	_ = p.cmd.Process.Kill() // fails only if the process has already ended
 	<-p.done
 }
 
@@ -214,7 +214,7 @@ func (p *process) said() string {
 	return "its log ends with:\n" + tail(text)
 }
 
-// logTail returns the end of the log, or why there is none.
+// logTail returns the end of the log, or the reason why there is none.
 func logTail(name string) string {
 	text, err := readTail(name, 0, tailBytes)
 	if err != nil {
@@ -223,8 +223,7 @@ func logTail(name string) string {
 	return tail(text)
 }
 
-// readTail returns the content of a file from offset after on, but at most the last max
-// bytes.
+// readTail returns the content of a file from the offset after, but at most its last max bytes.
 func readTail(name string, after, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // poll is the pause between two checks of the server's state.
 const poll = 20 * time.Millisecond
 
-// patience limits how long to wait for the server to do something, which takes less
-// than a second on an idle machine.
+// patience limits the wait for something that the server does, which takes less than a second on an idle
+// machine.
 const patience = time.Minute
 
 // refusal is a response with an unexpected status.

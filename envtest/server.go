@@ -24,22 +24,21 @@ const startTimeout = 3 * time.Minute
 
 // Options configure a [Server]. The zero value is a server in a temporary directory.
 type Options struct {
-	// Dir is the directory for data, keys, kubeconfig and log, which is kept. If it was
-	// used by an earlier server of the same minor version of Kubernetes or the one
-	// before, the new server continues with its data. Empty means a temporary
-	// directory, which Stop removes. If the process dies first, a start at least an
-	// hour later removes it.
+	// Dir is the directory for data, keys, kubeconfig and log, which is kept. If it was used by an
+	// earlier server of the same minor version of Kubernetes or the one before, the new server continues
+	// with its data. Empty means a temporary directory, which Stop removes. If the process dies before
+	// that, a start at least an hour later removes it.
 	Dir string
-	// Port is the port on 127.0.0.1. Zero means that of the earlier server in Dir or,
-	// without one, a free port, which then stays the same.
+	// Port is the port on 127.0.0.1. Zero means the port of the earlier server in Dir. If there was
+	// none, it means a free port, which then stays the same.
 	Port int
 	// Flags are additional flags for kube-apiserver, such as "--watch-cache=false". Flags
 	// that correspond to an option here are rejected.
 	Flags []string
 	// Gates turns features of kube-apiserver on and off by name.
 	Gates map[string]bool
-	// Audit is how much of each request goes to the audit log. Empty means that there
-	// is no audit log.
+	// Audit says how much of each request is written to the audit log. Empty means that there is no
+	// audit log.
 	Audit AuditLevel
 
 	// Files and Objects are installed when the server is ready, as by InstallFiles and
@@ -47,16 +46,15 @@ type Options struct {
 	Files   []string
 	Objects []any
 
-	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. It must
-	// answer within 15 seconds of the start. If it is empty, etcd runs in the server's
-	// process.
+	// Etcd is the URL of the store, such as the URL of a server with OnlyEtcd. It must answer within 15
+	// seconds of the start. If it is empty, etcd runs in the server's process.
 	Etcd string
-	// OnlyEtcd runs etcd without kube-apiserver. Then only the Server's fields URL,
-	// http://127.0.0.1:port, and Log are set.
+	// OnlyEtcd runs etcd without kube-apiserver. Only two fields of the Server are then set: URL, which
+	// is http://127.0.0.1:port, and Log.
 	OnlyEtcd bool
-	// Like is a server whose keys and tokens to use, so clients cannot tell the two
-	// apart: use it for several API servers on one etcd. It is an error if Dir has
-	// other keys. Nil means new keys.
+	// Like is a server whose keys and tokens the new server uses, so clients cannot tell the two apart.
+	// Use it for several API servers on one etcd. It is an error if Dir has other keys. Nil means new
+	// keys.
 	Like *Server
 	// Quota is the maximum size of etcd's data, in bytes. Zero means its default of 2
 	// GiB.
@@ -91,7 +89,7 @@ type Server struct {
 	AdminToken  string // bearer token with all rights
 	NobodyToken string // bearer token with no rights except discovery
 	Kubeconfig  string // file; contexts admin (current), admin-cert and nobody
-	Log         string // file; grows over restarts
+	Log         string // file; restarts append to it
 	AuditLog    string // file; empty without Options.Audit
 
 	what    string // "the API server" or "etcd", for messages
@@ -99,7 +97,7 @@ type Server struct {
 	dir     string
 	release func() // releases the temporary directory; nil without one
 	port    int
-	args    []string // in addition to those for dir and port
+	args    []string // arguments in addition to those for dir and port
 
 	mu        sync.Mutex // guards the fields below; never held while waiting for the server
 	proc      *process   // nil when stopped or killed
@@ -155,8 +153,8 @@ func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.Ca
 	return context.WithDeadlineCause(ctx, limit.Add(-min(10*time.Second, time.Until(limit)/10)), errLimit)
 }
 
-// Launch builds the server if necessary, starts it and returns when it is ready. The
-// context only applies to the start; the caller must call Stop.
+// Launch builds the server if necessary, starts it and returns when it is ready. The context applies
+// only to the start; the caller must call Stop.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("envtest: %w", err)
@@ -200,7 +198,7 @@ func (s *Server) prepare(o Options) error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return fmt.Errorf("envtest: %w", err)
 	}
-	if o.Etcd == "" { // otherwise the data are elsewhere
+	if o.Etcd == "" { // otherwise the data is elsewhere
 		now, err := minor()
 		if err == nil {
 			err = checkVersion(s.dir, now)
@@ -477,9 +475,9 @@ func (s *Server) removeDir() error {
 	return nil
 }
 
-// Kill ends the process immediately, like a crash, and returns when it has ended.
-// Connections break, and the port refuses new ones. Acknowledged writes are still there
-// after Restart. Other calls that wait for the server fail, even Restart and Stop.
+// Kill ends the process immediately, like a crash, and returns when it has ended. Connections break, and
+// the port refuses new ones. Acknowledged writes are still there after Restart. Other calls that wait
+// for the server fail, even Restart and Stop.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc
@@ -490,9 +488,9 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts the server again with the same data, URL, CA and tokens, and returns
-// when it is ready. A running server is shut down first; one that crashed is started as
-// after Kill. For watches, resource versions from before the restart are expired.
+// Restart starts the server again with the same data, URL, CA and tokens, and returns when it is ready.
+// A running server is shut down first; a server that crashed is started as after Kill. For watches,
+// resource versions from before the restart are expired.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
@@ -512,10 +510,9 @@ func (s *Server) Restart(ctx context.Context) error {
 	return err
 }
 
-// Compact makes etcd drop all history before the current resource version, which it
-// returns. A list or watch does not get a 410 yet: see the package documentation. If the server is
-// suspended during the call, Compact waits until ctx is done. If it is stopped or killed,
-// Compact fails.
+// Compact makes etcd drop all history before the current resource version, which it returns. This alone
+// does not make a list or watch fail with 410; see the package documentation. If the server is suspended
+// during the call, Compact waits until ctx is done. If it is stopped or killed, Compact fails.
 func (s *Server) Compact(ctx context.Context) (int64, error) {
 	a, err := s.command(ctx, "compact")
 	return a.Revision, err

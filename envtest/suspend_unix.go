@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Suspend stops the process by SIGSTOP until Resume. Its connections stay open but
-// silent. Kill works on a suspended server; Stop and Restart resume it first, to shut
-// it down. Other calls fail immediately.
+// Suspend stops the process with SIGSTOP until Resume is called. Its connections stay open but silent.
+// Kill works on a suspended server; Stop and Restart resume it first, to shut it down. Other calls fail
+// immediately.
 //
 // On Linux, Suspend returns when all threads have stopped. On other systems the process
 // may run for another moment, since the signal takes effect asynchronously.

@@ -14,12 +14,12 @@ const (
 	ownerFile  = "owner"
 )
 
-// abandonedAfter is the minimum age of a temporary directory without an owner to be
-// removed: its log may still be needed.
+// abandonedAfter is the minimum age at which a temporary directory without an owner is removed. Until
+// then its log may still be needed.
 const abandonedAfter = time.Hour
 
-// newTempDir creates the temporary directory of a server. Call release when the
-// directory was removed.
+// newTempDir creates the temporary directory of a server. Call release when the directory has been
+// removed.
 func newTempDir() (dir string, release func(), err error) {
 	removeAbandoned()
 	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
@@ -28,7 +28,7 @@ func newTempDir() (dir string, release func(), err error) {
 	if release, err = tryLock(filepath.Join(dir, ownerFile), os.O_CREATE); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if release == nil { // cannot happen: it is too young for removeAbandoned
+	if release == nil { // cannot happen, because the directory is too young for removeAbandoned
 		return "", nil, errors.Join(errors.New("another process has locked "+dir), os.RemoveAll(dir))
 	}
 	return dir, release, nil

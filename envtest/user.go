@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// User has the rights in Rules, and those that all users have: discovery.
+// User has the rights in Rules, plus the right that all users have: discovery.
 type User struct {
 	Name   string
 	Groups []string // "system:masters" has all rights
@@ -33,10 +33,9 @@ type Rule struct {
 	NonResourceURLs []string // "/metrics"; excludes Namespace and Resources
 }
 
-// AddUser creates a user and returns when the server knows the user's rights. If the
-// user exists, its rights are replaced, and earlier certificates stay valid. A revoked
-// right may last for another moment. Certificates cannot be revoked, so a user stays in
-// the groups of earlier certificates.
+// AddUser creates a user and returns when the server knows the user's rights. If the user exists, its
+// rights are replaced, and earlier certificates stay valid. A revoked right may remain in effect for a
+// moment. Certificates cannot be revoked, so a user stays in the groups of earlier certificates.
 func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
 	c, err := s.addUser(ctx, u)
 	if err != nil {
@@ -103,9 +102,9 @@ func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 	return nil
 }
 
-// objects returns the roles with the rules, and their bindings: one for each namespace,
-// and one for the cluster. Each role also permits getting a nonexistent resource with
-// the mark in its name: see awaitRole.
+// objects returns the roles that hold the rules, one for each namespace and one for the cluster, and
+// their bindings. Each role also permits getting a nonexistent resource whose name contains the mark;
+// see awaitRole.
 func (u User) objects(mark string) (all []object) {
 	const group = "rbac.authorization.k8s.io"
 	rules := map[string][]any{"": {}} // kept without rules, to revoke earlier rights
@@ -170,8 +169,7 @@ func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) erro
 	return nil
 }
 
-// file returns the name of the user's directory, for a user name with any characters
-// and of any length.
+// file returns the name of the user's directory. The user name may have any characters and any length.
 func (u User) file() string {
 	name := hex.EncodeToString([]byte(u.Name))
 	if len(name) > 200 { // systems allow 255

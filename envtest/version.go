@@ -41,10 +41,9 @@ func (src source) minor() string {
 	return "1." + found[1]
 }
 
-// checkVersion returns an error if a server of a minor version cannot use a directory.
-// A server can use the data of the same minor version or the one before, as in an
-// upgrade of a cluster. Older versions may not be able to read the data, and Kubernetes
-// does not support skipping versions.
+// checkVersion returns an error if a server of a minor version cannot use a directory. A server can use
+// data of the same minor version or of the previous one, as in an upgrade of a cluster. Older versions
+// may not be able to read the data, and Kubernetes does not support skipping versions.
 func checkVersion(dir string, now int) error {
 	name := filepath.Join(dir, versionFile)
 	text, err := os.ReadFile(name)
@@ -82,7 +81,7 @@ func keepVersion(dir string, now int) error {
 func writeFile(name string, text []byte) error {
 	tmp := name + ".tmp"
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		_ = os.Remove(tmp) // it may not exist
+		_ = os.Remove(tmp) // the file may not exist
 		return err
 	}
 	return os.Rename(tmp, name)

@@ -32,12 +32,11 @@ func (w *Webhook) URL(path string) string {
 // the server's directory exists and no other process takes the port. Install and
 // InstallFiles redirect the webhooks of their objects to it.
 //
-// If a webhook fails, the API server answers 500 and says which one and why: the
-// connection was refused, the certificate is not that in CertDir, the server speaks
-// plain HTTP, or the webhook exceeded its timeoutSeconds. It quotes a response from
-// something else, such as a proxy's page, or says "couldn't get version/kind" if that
-// has code 200. For webhooks with failurePolicy Ignore, these errors are only in the
-// server's Log.
+// If a webhook fails, the API server answers 500 and says which webhook failed and why: the connection
+// was refused, the certificate is not that in CertDir, the server speaks plain HTTP, or the webhook
+// exceeded its timeoutSeconds. It quotes a response that does not come from a webhook, such as a proxy's
+// page, or says "couldn't get version/kind" if that response has code 200. For webhooks with
+// failurePolicy Ignore, these errors are only in the server's Log.
 func (s *Server) Webhook() (*Webhook, error) {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -56,8 +55,8 @@ func (s *Server) Webhook() (*Webhook, error) {
 	return w, nil
 }
 
-// aboutWebhooks returns an addition to the message of a failed webhook, with details
-// that the server lacks.
+// aboutWebhooks returns an addition to the message of a failed webhook, with details that the server
+// does not have.
 func (s *Server) aboutWebhooks(message string) string {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -136,8 +135,7 @@ func free(port int) error {
 	return l.Close()
 }
 
-// redirect changes webhooks of an object that are at a Service to the address of
-// [Server.Webhook].
+// redirect changes the webhooks of an object that point to a Service to the address of [Server.Webhook].
 func (s *Server) redirect(o object) error {
 	var clients []map[string]any
 	switch o.text("kind") {

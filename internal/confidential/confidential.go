@@ -47,7 +47,7 @@ func isSecret(t reflect.Type) bool {
 }
 
 // Object reports whether an object is a secret, by its kind and its Go type. If the Go type fits any
-// kind and the object names none, it counts as a secret: a transform may have removed the kind.
+// kind and the object names none, it counts as a secret, because a transform may have removed the kind.
 func Object(o runtime.Object) bool {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch o.(type) {

@@ -61,9 +61,9 @@ func Seed(seed uint64) (restore func()) {
 	return func() { seeded.Store(before) }
 }
 
-// Longest makes every random duration the longest possible one, until each caller has called its
-// restore. It is for replays: a client that waits at least as long as the recorded one receives the
-// recorded responses in order.
+// Longest makes every random duration the longest possible one, until each caller has called its restore
+// function. It is for replays, because a client that waits at least as long as the recorded one receives
+// the recorded responses in order.
 func Longest() (restore func()) {
 	longest.Add(1)
 	return sync.OnceFunc(func() { longest.Add(-1) })

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Recall makes a client whose responses come from a recording behave like the recorded client. It
-// holds the random waits and lifetimes of the recorded client, and signals that did not come from the
-// server. It also identifies the client to the recording. The zero value knows nothing: durations are
-// then random. It is safe for concurrent use.
+// Recall makes a client whose responses come from a recording behave like the recorded client. It holds
+// the random waits and lifetimes of the recorded client, and signals that did not come from the server.
+// It also identifies the client to the recording. The zero value knows nothing, so durations are random.
+// A Recall is safe for concurrent use.
 type Recall struct {
 	number atomic.Uint64 // the client's number; 0 until Number is called
 
 	mu       sync.Mutex    // guards the fields below
 	next     time.Time     // time of the client's next request; zero if unknown
-	lifetime time.Duration // of the watch requested last; 0 if unknown
+	lifetime time.Duration // lifetime of the watch that was requested last; 0 if unknown
 	probed   bool          // the client's next request was a probe
 	known    bool          // probed is known
 	deaf     func()        // tells the client that its watch is deaf; may be nil
@@ -49,8 +49,8 @@ func (r *Recall) Number() uint64 {
 	return r.number.Load()
 }
 
-// Tell sets the time of the client's next request, and the lifetime of the watch it requests now. Zero
-// means unknown.
+// Tell sets the time of the client's next request, and the lifetime of the watch that it requests now.
+// Zero means unknown.
 func (r *Recall) Tell(next time.Time, lifetime time.Duration) {
 	if r == nil {
 		return
@@ -118,7 +118,7 @@ func (r *Recall) Below(wait, d time.Duration) time.Duration {
 	return min(max(time.Until(r.next)-wait, 0), d-1)
 }
 
-// Lifetime returns the recorded lifetime of the watch, or drawn if that is unknown.
+// Lifetime returns the recorded lifetime of the watch, or drawn if it is unknown.
 func (r *Recall) Lifetime(drawn time.Duration) time.Duration {
 	if r == nil {
 		return drawn

@@ -21,7 +21,7 @@ const MaxRequests = 8
 // ErrDeaf means that a request continues after its context has ended.
 var ErrDeaf = errors.New("no response; the client's transport ignores that the request's context has ended")
 
-// place is the mapping of Leases. It is fixed, so no discovery is needed.
+// place is the mapping of Leases. It never changes, so no discovery is needed.
 var place = discovery.Mapping{
 	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
@@ -83,7 +83,7 @@ func (c *Client) Update(ctx context.Context, l *coordinationv1.Lease) (*coordina
 	return written(l, now, err)
 }
 
-// written fails unless a response shows the Lease as it was written.
+// written returns an error unless the response shows the Lease as it was written.
 func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || l.UID != "" && now.UID != l.UID || !SameTerm(now, l) || Token(now) != Token(l)) {
 		err = errors.New("the response is not the Lease that was written: a proxy may have sent it in the API server's place, or changed the Lease")
@@ -91,9 +91,9 @@ func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, er
 	return now, err
 }
 
-// Change writes a changed copy of last. On a conflict, which may only be about labels, it reads the
-// Lease again and writes a changed copy of that, unless ours returns an error for it. Then it returns
-// that error and the Lease.
+// Change writes a changed copy of last. On a conflict, which may be due only to labels, it reads the
+// Lease again and writes a changed copy of that Lease. If ours returns an error for the Lease that was
+// read, Change does not write; it returns that error and the Lease.
 func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours func(now *coordinationv1.Lease) error, change func(*coordinationv1.Lease)) (*coordinationv1.Lease, error) {
 	put := func(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		next := l.DeepCopy()
@@ -113,7 +113,8 @@ func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours fu
 	return put(now)
 }
 
-// Delete deletes the Lease if it has not changed since l was read. It succeeds if there is none.
+// Delete deletes the Lease if it has not changed since l was read. It succeeds if the Lease does not
+// exist.
 func (c *Client) Delete(ctx context.Context, l *coordinationv1.Lease) error {
 	err := c.Resource.Delete(ctx, object.Key{Name: l.Name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if Missing(err) {

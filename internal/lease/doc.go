@@ -1,5 +1,5 @@
-// Package lease holds the common parts of packages leaderelection and membership: the fields of a
-// Lease (coordination.k8s.io/v1), requests, options about timing, and the count of failed requests.
+// Package lease holds the common parts of packages leaderelection and membership: the fields of a Lease
+// (coordination.k8s.io/v1), requests, timing options, and the count of failed requests.
 //
 // # Clocks
 //

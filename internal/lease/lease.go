@@ -25,7 +25,7 @@ func Token(l *coordinationv1.Lease) int64 {
 	return int64(*l.Spec.LeaseTransitions)
 }
 
-// Lasts returns how long the holder may be silent, or otherwise if the Lease lacks it.
+// Lasts returns how long the holder may be silent, or otherwise if the Lease does not say.
 func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if said := l.Spec.LeaseDurationSeconds; said != nil && *said > 0 {
 		return time.Duration(*said) * time.Second
@@ -33,23 +33,22 @@ func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Acquire begins a term of identity in l, whose holder may be silent for lasts. It keeps the other
-// fields.
+// Acquire begins a term in l for identity, which may be silent for lasts. It keeps the other fields.
 func Acquire(l *coordinationv1.Lease, identity string, lasts time.Duration) {
 	Renew(l, lasts)
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // as the server keeps it
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = &identity, &now
 }
 
-// Renew sets the renewal time and the permitted silence. If the silence had been shortened by others,
+// Renew sets the renewal time and the permitted silence. If others had shortened the permitted silence,
 // candidates would take the Lease too early.
 func Renew(l *coordinationv1.Lease, lasts time.Duration) {
 	l.Spec.RenewTime = new(metav1.NowMicro())
 	l.Spec.LeaseDurationSeconds = new(int32(lasts / time.Second))
 }
 
-// SameTerm reports whether a and b have the same holder since the same time. The identity alone is not
-// enough, since two processes may have been given the same one.
+// SameTerm reports whether a and b have had the same holder since the same time. The identity alone is
+// not enough, since two processes may have been given the same one.
 func SameTerm(a, b *coordinationv1.Lease) bool {
 	return Holder(a) == Holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
 }

@@ -18,7 +18,7 @@ import (
 // DefaultDuration is the default of LeaseDuration.
 const DefaultDuration = 15 * time.Second
 
-// Options point to the options shared by elections and groups. See leaderelection.Options for their
+// Options points to the options that elections and groups share. See leaderelection.Options for their
 // meaning.
 type Options struct {
 	Namespace string
@@ -29,7 +29,7 @@ type Options struct {
 	LeaseDuration *time.Duration
 	RenewDeadline *time.Duration
 	RetryPeriod   *time.Duration
-	Longest       time.Duration // of the three
+	Longest       time.Duration // upper limit of the three durations
 }
 
 // Complete sets defaults, rounds LeaseDuration up to seconds, and returns an error that lists all

@@ -28,7 +28,7 @@ type Trouble struct {
 	mu       sync.Mutex // guards all below; nothing is called while it is held
 	attempts int
 	last     *Failure
-	log      *throttle.Log // of the failures since the last success
+	log      *throttle.Log // logs the failures since the last success
 }
 
 // Failed records a failure and logs it with the message what.

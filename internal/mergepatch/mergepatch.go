@@ -22,7 +22,7 @@ func Fields(o any) (map[string]any, error) {
 	return Decode(body)
 }
 
-// Decode is [Fields] for an encoded object.
+// Decode is like [Fields], for an encoded object.
 func Decode(body []byte) (map[string]any, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -33,10 +33,10 @@ func Decode(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
-// Between returns the merge patch from before to after, two states of a Go value of type typ. If
-// shared, others may add entries to its maps: a map that disappears, as an empty one with omitempty
-// does, is not replaced by null, but each of its entries is. If nothing was set in before, the patch
-// contains all of after; zeros reports whether this added zero values that are in before too.
+// Between returns the merge patch from before to after, two states of a Go value of type typ. If shared
+// is true, others may add entries to its maps. If a map then disappears, as an empty map with omitempty
+// does, the patch does not set the map to null, but each of its entries. If nothing was set in before,
+// the patch contains all of after; zeros reports whether this added zero values that are in before too.
 func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
 	for name, old := range before {
@@ -53,7 +53,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 		within, isObject := value.(map[string]any)
 		oldWithin, wasObject := old.(map[string]any)
 		switch {
-		case value == nil && old != nil: // the loop above has handled it
+		case value == nil && old != nil: // the loop above has handled this field
 		case isObject && wasObject:
 			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name), shared)
 			if len(inner) > 0 {
@@ -62,7 +62,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 				same[name] = value
 			}
 			zeros = zeros || innerZeros
-		case !reflect.DeepEqual(old, value): // null equals missing
+		case !reflect.DeepEqual(old, value): // null is the same as a missing field
 			patch[name] = value
 		default:
 			same[name] = value
@@ -123,7 +123,7 @@ func field(typ reflect.Type, name string) reflect.Type {
 		case tag == "" && f.Anonymous && f.Type != typ && f.Type != reflect.PointerTo(typ):
 			embedded = append(embedded, f.Type)
 		case tag == name, tag == "" && f.Name == name && f.IsExported():
-			return f.Type // it shadows embedded fields
+			return f.Type // the field shadows embedded fields
 		}
 	}
 	for _, e := range embedded {
@@ -175,7 +175,8 @@ func Lists(patch, before map[string]any) (paths []string) {
 }
 
 // Contended reports whether a patch replaces a list that several controllers write, namely the
-// finalizers or the owner references. A patch based on an old state would drop entries of others.
+// finalizers or the owner references. A patch based on an old state would drop entries that others have
+// added.
 func Contended(patch map[string]any) bool {
 	metadata, _ := patch["metadata"].(map[string]any)
 	_, finalizers := metadata["finalizers"]

@@ -1,5 +1,5 @@
-// Package objects makes API objects for benchmarks: with the size and shape of objects in real
-// clusters, in any number, and reproducible from a seed.
+// Package objects makes API objects for benchmarks. They have the size and shape of objects in real
+// clusters, can be made in any number, and are reproducible from a seed.
 //
 // # Usage
 //
@@ -12,9 +12,9 @@
 //
 // # What repeats
 //
-// Repetition matters to a decoder that shares equal parts between objects, so it determines the
-// results. Objects are replicas of 200 applications in 50 namespaces on 1000 nodes. Replicas have in
-// common what controllers and the API server of a real cluster give them:
+// Repetition matters to a decoder that shares equal parts between objects, so it determines the results.
+// Objects are replicas of 200 applications in 50 namespaces on 1000 nodes. Replicas have the same parts
+// in common as in a real cluster, where controllers and the API server set them:
 //
 //   - labels, the owner, and the fields that the controller manages;
 //   - the image, command, environment, ports, resources and probes of each container, but not the
@@ -25,8 +25,8 @@
 // kubelet's entry in managedFields, because it contains the pod's IP. Neighbours belong to different
 // applications; a real list is ordered by name and has replicas side by side, which is easier.
 //
-// With [Options.Hostile], only the words of the API itself repeat (field names, phases, types of
-// conditions, policies), and pieces of a few bytes made of them.
+// With [Options.Hostile], the only things that repeat are the words of the API itself (field names,
+// phases, types of conditions, policies) and pieces of a few bytes made of them.
 //
 // # Guarantees
 //
@@ -39,8 +39,8 @@
 //
 // # Failure
 //
-// Every seed and every index from 0 has an object. For types that are not made here, [Touch] and
-// [Next] change only the metadata.
+// There is an object for every seed and every index from 0. For types that this package does not make,
+// [Touch] and [Next] change only the metadata.
 //
 // # Debugging
 //

@@ -15,7 +15,7 @@ import (
 // entry has a few more.
 type fields struct{ strings.Builder }
 
-// open begins a branch. If whole, the manager also owns the branch itself.
+// open begins a branch. If whole is true, the manager also owns the branch itself.
 func (f *fields) open(name string, whole bool) {
 	f.name(name)
 	f.WriteByte('{')

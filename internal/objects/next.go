@@ -14,12 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Round is the difference between the resource versions of consecutive versions of an object. So every
-// change in round n is newer than all changes of round n-1, for up to Round objects. The i-th object
-// starts at Round + i.
+// Round is the difference between the resource versions of consecutive versions of an object. With up to
+// Round objects, every change in round n is therefore newer than all changes of round n-1. The i-th
+// object starts at Round + i.
 const Round = 1_000_000
 
-// Next returns a copy of obj as in its n-th MODIFIED event. See [Touch].
+// Next returns a copy of obj as it is in its n-th MODIFIED event. See [Touch].
 func Next[T object.Object](obj T, n int) T {
 	next := obj.DeepCopyObject().(T) // DeepCopyObject returns the same type
 	Touch(next, n)
@@ -34,7 +34,7 @@ func Next[T object.Object](obj T, n int) T {
 //   - a deployment's available replicas: one less at odd n;
 //   - a widget's heartbeat, and its first condition at odd and even n.
 func Touch(obj object.Object, n int) {
-	rv, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64) // an object without one counts as the first
+	rv, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64) // an object without a version counts as the first
 	obj.SetResourceVersion(version(int(rv%Round), n))
 	at := metav1.NewTime(obj.GetCreationTimestamp().Add(time.Hour + time.Duration(n)*time.Minute))
 	if entries := slices.Clone(obj.GetManagedFields()); len(entries) > 0 {

@@ -22,8 +22,8 @@ func WidgetVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "bench.millrace.dev", Version: "v1"}
 }
 
-// Widget returns the i-th custom resource, with about 3 KB of JSON: say, a managed database, with a
-// class that many have in common, a status with conditions, and two entries in managedFields. Values
+// Widget returns the i-th custom resource, with about 3 KB of JSON. Think of a managed database: it has
+// a class that many have in common, a status with conditions, and two entries in managedFields. Values
 // have the types that decoding JSON into an Unstructured yields: int64 for numbers, map[string]any,
 // []any, string and bool.
 func Widget(seed uint64, i int, o Options) *unstructured.Unstructured {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Control reports whether a terminal may obey a character, or reorder those after it: C0 including tab
-// and line feed, DEL, C1, and marks of writing direction.
+// Control reports whether a terminal may obey a character, or reorder those after it. Such characters
+// are C0 including tab and line feed, DEL, C1, and marks of writing direction.
 func Control(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // JSON returns JSON with all such characters in strings escaped and invalid UTF-8 replaced by the
@@ -33,7 +33,7 @@ func JSON(text []byte) []byte {
 		case r < ' ' || !Control(r): // characters below a space only occur between strings
 			b.Write(text[:size])
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r) // none is above U+FFFF
+			fmt.Fprintf(&b, `\u%04x`, r) // no such character is above U+FFFF
 		}
 		text = text[size:]
 	}

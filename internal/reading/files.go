@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Patience is how long Try waits. A local disk responds a thousand times faster.
+// Patience is the time that Try waits. A local disk responds a thousand times faster.
 const Patience = time.Second
 
 // ErrSlow means that Try has stopped waiting.
@@ -28,9 +28,9 @@ type File struct {
 // String reads "bearer token in PATH".
 func (f File) String() string { return f.What + " in " + f.Path }
 
-// Files reads a set of files in one goroutine for all callers. A blocked read cannot be cancelled: a
-// caller that gives up leaves the goroutine behind, which continues and delivers its result, however
-// late. No other one starts until it is done.
+// Files reads a set of files in one goroutine for all callers. A blocked read cannot be cancelled, so a
+// caller that gives up leaves the goroutine running. The goroutine delivers its result, however late,
+// and no other one starts until it is done.
 type Files struct {
 	log   *slog.Logger
 	files []File
@@ -57,15 +57,15 @@ func New(log *slog.Logger, files []File, read func(path string) ([]byte, error),
 	return &Files{log: log, files: files, read: read, take: take}
 }
 
-// Wait reads the files and waits until ctx is done. Then the error is a *source.StuckError, which
-// names the blocked file.
+// Wait reads the files. If ctx is done first, the error is a *source.StuckError, which names the blocked
+// file.
 func (f *Files) Wait(ctx context.Context) error { return f.wait(ctx, false) }
 
-// Try is [Files.Wait] for callers that can use the previous contents. It fails with ErrSlow once a
+// Try is like [Files.Wait], for callers that can use the previous contents. It fails with ErrSlow once a
 // pass has taken longer than Patience.
 func (f *Files) Try(ctx context.Context) error { return f.wait(ctx, true) }
 
-// Again is [Files.Try] for callers that know that the previous contents are invalid. A pass that
+// Again is like [Files.Try], for callers that know that the previous contents are invalid. A pass that
 // started before the call may return the same contents, so another one follows it.
 func (f *Files) Again(ctx context.Context) error {
 	r, began := f.join()

@@ -1,5 +1,5 @@
-// Package selector detects selectors whose text selects more than they do. Servers receive only the
-// text.
+// Package selector detects selectors whose text selects more objects than the selectors themselves.
+// Servers receive only the text.
 package selector
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// List interprets a list of an informer's objects. Slots may have come or gone since the list began,
-// and the list proves nothing about those.
+// List interprets a list of an informer's objects. Slots may have been gained or lost since the list
+// began, and the list proves nothing about those slots.
 type List struct {
 	terms *Terms
 	gains uint64              // when the list began
@@ -30,8 +30,8 @@ func (t *Terms) List(gains uint64, away []object.Version) *List {
 	return l
 }
 
-// tells reports whether the list is complete for the slot of an object: the slot is owned, and was
-// when the list began.
+// tells reports whether the list is complete for the slot of an object. It is if the slot is owned, and
+// was owned when the list began.
 func (l *List) tells(o object.Head) bool {
 	since := l.terms.Since(o)
 	return 0 < since && since <= l.gains
@@ -48,8 +48,8 @@ func (l *List) Owned(items []object.Head) []object.Head {
 	})
 }
 
-// Moved reports whether an object missing from the list may have moved instead of being deleted. rv is
-// a version when it was not owned, or the object's own version if none is known.
+// Moved reports whether an object missing from the list may have moved instead of being deleted. rv is a
+// version at which it was not owned, or the object's own version if no such version is known.
 func (l *List) Moved(o object.Head) (rv string, moved bool) {
 	rv, away := l.away[identity{object.KeyOf(o), o.GetUID()}]
 	if !away {

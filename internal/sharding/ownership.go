@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Ownership knows which objects an informer owns: those in the slots of its share, which come and go.
+// Ownership knows which objects an informer owns, namely those in the slots of its share. Slots may be
+// gained and lost at any time.
 //
 // Each change that adds slots is a gain. The cache holds a slot once it has applied a list that began
 // after the gain of the slot's term. Before that it may have objects of the slot that are older than
@@ -36,8 +37,8 @@ type Hooks struct {
 	MayHave     func(object.Version) bool // reports whether the cache has an object, or may get it
 }
 
-// A share that keeps changing is asked asksInARow times without a pause, and then at this interval. A
-// share that failed is asked again after a while.
+// A share that keeps changing is called asksInARow times without a pause, and then at this interval. A
+// share that failed is called again after a while.
 const (
 	asksInARow = 100
 	asksEvery  = 10 * time.Millisecond
@@ -59,7 +60,7 @@ type Terms struct {
 	slots   shard.Slots
 	changed <-chan struct{} // closed when newer terms exist
 	gains   uint64
-	since   []uint64 // by slot, the gain that began its term; 0 if it is not owned
+	since   []uint64 // by slot, the gain that began its term; 0 if the slot is not owned
 	epochs  []uint64
 }
 
@@ -84,7 +85,7 @@ func (t *Terms) stale() bool {
 	}
 }
 
-// nothing returns the next terms if the share failed: no slots.
+// nothing returns the next terms, which have no slots, after the share failed.
 func (t *Terms) nothing() *Terms {
 	again := make(chan struct{})
 	time.AfterFunc(afterFault, func() { close(again) })

@@ -11,8 +11,8 @@ import (
 )
 
 // Requests implements reflector.Ownership for one reflector of an informer. It asks the server for the
-// owned objects only, and notes with each request whether the server complies, since another server
-// may respond. If the server sends other objects too, they are skipped here.
+// owned objects only, and records for each request whether the server complies, since another server may
+// respond. If the server sends other objects too, Requests skips them.
 type Requests struct {
 	*Ownership
 
@@ -20,8 +20,8 @@ type Requests struct {
 	unanswered atomic.Int32  // consecutive requests with a selector that were not accepted
 }
 
-// maxUnanswered is how many consecutive requests with a selector may fail before one is sent without:
-// a proxy may reject the selector without saying so.
+// maxUnanswered is the number of consecutive requests with a selector that may fail before a request is
+// sent without one, because a proxy may reject the selector without saying so.
 const maxUnanswered = 4
 
 // Select implements reflector.Ownership. If a list lacks an object whose key can change, that does not
@@ -103,8 +103,8 @@ func (r *Requests) ask(slots shard.Slots) (source.Selection, func(askedFor bool)
 	}
 }
 
-// telling returns how many objects that were asked for, without any other, show that the server
-// selects: by chance this is as likely as 20 heads in a row.
+// telling returns the number of requested objects, with no other object among them, that shows that the
+// server selects. The probability that this happens by chance is that of 20 heads in a row.
 func telling(slots shard.Slots) int64 {
 	heads := math.Log2(float64(slots.Total()) / float64(slots.Len()))
 	if slots.Len() == 0 || heads <= 0 {
@@ -115,7 +115,7 @@ func telling(slots shard.Slots) int64 {
 
 func (r *Requests) note(by shard.Selection) { r.by.Store(uint32(by)) }
 
-// Selection returns the last noted selection.
+// Selection returns the selection that was recorded last.
 func (r *Requests) Selection() shard.Selection {
 	return max(shard.Selection(r.by.Load()), shard.SelectionUnknown)
 }

@@ -20,7 +20,7 @@ const (
 // safe for concurrent use.
 type Waits struct {
 	mu    sync.Mutex
-	first map[int]wait // by slot, so it is bounded
+	first map[int]wait // by slot, so the map is bounded
 }
 
 // wait is the time of the first question in a term.
@@ -29,8 +29,8 @@ type wait struct {
 	asked time.Time
 }
 
-// Next returns how long a request waits until the caches are asked again: a quarter of the time since
-// they were first found not to hold it in this term.
+// Next returns how long a request waits until the caches are asked again. That is a quarter of the time
+// since they were first found not to hold the slot in this term.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,9 +22,9 @@ type Work struct {
 	leave   func()
 }
 
-// Enter enters a share to work on an object with a hash. It returns nil if the object belongs to
-// another process, or nil and the wait until the next try, if the slot is being handed over or holds
-// returns false. It panics if share or holds does.
+// Enter enters a share to work on an object with a hash. It returns nil if the object belongs to another
+// process. If the slot is being handed over, or holds returns false, it returns nil and the wait until
+// the next try. It panics if share or holds panics.
 func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds func(hash uint64) bool) (in *Work, wait time.Duration, err error) {
 	working, leave, err := share.Enter(ctx, hash)
 	switch {
@@ -54,7 +54,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	return in, 0, nil
 }
 
-// Leave ends the work, so the slot can be handed over. It fails if the share does.
+// Leave ends the work, so the slot can be handed over. It fails if the share fails.
 func (w *Work) Leave() error {
 	return failure.Apart("the leave of the share", func() error {
 		w.leave()
@@ -62,8 +62,9 @@ func (w *Work) Leave() error {
 	})
 }
 
-// Lacks returns why an object of the share that a cache lacks may exist: the slot was lost, or holds
-// returns false. Call it after reading the cache, which drops objects only after their slot is lost.
+// Lacks returns the reason why an object of the share may exist although a cache lacks it: the slot was
+// lost, or holds returns false. Call it after reading the cache, which drops objects only after their
+// slot is lost.
 func (w *Work) Lacks(holds func(hash uint64) bool) error {
 	switch token, ours := w.Share.Term(w.Token.Slot); {
 	case !ours || token != w.Token:

@@ -12,12 +12,12 @@ const (
 	lastInterval  = 10 * time.Minute
 )
 
-// Log reports a recurring problem at once, and then at intervals that double. The interval is reset if
-// the problem does not recur for the length of the last one. The zero value is ready to use. It is
+// Log reports a recurring problem immediately, and then at intervals that double. The interval is reset
+// if the problem does not recur for the length of the last one. The zero value is ready to use. It is
 // safe for concurrent use.
 type Log struct {
 	mu       sync.Mutex // guards all below; nothing is called while it is held
-	next     time.Time  // no message before
+	next     time.Time  // no message is logged before this time
 	interval time.Duration
 	more     int // occurrences since the last message
 }
