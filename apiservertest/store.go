@@ -98,8 +98,9 @@ func (c *collection) prepareNext(old object.Object, subresource string, obj obje
 	obj.SetResourceVersion(old.GetResourceVersion())
 }
 
-// swap replaces the stored object with the result of change; nil means no change. As on a real server,
-// change runs without a lock and is repeated if another write came first.
+// swap replaces the stored object with the result of change; nil means no change. As on
+// a real server, change runs without a lock and is repeated if another write came
+// first.
 func (s *cluster) swap(c *collection, key object.Key, subresource string, change func(cur *version) (object.Object, error)) (*version, error) {
 	for {
 		s.mu.Lock()

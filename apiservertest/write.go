@@ -260,8 +260,8 @@ func (c *call) checkFinalizers(cur, obj object.Object) error {
 		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
-// checkOwners rejects invalid owner references, such as two controllers. New objects are validated
-// elsewhere.
+// checkOwners rejects invalid owner references, such as two controllers. New objects
+// are validated elsewhere.
 func (c *call) checkOwners(obj object.Object) error {
 	errs := validation.ValidateOwnerReferences(obj.GetOwnerReferences(), field.NewPath("metadata", "ownerReferences"))
 	if c.subresource != "" || len(errs) == 0 {

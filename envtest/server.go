@@ -475,9 +475,9 @@ func (s *Server) removeDir() error {
 	return nil
 }
 
-// Kill ends the process immediately, like a crash, and returns when it has ended. Connections break, and
-// the port refuses new ones. Acknowledged writes are still there after Restart. Other calls that wait
-// for the server fail, even Restart and Stop.
+// Kill ends the process immediately, like a crash, and returns when it has ended.
+// Connections break, and the port refuses new ones. Acknowledged writes are still there
+// after Restart. Other calls that wait for the server fail, even Restart and Stop.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc

@@ -55,9 +55,9 @@ func Recover(in string, err *error) {
 	*err = Sound(in, *err)
 }
 
-// Sound returns err, or a *PanicError if the methods of err panic, as those of a nil pointer often do.
-// The argument in names the function that returned err. Recover, Guard and Apart return sound errors, so
-// their callers need no further protection.
+// Sound returns err, or a *PanicError if the methods of err panic, as those of a nil pointer often
+// do. The argument in names the function that returned err. Recover, Guard and Apart return sound
+// errors, so their callers need no further protection.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil

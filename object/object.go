@@ -55,8 +55,8 @@ func VersionOf(o Head) Version {
 	return Version{Key: KeyOf(o), UID: o.GetUID(), RV: o.GetResourceVersion()}
 }
 
-// Labels returns the labels of o for a selector. Unlike GetLabels, it does not build a map if o is held
-// as bytes.
+// Labels returns the labels of o for a selector. Unlike GetLabels, it does not build a map if o is
+// held as bytes.
 func Labels(o Head) labels.Labels {
 	if packed, is := o.(interface{ Labels() labels.Labels }); is {
 		return packed.Labels()

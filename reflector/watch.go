@@ -84,8 +84,8 @@ func (s *stream) expectNext() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
-// startFollowing makes the watchdog expect the end of the watch, and lets other goroutines end the
-// watch. A watch that exceeds its lifetime but still delivers is not stalled.
+// startFollowing makes the watchdog expect the end of the watch, and lets other goroutines end it.
+// A watch that exceeds its lifetime but still delivers is not stalled.
 func (s *stream) startFollowing() {
 	s.dog.expect(s.lifetime-s.open(), ErrStalled)
 	s.dog.excuse(func() bool { return s.calls.busy() || time.Since(s.Status().Heard) < s.opts.Timing.WatchMargin })

@@ -97,8 +97,9 @@ func (c *catalog) find(q question) []*Mapping {
 	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
 }
 
-// inGroup keeps the mappings of a group. The empty group means any group. A group that matches nothing
-// is treated as a prefix, so "storageclasses.storage" finds storage.k8s.io.
+// inGroup keeps the mappings of a group. The empty group means any group. A group that
+// matches nothing is treated as a prefix, so "storageclasses.storage" finds
+// storage.k8s.io.
 func inGroup(named []namedMapping, group string) []namedMapping {
 	if group == "" {
 		return named
