@@ -307,7 +307,7 @@ func (f *Faults) fires(r *rule, c *call) bool {
 type dice struct {
 	seed  uint64
 	kind  string
-	drawn map[uint64]uint64 // by the hash of the subject, since a server sees many names
+	drawn map[uint64]uint64 // number of draws, by hash of the subject, because a server sees many names
 }
 
 func newDice(seed uint64, kind string) *dice {

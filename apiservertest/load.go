@@ -26,7 +26,7 @@ import (
 // the start.
 type Load struct {
 	opts  LoadOptions
-	order []int // of the objects in a list
+	order []int // order of the objects in a list
 
 	mu       sync.Mutex // guards the fields below
 	bodies   map[loadView]*loadBody

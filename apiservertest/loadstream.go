@@ -154,7 +154,7 @@ type loadStream struct {
 	expired bool // state when the watch began
 	over    bool // the final event was sent
 	rv      uint64
-	at      int // in the ring
+	at      int // position in the ring
 	sent    int64
 	buffer  []byte
 }

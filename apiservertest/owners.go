@@ -19,9 +19,9 @@ const directManager = "test"
 
 // owners maintains the managed fields of one resource.
 type owners struct {
-	main   *ownership.Manager // of the resource without its status
-	status *ownership.Manager // of the status subresource
-	scale  *ownership.Manager // of the scale subresource; nil if there is none
+	main   *ownership.Manager // manager of the resource without its status
+	status *ownership.Manager // manager of the status subresource
+	scale  *ownership.Manager // manager of the scale subresource; nil if there is none
 	whole  *ownership.Manager // manager of both, for writes without HTTP
 }
 

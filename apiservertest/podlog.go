@@ -22,7 +22,7 @@ var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
 
 // podLogs holds the output of containers. The cluster's mutex guards it.
 type podLogs struct {
-	lines   map[types.UID]map[string][]logLine // by pod and container
+	lines   map[types.UID]map[string][]logLine // indexed by pod and container
 	written chan struct{}                      // closed and replaced when lines are added
 }
 

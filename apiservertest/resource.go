@@ -70,7 +70,7 @@ type Resource struct {
 	pods                bool // has binding, eviction and log
 	defaults            func(object.Object)
 	fieldNames          fields.Set
-	validName           validation.ValidateNameFunc // of new objects; nil means DNS subdomain names
+	validName           validation.ValidateNameFunc // checks the names of new objects; nil means DNS subdomain names
 }
 
 // GVK returns the kind of the objects.

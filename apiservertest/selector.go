@@ -14,7 +14,7 @@ import (
 
 // selector selects the objects of a request.
 type selector struct {
-	prefix string // of the path: the namespace and a slash, or empty
+	prefix string // prefix of the path: the namespace and a slash, or empty
 	labels labels.Selector
 	fields fields.Selector
 	shard  *shardSelector // nil means all

@@ -151,7 +151,7 @@ type resource struct {
 	Name       string
 	Kind       string
 	Namespaced bool
-	path       string // of the group version
+	path       string // path of the group version
 }
 
 // resource looks up a resource.

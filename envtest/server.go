@@ -234,7 +234,7 @@ func (s *Server) keepVersion() error {
 // copyKeys copies the files that make a server look the same to clients. Existing files
 // must be equal.
 func copyKeys(from, to string) error {
-	keys := map[string][]byte{} // by the name of the target file
+	keys := map[string][]byte{} // indexed by the name of the target file
 	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
 		names, err := filepath.Glob(filepath.Join(from, pattern))
 		if err != nil {

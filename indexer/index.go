@@ -55,7 +55,7 @@ type index struct {
 	// draw calls the index function on o. For each value it calls drew, and then began if drew
 	// returns false.
 	draw    func(i *index, o object.Head)
-	buckets table // of *bucket, by value; the buckets are guarded by x.mu
+	buckets table // holds a *bucket for each value; the buckets are guarded by x.mu
 
 	// Used only by the writer.
 	drawn      []*bucket            // buckets of the current object

@@ -35,7 +35,7 @@ type Indexer struct {
 	figures    figures
 	advanced   []namespaceRV // versions set by the current write
 	generation uint32        // generation of the last Replace or Trim
-	failures   []*IndexError // of the current write
+	failures   []*IndexError // failures of the current write
 
 	// The following fields are read without the lock, because an index function may keep it locked for a
 	// long time.

@@ -95,7 +95,7 @@ func (w *blockWriter) write(stored []byte, raw int) error {
 type blockReader struct {
 	from   *bufio.Reader
 	sum    uint32
-	offset int64 // of the next block
+	offset int64 // offset of the next block
 	stored []byte
 	raw    []byte
 }

@@ -16,7 +16,7 @@ const maxKept = 16
 type blocks struct {
 	in   io.ReaderAt
 	size int64
-	at   []mark // by number
+	at   []mark // indexed by block number
 
 	mu     sync.Mutex
 	reader *blockReader

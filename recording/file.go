@@ -284,7 +284,7 @@ type requestReader struct {
 	file   *File
 	id     uint64
 	left   []uint32 // blocks still to be read
-	number uint32   // of the current block
+	number uint32   // number of the current block
 	block  []byte   // unread rest of the current block
 	begun  bool
 }
@@ -353,7 +353,7 @@ var errNotCreated = errors.New("the recorder records nothing: make it with Creat
 // Error names the file of a failed operation, and the offset.
 type Error struct {
 	Path   string
-	Offset int64 // of the damage; -1 if it does not apply
+	Offset int64 // offset of the damage; -1 if it does not apply
 	Err    error
 }
 

@@ -11,7 +11,7 @@ type kind byte
 
 const (
 	kindHeader   kind = 'H' // JSON of header; the first record of a file
-	kindRequest  kind = 'Q' // JSON of Request: it is sent
+	kindRequest  kind = 'Q' // JSON of Request: the request is sent
 	kindAnswer   kind = 'R' // JSON of Answer: the response header has arrived
 	kindChunk    kind = 'C' // bytes of a body, as returned by one read
 	kindWithheld kind = 'Z' // the number of such bytes, which are withheld

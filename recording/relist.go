@@ -18,7 +18,7 @@ const maxCourses = 10_000
 
 // course is the recorder's state of one client.
 type course struct {
-	lost     bool      // its last list is dropped, or will be soon
+	lost     bool      // the client's last list is dropped, or will be soon
 	relisted time.Time // when it was last forced to list; zero if never
 }
 

@@ -28,7 +28,7 @@ type ring struct {
 	closed   bool // the file is closed
 	full     bool // requests were dropped
 	blocks   blockWriter
-	sizes    map[uint64]size  // of the requests in the file
+	sizes    map[uint64]size  // sizes of the requests in the file
 	listed   map[client]int64 // place of the last list of each client
 	shed     int64            // number of bytes that are no longer in the file
 	looked   int64            // place of the last lookBack

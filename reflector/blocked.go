@@ -21,7 +21,7 @@ type callMonitor struct {
 	mu    sync.Mutex // guards the rest; nothing is called while it is held
 	call  call
 	since time.Time     // zero if no call is in progress
-	spent time.Duration // in finished calls
+	spent time.Duration // time spent in finished calls
 	slow  time.Time     // when a call of a second or longer last returned
 	late  *time.Timer   // logs a call that lasts for slowCall; nil before the first call
 	armed bool          // the timer is running

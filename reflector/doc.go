@@ -28,8 +28,8 @@
 //
 // The function of a state runs it to its end and returns a failure, if any. relist.go then chooses the
 // next state: it decides when a list is needed, when a streaming list is replaced by a plain one, and
-// that a list replaces the next watch if queued data was lost or objects were gained. polling.go does so
-// if watches fail for too long.
+// that a list replaces the next watch if queued data was lost or objects were gained. polling.go makes a
+// list replace the next watch if watches fail for too long.
 //
 // # Consumers
 //

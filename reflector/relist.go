@@ -44,7 +44,7 @@ func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (ne
 	if fail == nil {
 		return r.firstState(), nil
 	}
-	streaming := did == InitialWatch && !r.canWatch() // its list is not queued
+	streaming := did == InitialWatch && !r.canWatch() // the list of the stream is not queued
 	r.noteHistory(did, fail)
 	switch {
 	case did == Listing && !r.canWatch() && !broken:

@@ -31,7 +31,7 @@ var (
 
 // TransformError is the failure of a transform on one object.
 type TransformError struct {
-	Transform string // its name and file:line
+	Transform string // name and file:line of the transform
 	Key       object.Key
 	Err       error
 }
@@ -215,7 +215,7 @@ type knownObjects struct {
 	known wire.Cached
 
 	mu    sync.Mutex                      // guards given; nothing is called while it is held
-	given map[uint64][]weak.Pointer[byte] // by the hash of the key, because the text of keys would take memory
+	given map[uint64][]weak.Pointer[byte] // indexed by the hash of the key, because the text of keys would take memory
 }
 
 // seed is the seed of the hashes.

@@ -71,7 +71,7 @@ type stream struct {
 	opened   time.Time
 	lifetime time.Duration // the longest time that it may stay open
 	before   time.Duration // time in transforms and hooks before it was opened
-	gathered bool          // its list is queued
+	gathered bool          // the list of the stream is queued
 }
 
 // open returns how long the stream has been open, not counting transforms and hooks.

@@ -33,7 +33,7 @@ type call struct {
 
 	object      object.Object // object to send, in an encoding that the server accepts
 	body        []byte        // or the bytes to send as they are
-	contentType string        // of body
+	contentType string        // type of body
 }
 
 // send resolves the resource and sends the call. If the server rejects the encoding,

@@ -22,7 +22,7 @@ import (
 
 // request is one API call in a form that can be sent again.
 type request struct {
-	verb        string // of the Kubernetes API, for messages: "list"
+	verb        string // verb of the Kubernetes API, for messages: "list"
 	what        string // the object or resource, for messages: "pods in namespace x"
 	resource    schema.GroupResource
 	name        string
@@ -30,7 +30,7 @@ type request struct {
 	path        string // absolute, escaped
 	query       url.Values
 	accept      string
-	contentType string // of body
+	contentType string // type of body
 	body        []byte
 	repeat      repeat
 	stream      bool // the response body may take long: a list or a watch

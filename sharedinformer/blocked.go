@@ -125,7 +125,7 @@ func (d *delivery) blocked() (by string, since time.Duration) {
 type hookCall struct {
 	name      string
 	since     time.Time
-	goroutine uint64 // its number
+	goroutine uint64 // number of the goroutine
 }
 
 // trackHook wraps hook to note in d that it is running.

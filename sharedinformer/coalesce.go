@@ -21,7 +21,7 @@ import (
 //	Resync     + any     = any
 type coalescer struct {
 	mu         sync.Mutex // guards all below; nothing is called while it is held
-	order      list.List  // of *pending
+	order      list.List  // contains *pending
 	byKey      map[object.Key]*list.Element
 	waiting    int     // number of events to be delivered
 	delivering []event // one more event is being delivered

@@ -8,7 +8,7 @@ import (
 
 // difference is the place at which two values differ.
 type difference struct {
-	path string // of fields, indices and map keys
+	path string // path of fields, indices and map keys
 
 	// part is the address of the part of the second value that holds the difference: a struct, the
 	// elements of a slice, or a map. Values that share the part have the same address for as long as the

@@ -174,7 +174,7 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 type scopeChecker struct {
 	source.ListerWatcher
 
-	namespace string // of the feed
+	namespace string // namespace of the feed
 
 	// onClusterScoped, if set, is called by a feed of one namespace if the kind has no namespaces.
 	onClusterScoped func()

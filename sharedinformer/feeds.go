@@ -48,7 +48,7 @@ type feeds struct {
 	wanted        []string
 	clusterScoped bool      // the kind has no namespaces: wanted is ignored
 	regained      time.Time // when the kind last gained namespaces; zero if never
-	changes       uint64    // of the set
+	changes       uint64    // number of changes of the set
 	leaving       []*feed   // removed but perhaps still running, in the order of removal; the first one is running
 	waiting       []*feed   // not started yet, in the order of their addition
 

@@ -41,7 +41,7 @@ func (e *MutationError) Error() string {
 type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
-	reports reportLimiters // by name of the handler
+	reports reportLimiters // indexed by the name of the handler
 	forget  func()         // called before a report, so that later objects do not share the current parts; may be nil
 	wake    chan struct{}  // holds one token while there is something to report
 
@@ -54,7 +54,7 @@ type mutationDetector struct {
 // watched holds the modifiable parts of a cached object.
 type watched struct {
 	cached object.Head
-	head   *original // of a packed object; nil for a whole one
+	head   *original // head of a packed object; nil for a whole one
 	object *original // nil for a packed object that was never opened
 }
 

@@ -127,8 +127,8 @@ type Options struct {
 	Compact bool
 
 	// SyncPatience is how long WaitForSync tolerates a failing informer. Then it returns an error, even
-	// if its context has time left, so that somebody looks at the problem. The informer keeps trying.
-	// The default is 1 min; with a negative value only the context ends the wait.
+	// if its context has time left, because a person should look at the problem. The informer keeps
+	// trying. The default is 1 min; with a negative value only the context ends the wait.
 	SyncPatience time.Duration
 
 	// DetectMutations, if not 0, keeps a copy of every cached object and compares it at this interval,

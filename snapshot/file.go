@@ -95,7 +95,7 @@ func (w *Writer) flush() error {
 type File struct {
 	Path string
 	Label
-	Size    int64  // of the file, in bytes
+	Size    int64  // size of the file, in bytes
 	Content []byte // as written by Directory.Write
 }
 

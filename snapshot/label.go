@@ -15,7 +15,7 @@ import (
 type Label struct {
 	Server    string     // address of the API server, and a digest of its certificate authority
 	Cluster   string     // UID of the namespace kube-system; empty if it may not be read
-	Kind      object.GVK // of the objects
+	Kind      object.GVK // kind of the objects
 	Type      string     // their Go type
 	Shape     string     // fingerprint of that type, from wire.TypeFingerprint
 	Namespace string     // empty for all

@@ -18,7 +18,7 @@ type pair struct {
 
 	mu      sync.Mutex // guards the fields below, including streams and ends
 	is      Conditions
-	streams [2]stream // by Direction
+	streams [2]stream // indexed by Direction
 	ends    [2]end    // the dialer's end and the server's
 	lost    bool      // half open: nothing arrives any more
 }

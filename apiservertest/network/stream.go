@@ -62,7 +62,7 @@ type flight struct {
 	step     int64
 	gap      time.Duration
 	end      error // the end of the stream, which follows the bytes
-	held     bool  // by a partition
+	held     bool  // a partition holds the bytes
 }
 
 // unread returns the number of unread bytes in the buffer.

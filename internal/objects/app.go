@@ -15,7 +15,7 @@ type app struct {
 	s         *source
 	name      string
 	namespace string
-	hash      string // of the pod template
+	hash      string // hash of the pod template
 	owner     types.UID
 	labels    map[string]string
 	images    [2]string

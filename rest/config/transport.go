@@ -117,7 +117,7 @@ type network struct {
 
 	mu       sync.Mutex // guards the fields below; execCertificate's lock may be taken under it
 	current  *http.Transport
-	shown    *connections // of all transports with current's client certificate; nil if none
+	shown    *connections // connections of all transports with current's client certificate; nil if none
 	pems     pemSet
 	fromExec *tls.Certificate
 	checked  time.Time // when the files were last read or tried

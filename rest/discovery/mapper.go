@@ -388,7 +388,7 @@ type Mapping struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
-	Verbs      []string // of the resource itself, such as "list" and "watch"
+	Verbs      []string // verbs of the resource itself, such as "list" and "watch"
 
 	// Subresources are the subresources of an object, such as "status" and "scale".
 	Subresources []string

@@ -89,7 +89,7 @@ func to(name string) schema.TypeRef { return schema.TypeRef{NamedType: &name} }
 type builder struct {
 	rules rules
 	types []schema.TypeDef
-	names map[reflect.Type]string // of the structs in types, including unfinished ones
+	names map[reflect.Type]string // names of the structs in types, including unfinished ones
 }
 
 func (b *builder) add(name string, a schema.Atom) {
