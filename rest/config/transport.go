@@ -42,17 +42,16 @@ const (
 	// watches and lists start sooner.
 	headTimeout = 90 * time.Second
 
-	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame is handed
-	// from the goroutine that reads the connection to the one that reads the body.
-	// BenchmarkTransportStream takes a third less time with this than with the default
-	// of 16 KiB; larger frames gain nothing.
+	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame passes from the goroutine
+	// that reads the connection to the one that reads the body. BenchmarkTransportStream takes a third
+	// less time with this size than with the default of 16 KiB; larger frames do not help.
 	maxReadFrame = 256 << 10
 
-	// readBuffer is how much of an HTTP/1.1 connection is read at once. A watch sends
+	// readBuffer is the number of bytes that are read from an HTTP/1.1 connection at once. A watch sends
 	// one chunk per event; with the default of 4 KiB, each takes two system calls.
 	readBuffer = 64 << 10
 
-	// HTTP/2 needs one connection. On HTTP/1.1, each watch occupies one, and a burst of
+	// HTTP/2 needs only one connection. On HTTP/1.1, each watch occupies a connection, and a burst of
 	// short requests should not have to dial again.
 	maxIdleConnsPerHost = 32
 )
@@ -102,12 +101,11 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	return c.Recorder.RoundTripper(next, c.blank)
 }
 
-// network is the RoundTripper that talks to the network. It holds one http.Transport
-// and replaces it when a certificate or the certificate authority changes: requests in
-// progress keep their connections, and new ones use the new files. Verification is left
-// to crypto/tls. A watch would continue as the owner of a replaced client certificate,
-// so the connections that presented it are closed once all other requests must have
-// been answered.
+// network is the RoundTripper that talks to the network. It holds one http.Transport and replaces it
+// when a certificate or the certificate authority changes. Requests in progress keep their connections,
+// and new requests use the new files. Verification is left to crypto/tls. A watch would continue as the
+// owner of a replaced client certificate, so the connections that presented it are closed once all other
+// requests must have been answered.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -288,7 +286,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 		return nil, err
 	}
 	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
-		// All requests go to one server. They will report a bad environment.
+		// All requests go to one server, and they will report an invalid environment.
 		via, err := t.Proxy(&http.Request{URL: base})
 		if c.Proxy != nil || err == nil && via != nil && via.Scheme == "https" {
 			t.DialTLSContext = tlsDialer(t.DialContext, func(address string) *tls.Config {
@@ -305,7 +303,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 	return t, nil
 }
 
-// proxy returns the function that chooses a request's proxy, nil for none.
+// proxy returns the function that chooses a request's proxy, or nil for none.
 func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	fixed, err := parseProxyURL(c.ProxyURL)
 	switch {
@@ -348,9 +346,8 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 
 var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
-// dialer limits the user's dialer to the same time as ours. net/http calls it in its
-// own goroutine: a panic there would end the process, and runtime.Goexit would hang the
-// request.
+// dialer limits the user's dialer to the same time as the default one. net/http calls it in a separate
+// goroutine, where a panic would end the process and runtime.Goexit would hang the request.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		return nil
