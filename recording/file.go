@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// File is a recording opened for reading. It keeps the list of requests and the last 1 MiB of bodies
-// that was read in memory. It is safe for concurrent use.
+// File is a recording opened for reading. In memory, it keeps the list of requests and the 1 MiB of
+// bodies that was read last. It is safe for concurrent use.
 type File struct {
 	Path     string
 	Size     int64 // size of the readable part, in bytes
