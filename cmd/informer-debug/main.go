@@ -1,5 +1,5 @@
-// Command informer-debug shows what an informer sees: each change of a resource as it arrives, how long it took from
-// the network to a handler, and how the reflector handles trouble.
+// Command informer-debug shows what an informer sees: each change of a resource as it arrives, how long
+// the change took from the network to a handler, and how the reflector handles trouble.
 //
 //	informer-debug watch pods -A      # against the cluster of your kubeconfig
 //	informer-debug demo               # against a server of its own, with faults
@@ -38,8 +38,8 @@ func main() {
 	}))
 }
 
-// isTerminal reports whether f is a character device, unlike a pipe or a file. /dev/null is one too; colours do no harm
-// there.
+// isTerminal reports whether f is a character device rather than a pipe or a file. /dev/null is also a
+// character device, but colours do no harm there.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

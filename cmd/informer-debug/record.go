@@ -167,8 +167,8 @@ func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types str
 	return err
 }
 
-// ended drops an error that only reports a requested end. Reaching --duration before anything is recorded is an error
-// of its own kind.
+// ended drops an error that only reports a requested end. If --duration passes before anything is
+// recorded, ended returns a different error.
 func (f *recordFlags) ended(ctx context.Context, err error, recorded bool) error {
 	if err != nil && !recorded && errors.Is(context.Cause(ctx), exit.ErrDuration) {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing was recorded within --duration of %s: %w", f.duration, err)}
@@ -209,7 +209,7 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the file has everything up to then"}
 }
 
-// ofProcess names the bound of a process's recording.
+// ofProcess names the limit of a process's recording.
 const ofProcess = "recording.Options.MaxSize of the process"
 
 // allLeftOut returns an error if a recording dropped all its requests because they exceeded its bound at once.
@@ -267,7 +267,7 @@ func endedWell(ctx context.Context, err error) error {
 	return err
 }
 
-// summary prints what the file holds.
+// summary prints what the file contains.
 func (f *recordFlags) summary(s recording.Status, took time.Duration, c *terminal.Console) {
 	say := func(what, format string, args ...any) {
 		c.State(time.Now(), "%-12s  %s", what, fmt.Sprintf(format, args...))

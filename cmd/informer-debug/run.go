@@ -24,15 +24,15 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 )
 
-// surroundings is what a run needs from its process.
+// surroundings are the parts of the process that a run needs.
 type surroundings struct {
 	terminal.Streams
-	program string // the name it was called by: its own, or kubectl's for a plugin
+	program string // the name by which it was called: its own, or kubectl's for a plugin
 
 	// listen opens the endpoint of demo's server.
 	listen func(*apiservertest.Server) (*apiservertest.Endpoint, error)
 
-	// listenPage opens the listener of demo's debug page. If nil, there is no page.
+	// listenPage opens the listener of demo's debug page. If it is nil, there is no page.
 	listenPage func() (net.Listener, error)
 }
 
@@ -50,7 +50,7 @@ func (s surroundings) called() string {
 	return cmp.Or(s.program, "informer-debug")
 }
 
-// run is the whole program. It returns the exit code, and ends gracefully when ctx is done.
+// run is the whole program. It stops gracefully when ctx is done, and returns the exit code.
 func run(ctx context.Context, args []string, s surroundings) int {
 	root := newRoot(s)
 	root.SetArgs(append([]string{}, args...))

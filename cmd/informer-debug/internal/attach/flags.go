@@ -169,7 +169,7 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	case f.InPod() && whyUnreached(err) == doesItRun:
 		e.Hint = "the API server did not answer, or not to the end: --context or --server choose another one"
 	default:
-		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // name already has the address
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // name already contains the address
 			e.Err = fmt.Errorf("%s: %w", name, op)
 		}
 		e.Hint = whyUnreached(err)
@@ -189,10 +189,11 @@ func whyUnreached(err error) string {
 	return doesItRun
 }
 
-// doesItRun is the advice if nothing else is known.
+// doesItRun is the advice when nothing else is known.
 const doesItRun = "does the process run there, and serve " + debug.Path + "? A manager does at its PprofBindAddress"
 
-// whyRefused returns advice about a refusal, by the process or by another server at its address.
+// whyRefused returns advice about a refused request. The process may have refused it, or another server
+// at its address.
 func whyRefused(r *debug.RefusedError) string {
 	switch {
 	case r.Code == http.StatusUnauthorized:
@@ -211,8 +212,8 @@ func whyRefused(r *debug.RefusedError) string {
 	return ""
 }
 
-// whyNoPod is like whyRefused for a pod, where the API server may have refused. It does not forward credentials to the
-// pod.
+// whyNoPod is like whyRefused for a pod, where the API server may have refused the request. The API
+// server does not forward credentials to the pod.
 func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	switch {
 	case strings.Contains(r.Text, "error trying to reach service"):
@@ -231,7 +232,7 @@ func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	return whyRefused(r)
 }
 
-// Silent returns the error for a process that ran out of time to answer.
+// Silent returns the error for a process that did not answer in time.
 func (f *Flags) Silent(called string) error {
 	if missing := f.silence.unheard(); missing != nil {
 		return missing

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentFor is the default limit for the silence of a process.
+// silentFor is how long a process may stay silent by default.
 const silentFor = 90 * time.Second
 
 // The steps at which a request may wait.
@@ -31,21 +31,23 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
-// silence sends requests to a process. If an answer is late it says what it is waiting for, once until the next answer
-// arrives, and it gives up on an answer that stalls midway. It is safe for concurrent use.
+// silence sends requests to a process. If an answer is late, it reports what it is waiting for, but not
+// again until another answer has arrived. It gives up on an answer that stalls midway. It is safe for
+// concurrent use.
 type silence struct {
 	next   http.RoundTripper
 	called string        // name used in messages
 	within time.Duration // how long an answer may stall
-	direct bool          // without an API server in between
+	direct bool          // requests do not pass through an API server
 
 	mu      sync.Mutex // guards the fields below
 	console *terminal.Console
 	told    bool  // since the last answer
-	missing error // the wait of the last request, if it was not answered
+	missing error // what the last request is waiting for, if it was not answered
 }
 
-// breakSilence wraps the client's transport in a silence. direct means that no API server is in between.
+// breakSilence wraps the client's transport in a silence. direct means that requests do not pass through
+// an API server.
 func breakSilence(client *http.Client, called string, cfg *config.Config, direct bool, c *terminal.Console) *silence {
 	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), direct: direct, console: c}
 	client.Transport = s
@@ -102,8 +104,8 @@ func (s *silence) answered() {
 	s.told, s.missing = false, nil
 }
 
-// unanswered returns the error for a request without an answer. If the process was silent for too long, it says at
-// which step and for how long.
+// unanswered returns the error for a request that got no answer. If the process was silent for too long,
+// the error says at which step and for how long.
 func (s *silence) unanswered(asked context.Context, waited *source.StuckError, err error) error {
 	if asked.Err() == nil && !mute(err) {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && s.direct {

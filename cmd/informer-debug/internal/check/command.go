@@ -165,8 +165,8 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	return verdict(differ, len(informers), failed)
 }
 
-// atOnce is the number of informers compared at a time. With several, one that waits for its cache does not use up the
-// time of the others.
+// atOnce is the number of informers compared at a time, so an informer that waits for its cache does not
+// use up the time of the others.
 const atOnce = 8
 
 // all starts comparing all informers. It returns one function per informer that waits for its result, and a function
@@ -200,7 +200,7 @@ func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target,
 	}
 }
 
-// verdict returns the error for comparisons, some of which found differences or failed.
+// verdict returns the error if some comparisons found differences or failed.
 func verdict(differ, all int, failed []error) error {
 	e := &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache differs from the server")}
 	missed := fmt.Errorf("%d of %d informers could not be compared", len(failed), all)

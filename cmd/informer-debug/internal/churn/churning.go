@@ -32,8 +32,8 @@ type (
 	packedUntyped = *wire.Packed
 )
 
-// churning compares the object of each event with its previous state. Only the reflector's reading goroutine may use it
-// until the reflector has stopped.
+// churning compares the object of each event with its previous state. Until the reflector has stopped,
+// only its reading goroutine may use the churning.
 type churning struct {
 	at        cluster.Target
 	by        *wire.Packer
@@ -64,7 +64,7 @@ type churnKinds struct {
 	Unmoving   int `json:"unmoving"`   // updates of managedFields and the resource version only
 	Unheld     int `json:"unheld"`     // updates of objects whose previous state did not fit
 	Unreadable int `json:"unreadable"` // updates that could not be compared
-	Missed     int `json:"missed"`     // objects that a later list showed to be changed, new or deleted
+	Missed     int `json:"missed"`     // objects that had changed, appeared or disappeared when a later list arrived
 }
 
 func newChurning(at cluster.Target, keep []string) (*churning, error) {

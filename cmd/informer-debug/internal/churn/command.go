@@ -196,7 +196,7 @@ func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churne
 	return nil
 }
 
-// busyKeys is what a process can report.
+// busyKeys are the counts that a process can report.
 type busyKeys struct {
 	Within time.Duration
 	Keys   []flight.Busy

@@ -20,7 +20,7 @@ type count struct {
 	Events int    `json:"events"`
 }
 
-// add counts an event of name. It reports whether name has a count of its own.
+// add counts an event of name. It reports whether name is counted individually.
 func (c *counter) add(name string) bool {
 	if _, known := c.named[name]; !known {
 		if len(c.named) >= c.most {

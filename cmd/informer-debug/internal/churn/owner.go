@@ -14,8 +14,8 @@ import (
 // nobody is the manager of fields that managedFields does not mention.
 const nobody = "unknown"
 
-// owners determines who changed a field by the object's managedFields: among the managers that own the field, the one
-// that wrote last.
+// owners determines from the object's managedFields who changed a field: the manager that wrote last
+// among those that own the field.
 type owners struct {
 	entries []owner // entries that this write changed come first, then newest first
 }
@@ -66,8 +66,8 @@ func rawFields(m *metav1.ManagedFieldsEntry) []byte {
 	return m.FieldsV1.Raw
 }
 
-// of returns the manager that changed the field at path, as [diff.Between] returns it. A removed field has no owner, so
-// its manager is the last writer.
+// of returns the manager that changed the field at path, which has the form that [diff.Between] returns.
+// A removed field has no owner, so of returns the last writer.
 func (all owners) of(path string, has bool) string {
 	words := splitPath(path)
 	best, found := owner{name: nobody}, false

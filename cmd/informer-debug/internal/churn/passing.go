@@ -72,8 +72,8 @@ func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(
 	return err
 }
 
-// List implements source.ListerWatcher. It stops passing objects on when there is no more room; the watch reports the
-// others all the same.
+// List implements source.ListerWatcher. It stops passing objects on when there is no more room; the
+// watch still reports changes of the others.
 func (p *passing) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	req.Packer = p.by
 	list := p.from.List(ctx, req)
@@ -136,7 +136,7 @@ func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// elsewhere reports whether an object is outside the namespace that is counted.
+// elsewhere reports whether an object is outside the counted namespace.
 func (p *passing) elsewhere(o object.Head) bool {
 	return p.at.Namespace != "" && o.GetNamespace() != p.at.Namespace
 }
@@ -195,7 +195,7 @@ func (l *listing) end() {
 	close(l.c.synced)
 }
 
-// missed counts objects whose changes arrived in no event.
+// missed counts objects whose changes did not arrive as events.
 func (c *churning) missed(n int) {
 	if c.isSynced() {
 		c.kinds.Missed += n

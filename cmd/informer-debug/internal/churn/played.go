@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// replayed reads everything that a recording has of the TYPEs.
+// replayed reads everything that a recording contains for the TYPEs.
 func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
 	p, err := f.Replay.Open(types, f.Namespace, console)
@@ -60,7 +60,7 @@ func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner,
 		return churner{}, err
 	}
 	if at.Mapping.Namespaced {
-		c.at.Namespace = cmp.Or(at.Namespace, f.Namespace) // the namespace that is counted
+		c.at.Namespace = cmp.Or(at.Namespace, f.Namespace) // the counted namespace
 	}
 	opts := reflector.Options{
 		Timing:  f.Replay.Timing(),

@@ -39,7 +39,7 @@ type ranking struct {
 // remainder describes the entries not shown.
 type remainder struct {
 	Others  int `json:"others"`  // names that were counted but are not shown
-	Untold  int `json:"untold"`  // events of names for which there was no room
+	Untold  int `json:"untold"`  // events whose name did not fit
 	Counted int `json:"counted"` // number of names
 }
 
@@ -94,7 +94,8 @@ func (c *counter) ranking(limit int) ranking {
 	return ranking{top, remainder{Others: len(c.named) - len(top), Untold: c.beyond, Counted: len(c.named)}}
 }
 
-// write prints a report in the requested format. behind separates it from a preceding report in text.
+// write prints a report in the requested format. behind means that another report precedes it, from
+// which text output separates it.
 func (f *churnFlags) write(w io.Writer, r *churned, behind bool) error {
 	switch f.output.Value {
 	case "json":
@@ -136,7 +137,7 @@ func (r *churned) headline() string {
 	return head
 }
 
-// doubts says what the figures lack.
+// doubts says why the figures may be incomplete.
 func (r *churned) doubts(t *terminal.Text) {
 	if r.Full {
 		t.Line(fmt.Sprintf("  only %d objects fit into memory: the fields of %d updates of others are unknown; -n and -l reduce what is watched", r.Held, r.Unheld))
@@ -184,8 +185,8 @@ func (r *churned) tables(t *terminal.Text) {
 	t.Line(fmt.Sprintf("DECODE is a share of %s for the objects of %d events; %d were measured, each decoded again from JSON", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
 }
 
-// share formats d with its share of all decoding time. The difference of two measurements may be negative if there is
-// nothing to save.
+// share formats d with its share of all decoding time. If there is nothing to save, d may be negative,
+// since it is the difference of two measurements.
 func (r *churned) share(d time.Duration) string {
 	if d <= 0 {
 		return "0"

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// measureAll is how many events are measured before only every second one is, then every fourth, and so on.
+// measureAll is the number of events that are all measured at first. After measureAll measurements, only
+// every second event is measured; after as many again, every fourth, and so on.
 const measureAll = 2000
 
 // savings computes what predicates and Keep would save.
@@ -126,7 +127,7 @@ func (s *savings) event(old, now untyped, changes []diff.Change) {
 	}
 }
 
-// measure decodes an object again, whole and with each Keep, if it is its turn.
+// measure decodes an object again, whole and with each Keep, if this event is one to measure.
 func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	if s.events%s.every != 0 {
 		return 0, false
@@ -145,8 +146,8 @@ func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	return whole, true
 }
 
-// decode decodes a body whole and with each Keep. They take turns at going first, since the first finds the processor's
-// caches cold.
+// decode decodes a body whole and with each Keep. Each of them goes first in turn, since the first one
+// finds the processor's caches cold.
 func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	took := make([]time.Duration, 1+len(s.keeps))
 	for n := range took {

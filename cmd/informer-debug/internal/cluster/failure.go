@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// FailureText describes a failure in a few words: phase, object, reason, attempts. It omits the resource, since there
-// is only one.
+// FailureText describes a failure in a few words: phase, object, reason and attempts. It omits the
+// resource, since there is only one.
 func FailureText(f *failure.Failure) string {
 	resource, _, _ := strings.Cut(f.Resource, " with ")
 	text := failure.Reason(f.Err)
@@ -36,11 +36,13 @@ func FailureText(f *failure.Failure) string {
 	return text
 }
 
-// firstTries is the number of attempts at the first list before the server counts as unavailable: about three seconds.
+// firstTries is the number of attempts at the first list before the server counts as unavailable. They
+// take about three seconds.
 const firstTries = 3
 
-// Judge decides whether to retry after a failure. Before the first sync a user is waiting, so it stops on errors that
-// retries rarely fix and on repeated ones. After the first sync it always retries.
+// Judge decides whether to retry after a failure. Before the first sync a user is waiting, so Judge
+// stops on repeated errors and on errors that a retry rarely fixes. After the first sync it always
+// retries.
 func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
 		return failure.Retry

@@ -35,7 +35,7 @@ func (f *Flags) complete(cmd *cobra.Command) {
 	}
 }
 
-// kubeconfigNames are the names in a kubeconfig.
+// kubeconfigNames holds the names in a kubeconfig.
 type kubeconfigNames struct{ Contexts, Clusters, Users []kubeconfigEntry }
 
 type kubeconfigEntry struct{ Name string }

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// namespacePatience bounds the check whether a namespace exists, which is a courtesy.
+// namespacePatience limits how long to check that a namespace exists. The check is only a courtesy.
 const namespacePatience = 3 * time.Second
 
 // DoubtNamespace warns if the target's namespace does not exist: the server returns an empty list instead of an error.

@@ -22,7 +22,7 @@ const (
 	// resolveTries is how often discovery is tried, a second apart.
 	resolveTries = 3
 
-	// resolvePatience bounds all tries, for servers that do not answer.
+	// resolvePatience limits the time for all tries if the server does not answer.
 	resolvePatience = 10 * time.Second
 
 	// loginPatience replaces resolvePatience if a credential plugin may ask the user to log in.

@@ -50,8 +50,8 @@ func Unwatchable(m discovery.Mapping) error {
 		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
-// RootCause returns the first failure if discovery failed altogether, since usually all its requests fail for the same
-// reason.
+// RootCause returns the first failure if all of discovery failed, because its requests then usually fail
+// for the same reason.
 func RootCause(err error) error {
 	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
 		return err

@@ -61,9 +61,10 @@ type cached struct {
 
 // comparison compares the cache of one informer with lists from the server.
 //
-// Let L be the version of the list. If the cache is complete up to L, differs from the list, and the cached state is
-// not newer than L, the cache is wrong, with one exception: a missing object may have been deleted, or have left the
-// selector, after L. So the objects that differ are read from the server again:
+// Let L be the version of the list. If the cache is complete up to L but differs from the list, and the
+// cached state is not newer than L, then the cache is wrong. There is one exception: an object missing
+// from the cache may have been deleted, or have stopped matching the selector, after L. So the objects
+// that differ are read from the server again:
 //
 //  1. If an object is on the server as it was in the list, the difference is real: the cache should have that
 //     state.
@@ -101,7 +102,8 @@ type Result struct {
 	// Unsure says why the differences may be temporary, if time ran out. It is empty if they are real.
 	Unsure string `json:",omitzero"`
 
-	// Undelivered is for how long the server has had the differences, if the watch has received nothing since.
+	// Undelivered is how long ago the differences appeared on the server, if the watch has received
+	// nothing since.
 	Undelivered time.Duration `json:",omitzero"`
 
 	// Doubt says why the server may belong to another cluster than the process. It is empty if nothing suggests that.
@@ -197,7 +199,7 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []Differ
 	}
 }
 
-// late reports once what the comparison waits for, if that takes long.
+// late reports once what the comparison is waiting for, if the wait is long.
 func (c *comparison) late(differing []Difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
@@ -289,7 +291,8 @@ func doubt(c *cached, s *served) string {
 	return ""
 }
 
-// cached reads the keys and versions in the cache. All pages are complete up to the version of the first.
+// cached reads the keys and versions in the cache. Every page is complete at least up to the version of
+// the first page.
 func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	all := &cached{objects: map[object.Key]version{}}
 	page := debug.Page{Namespace: c.namespace, Limit: 1000}
@@ -311,8 +314,9 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	}
 }
 
-// Informer compares the cache of an informer with the server at. It reports to console what it waits for. If ctx ends
-// before the result is certain, it returns what it has, with Unsure set, and the cause of ctx.
+// Informer compares the cache of an informer with the server at. It reports to console what it is
+// waiting for. If ctx ends before the result is certain, it returns what it has, with Unsure set, and
+// the cause of ctx.
 func Informer(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer, console *terminal.Console) (*Result, error) {
 	scopes, err := sight.Scopes(i)
 	if err != nil {

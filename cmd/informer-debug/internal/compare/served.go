@@ -45,15 +45,15 @@ type part struct {
 }
 
 const (
-	// expiries is how often a list that outlasts the server's history is restarted.
+	// expiries is how many times a list is restarted after it has outlasted the server's history.
 	expiries = 3
 
 	// mostSingly is the largest number of objects read one by one. More are read with a full list.
 	mostSingly = 100
 )
 
-// read lists the objects of all parts with quorum reads. The version is that of the newest list. If keys is not nil, it
-// reads only these.
+// read lists the objects of all parts with quorum reads. The result has the version of the newest list.
+// If keys is not nil, read returns only the objects with these keys.
 func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served, error) {
 	all := &served{objects: map[object.Key]version{}, only: keys}
 	for _, p := range parts {
@@ -132,7 +132,7 @@ func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []si
 	return parts, nil
 }
 
-// listError is a list that failed on the server.
+// listError is the error of a list that failed on the server.
 type listError struct{ err error }
 
 // Error returns the server's message.

@@ -13,22 +13,23 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// estimate is a number of bytes, with the lowest and highest value that the quarters of the sample give. All three are
-// equal if every object was measured.
+// estimate is a number of bytes, with the lowest and the highest value computed from single quarters of
+// the sample. All three are equal if every object was measured.
 type estimate struct {
 	Bytes int64 `json:"bytes"`
 	Low   int64 `json:"low"`
 	High  int64 `json:"high"`
 }
 
-// estimate extrapolates from the quarters of a sample to all objects. With once, it does not scale the fixed cost that
-// comes with the first quarter: the other quarters then tell the cost per object.
+// estimate extrapolates from the quarters of a sample to all objects. With once, the first quarter
+// includes a fixed cost that is not scaled, so estimate takes the cost per object from the other
+// quarters.
 func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	var objects, bytes int64
 	for n, count := range counts {
 		objects, bytes = objects+int64(count), bytes+w.of[n]
 	}
-	bytes = max(0, bytes) // a garbage collection may free more than the objects take
+	bytes = max(0, bytes) // a garbage collection may free more memory than the objects use
 	if objects == 0 || int64(all) <= objects {
 		return estimate{bytes, bytes, bytes}
 	}
@@ -52,7 +53,7 @@ func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	return estimate{to(grown / float64(by)), to(low), to(high)}
 }
 
-// String returns the estimate with half the spread of the quarters, if they differ.
+// String returns the estimate, followed by half the spread of the quarters if they differ.
 func (e estimate) String() string {
 	text := terminal.Bytes(e.Bytes)
 	if e.Bytes > 0 && e.High > e.Low {

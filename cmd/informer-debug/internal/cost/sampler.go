@@ -73,14 +73,14 @@ type sample struct {
 	objects  int // in the pages
 	bytes    int // in the pages
 	passed   int // objects read or skipped
-	left     int // objects behind them; -1 if unknown
+	left     int // objects after them in the list; -1 if unknown
 	counted  int // all objects, if they had to be counted
 	next     string
 	requests int
 	short    string // why the sample is smaller than requested
 }
 
-// read takes the sample of a list. It fails if nothing could be read.
+// read takes a sample of a list. It returns an error if it could not read anything.
 func (s *sample) read(ctx context.Context) error {
 	run := (s.r.flags.sample + mostRuns - 1) / mostRuns
 	err := s.take(ctx, run)
@@ -111,7 +111,8 @@ func (s *sample) read(ctx context.Context) error {
 	return err
 }
 
-// count pages through the rest of a list if the server does not report its length. The position of s stays unchanged.
+// count pages through the rest of a list if the server does not report its length. It does not change
+// the position of s.
 func (s *sample) count(ctx context.Context) error {
 	ahead := *s
 	var err error
@@ -210,7 +211,7 @@ func (s *sample) get(ctx context.Context, limit int, accept string, read func(io
 	return s.getWith(ctx, limit, accept, func(resp *http.Response) ([]byte, error) { return read(resp.Body) })
 }
 
-// getWith requests the next part of the list, after waiting for its turn.
+// getWith waits until the next request is due and requests the next part of the list.
 func (s *sample) getWith(ctx context.Context, limit int, accept string, read func(*http.Response) ([]byte, error)) (body []byte, contentType string, err error) {
 	select {
 	case <-time.After(time.Until(s.r.next)):

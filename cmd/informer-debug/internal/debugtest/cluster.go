@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Cluster starts a simulated API server on loopback with three pods, and returns it with the flag that names it.
+// Cluster starts a simulated API server with three pods on loopback. It returns the server and the flag
+// that selects it.
 func Cluster(t *testing.T, opts apiservertest.Options) (srv *apiservertest.Server, server string) {
 	t.Helper()
 	srv = apiservertest.New(opts)
@@ -42,7 +43,7 @@ func Put(t *testing.T, srv *apiservertest.Server, key object.Key, phase corev1.P
 	}
 }
 
-// Bubbled returns a server with one pod, for use in a synctest bubble: its connections are in memory.
+// Bubbled returns a server with one pod for use in a synctest bubble. Its connections are in memory.
 func Bubbled(t *testing.T) (*apiservertest.Server, *config.Config) {
 	t.Helper()
 	srv := apiservertest.New(apiservertest.Options{})

@@ -23,7 +23,8 @@ type Saboteur struct {
 	Console *terminal.Console     // receives a message per fault
 }
 
-// sabotage is one kind of fault. Most cut the connections, so the next request arrives at once.
+// sabotage is one kind of fault. Most kinds cut the connections, so the client sends its next request at
+// once.
 type sabotage struct {
 	what string
 	do   func(ctx context.Context, srv *apiservertest.Server)
@@ -43,7 +44,7 @@ func (s *Saboteur) Run(ctx context.Context) {
 }
 
 func sabotages() []sabotage {
-	// failing adds faults to the next watches and makes the client reopen them.
+	// failing adds faults to the next watches and makes the client reopen its watches.
 	failing := func(faults ...apiservertest.Fault) func(context.Context, *apiservertest.Server) {
 		return func(_ context.Context, srv *apiservertest.Server) {
 			for _, f := range faults {

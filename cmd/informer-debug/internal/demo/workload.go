@@ -43,7 +43,7 @@ func NewWorkload(srv *apiservertest.Server, seed uint64) *Workload {
 	return &Workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }
 
-// Begin creates the nodes and the first pods, which run.
+// Begin creates the nodes and the first pods, which are already running.
 func (w *Workload) Begin() error {
 	for n := range nodeCount {
 		name := fmt.Sprintf("node-%d", n+1)

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	comparePatience = 10 * time.Second // with the server, and with caches that are behind
-	certain         = 5 * time.Second  // in which a live watch delivers a change
+	comparePatience = 10 * time.Second // for comparing with the server, and for caches that lag
+	certain         = 5 * time.Second  // within which a live watch delivers a change
 	comparedAtOnce  = 4
 	comparedObjects = 20_000 // objects per cache; larger lists burden the server and need a request by the user
 )
@@ -82,7 +82,8 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 	}
 }
 
-// worthComparing reports whether the cache of i should equal the server's state, and is small enough to list unasked.
+// worthComparing reports whether the cache of i should equal the server's state and is small enough to
+// list without a request by the user.
 func (x *examination) worthComparing(i *debug.Informer) bool {
 	if !i.Synced || i.Reflector.Attempts > 0 || i.Cluster != "" {
 		return false

@@ -28,7 +28,7 @@ const (
 	hugeBucket   = 1000             // objects under one value of an index, if they are most of all
 	growth       = 10               // keys added to a queue
 	oftenWithin  = 60               // seconds in which
-	oftenEnough  = 60               // reconciles of a key look like a loop, or changes of it make it hot
+	oftenEnough  = 60               // this many reconciles of a key look like a loop; this many changes make it hot
 	oftenRelists = 5                // lists in an hour that are too many
 	failsInRow   = 3                // failures after which the reason seems permanent
 	keysRead     = 100              // of a queue
@@ -45,7 +45,7 @@ type examination struct {
 	stacks  []debug.Stack // of the calls in progress
 }
 
-// run looks at the process twice, the period apart.
+// run looks at the process twice and waits for the period in between.
 func (x *examination) run(ctx context.Context, period time.Duration) error {
 	before, err := x.process.Status(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 	var had uint64
 	for n := range before.Informers {
 		if b := &before.Informers[n]; b.Which() == i.Which() {
-			had = max(had, b.Reflector.Relists) // of several equal informers, the lower bound
+			had = max(had, b.Reflector.Relists) // if several informers are equal, the increase is a lower bound
 		}
 	}
 	switch all := i.Reflector.Relists; {
@@ -241,7 +241,7 @@ func howToAllow(i *debug.Informer) string {
 	return "informer-debug doctor " + sight.Resource(i.Reflector.Resource) + where + " --as " + user[1] + " prints a role that allows it"
 }
 
-// where returns the functions that the matching calls are in, as the end of a sentence.
+// where returns the functions in which the matching calls are, as the end of a sentence.
 func (x *examination) where(match func(*debug.Stack) bool) string {
 	var places []string
 	for n := range x.stacks {
@@ -315,7 +315,8 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	return nil
 }
 
-// leftOut notes changes that caused no request, since a controller that filters them out looks idle.
+// leftOut notes that changes caused no requests, since a controller that filters its changes out looks
+// idle.
 func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) {
 	const few = 3
 	for _, source := range c.Sources {
@@ -472,9 +473,9 @@ func typeOf(informer string, key object.Key) string {
 	return name
 }
 
-// writtenBy reports whether a controller seems to cause the changes of an object that it reconciles: at least half of
-// them arrived during a reconcile or just after it. It is true if there were no changes, because then the controller
-// requeues itself.
+// writtenBy reports whether a controller seems to cause the changes of an object that it reconciles:
+// whether at least half of them arrived during a reconcile or just after it. It also returns true if
+// there were no changes, because the controller must then be requeuing the key itself.
 func (x *examination) writtenBy(ctx context.Context, name string, key object.Key) (bool, error) {
 	line, err := x.process.Timeline(ctx, "", key)
 	if err != nil {

@@ -27,8 +27,8 @@ func Limited(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeoutCause(ctx, timeout, ErrTimedOut)
 }
 
-// Unfinished returns the error of a verb that was stopped before it finished. It keeps an err that determines the exit
-// code itself.
+// Unfinished returns the error of a verb that was stopped before it finished. If err already determines
+// the exit code, Unfinished returns err.
 func Unfinished(ctx context.Context, timeout time.Duration, err error) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*Error](err); err == nil || cause == nil || ok && (e.Code == CodeFalse || e.Code == CodeUsage) {

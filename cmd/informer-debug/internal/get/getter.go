@@ -78,7 +78,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 	if err == nil {
 		informers, err = sight.Choose(status.Informers, types, true)
 	}
-	if err != nil { // the objects are shown all the same
+	if err != nil { // the objects are shown anyway
 		g.console.Trouble(time.Now(), "%-12s  cannot tell whether the cache is current: %v", "doubt", err)
 		return
 	}
@@ -141,7 +141,7 @@ func (g *getter) sort(groups []group) error {
 	return nil
 }
 
-// print prints the objects. If single, they are one object that was requested by name.
+// print prints the objects. If single is true, there is one object, which was requested by name.
 func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	for n, all := range groups {
 		switch g.output.Form {

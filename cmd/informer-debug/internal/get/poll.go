@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// poll finds changes in another process's cache. The process's events name the keys to read. Since events may be lost,
-// and start late, it compares all heads at intervals.
+// poll finds changes in another process's cache. The process's events name the keys to read. Since
+// events may be lost or start late, poll also compares all heads at intervals.
 type poll struct {
 	*getter
 	which debug.Which
@@ -144,7 +144,7 @@ func (p *poll) one(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// is sends the current state of an object if it has changed; nil means that the object is gone.
+// is sends the current state of an object if the state has changed; nil means that the object is gone.
 func (p *poll) is(key object.Key, now *item) {
 	was, had := p.known[key]
 	if had && (now == nil || was.head.UID != now.head.UID) {

@@ -49,7 +49,8 @@ func (g *getter) process(ctx context.Context, types, name string) (is bool, err 
 // partNames are the names of the parts of a process other than informers.
 var partNames = []string{"controllers", "queue", "queues", "stack", "stacks"}
 
-// orPart adds to the error about a TYPE that the server does not serve that a process may have it.
+// orPart extends the error for a TYPE that the server does not serve. It adds that a process may have
+// such a part.
 func orPart(err error, types string) error {
 	if e, ok := errors.AsType[*exit.Error](err); ok && slices.Contains(partNames, types) {
 		e.Hint = fmt.Sprintf("to show the %s of a process, name it with --attach", types)

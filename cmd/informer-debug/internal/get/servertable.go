@@ -172,7 +172,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (
 	return true, t.Write()
 }
 
-// cellOf returns the n-th cell of a row. A missing row still has a name.
+// cellOf returns the n-th cell of a row. For a missing row it still returns the name.
 func cellOf(column *metav1.TableColumnDefinition, cells []any, n int, name string) string {
 	switch {
 	case n < len(cells) && cells[n] != nil:

@@ -16,7 +16,8 @@ type column struct {
 	path   jsonpath.Path
 }
 
-// parseColumns parses HEADER:PATH,HEADER:PATH. A file has the headers in its first line and the paths in the second.
+// parseColumns parses HEADER:PATH,HEADER:PATH. In a file, the first line contains the headers and the
+// second the paths.
 func parseColumns(text string, ofFile bool) ([]column, error) {
 	var columns []column
 	add := func(header, path string) error {

@@ -51,7 +51,7 @@ func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, sing
 	return writeJSON(w, what, "    ")
 }
 
-// fill prints the whole output of a template or returns an error.
+// fill prints the whole output of a template, or prints nothing and returns an error.
 func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {

@@ -32,8 +32,8 @@ type Flags struct {
 	File string // --replay; empty for none
 }
 
-// Add registers the flags. speed is the default speed of verbs that can look while the recording plays; verbs that look
-// at its end pass "".
+// Add registers the flags. speed is the default speed for verbs that can show the recording while it
+// plays. Verbs that show only its end pass "".
 func (f *Flags) Add(cmd *cobra.Command, speed string) {
 	cmd.Flags().StringVar(&f.File, "replay", "", "recording to use instead of a cluster, as written by record")
 	if f.Text = "max"; speed != "" {
@@ -153,7 +153,7 @@ func (p *Player) Target(q *recording.Request) (cluster.Target, error) {
 	return cluster.Target{Client: p.Client, Server: p.Called(), Mapping: mapping, Namespace: q.Namespace()}, err
 }
 
-// Length returns the duration of the recorded part that is played.
+// Length returns the duration of the part of the recording that is played.
 func (p *Player) Length() time.Duration { return p.file.Duration - p.began }
 
 // Over waits until the recording ends.
@@ -170,7 +170,8 @@ func (p *Player) Close() {
 	p.file.Close()
 }
 
-// Settled waits until everything that an informer received is in its cache and was delivered to its handlers.
+// Settled waits until everything that an informer received is in its cache and has been delivered to its
+// handlers.
 func Settled(ctx context.Context, status func() sharedinformer.Status) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -20,9 +20,9 @@ import (
 // together is the longest interval between informers that ended together, for example with their process.
 const together = time.Second
 
-// Recorded returns the first request of each wanted informer, and the names of all informers. If a process had several
-// informers of the same scope, it picks the one that ran longest, or, if they ended together, the one that began first:
-// the others received the same or less.
+// Recorded returns the first request of each wanted informer, and the names of all informers. If a
+// process had several informers of the same scope, Recorded picks the one that ran longest, or the one
+// that began first if they ended together, because the others received no more than it did.
 func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
 	begun, ended := map[recorded]bool{}, map[recorded]time.Duration{}
 	for _, q := range file.Requests {
@@ -71,7 +71,7 @@ type recorded struct {
 
 func recordedOf(q *recording.Request) recorded { return recorded{InformerOf(q), q.Informer} }
 
-// Only returns a filter for the requests of the informers that sent first.
+// Only returns a filter that accepts requests of the informers that sent the requests in first.
 func Only(first ...*recording.Request) func(*recording.Request) bool {
 	played := map[recorded]bool{}
 	for _, q := range first {

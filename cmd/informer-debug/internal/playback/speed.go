@@ -33,8 +33,8 @@ func (f *Speed) Check() error {
 	return nil
 }
 
-// Timing returns timeouts for an informer, shortened by the speed. None goes below a minimum that leaves the machine
-// time to work.
+// Timing returns timeouts for an informer, shortened by the speed, but never below a minimum that leaves
+// the machine time to work.
 func (f *Speed) Timing() reflector.Timing {
 	if f.Times <= 1 {
 		return reflector.Timing{}

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// write prints groups. later means that it has printed groups before.
+// write prints groups. later means that groups were printed before.
 func (f *shardsFlags) write(w io.Writer, groups []debug.Group, later bool) error {
 	switch f.output.Value {
 	case output.JSON:
@@ -86,7 +86,8 @@ func numbered(v any) any {
 	return v
 }
 
-// writeGroup prints a summary of the group, its members and its moves. If several, the namespace precedes the name.
+// writeGroup prints a summary of the group, its members and its moves. If several is true, the namespace
+// precedes the name.
 func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) error {
 	if _, err := fmt.Fprintln(w, terminal.OneLine(sentence(g, several))); err != nil {
 		return err

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// completionPatience bounds all requests of one completion. A slow server completes nothing.
+	// completionPatience limits the time for all requests of one completion. If the server is slower,
+	// nothing is completed.
 	completionPatience = 3 * time.Second
 
 	mostCompletions = 500

@@ -41,7 +41,7 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 	return found, nil
 }
 
-// Named returns the informer with that full name, or all that the name may refer to.
+// Named returns the informer with that full name, or else all informers that the name may refer to.
 func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
 		if name == i.String() {
@@ -67,8 +67,8 @@ func Several(name string, found []debug.Informer) error {
 	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(Distinct(found), "; "))
 }
 
-// Distinct returns unique names of informers, adding types and clusters to repeated names. Each selects its informer on
-// the command line.
+// Distinct returns unique names for informers by adding types and clusters to repeated names. Each name
+// selects its informer on the command line.
 func Distinct(all []debug.Informer) (names []string) {
 	same := map[string]int{}
 	for n := range all {

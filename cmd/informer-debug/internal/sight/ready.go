@@ -27,5 +27,5 @@ func (v *Sight) Unsynced() error {
 	return nil
 }
 
-// Silent returns the error for a process that ran out of time to answer.
+// Silent returns the error for a process that did not answer in time.
 func (v *Sight) Silent() error { return v.Flags.Silent(v.Called) }

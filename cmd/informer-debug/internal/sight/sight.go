@@ -90,8 +90,8 @@ func (f *Flags) OnlyNamed(name string) {
 	f.Fields = fields.AndSelectors(f.Fields, named)
 }
 
-// Sight is a set of informers to inspect, in this process or another. Process reads them in either case. The caller
-// must close it.
+// Sight is a set of informers to inspect, in this process or in another. Process reads them in either
+// case. The caller must close the Sight.
 type Sight struct {
 	Process   *debug.Client    // reads the informers
 	Called    string           // name used in messages
@@ -109,7 +109,7 @@ type Sight struct {
 type Own struct {
 	Informer
 	Target cluster.Target // what it watches
-	Failed chan error     // holds the error of Run once it has ended; readers put it back
+	Failed chan error     // holds the error of Run once Run has returned; readers put it back
 }
 
 // Informer is a sharedinformer.Informer of any type.

@@ -1,6 +1,6 @@
 package terminal
 
-// Palette paints text if it is true.
+// Palette adds colours to text if it is true.
 type Palette bool
 
 // The colours of a palette.

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// frame is the number of lines that are not rows: two above the tabs, the tabs, the column names, and two at the end.
+// frame is the number of lines that are not rows: two lines above the tabs, the tabs, the column names,
+// and two lines at the end.
 const frame = 6
 
 // Styles differ by more than colour: bold, reverse, or a mark.

@@ -24,7 +24,7 @@ func informer(which debug.Which) *place {
 	}}
 }
 
-// find returns the informer from a new status.
+// find returns the same informer from a new status.
 func (a *asker) find(ctx context.Context, which debug.Which) (*debug.Informer, error) {
 	s, err := a.ask(ctx)
 	if err != nil {

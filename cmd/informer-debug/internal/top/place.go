@@ -24,10 +24,10 @@ type place struct {
 type tab struct {
 	name    string
 	load    func(context.Context, *asker) (table, error)
-	trouble func(*debug.Status) bool // whether it has rows in trouble; nil for never
+	trouble func(*debug.Status) bool // whether it has rows in trouble; nil means it never has
 }
 
-// asker queries the process. One goroutine at a time uses it.
+// asker queries the process. Only one goroutine may use it at a time.
 type asker struct {
 	process *debug.Client
 	rates   rates

@@ -20,7 +20,7 @@ type column struct {
 // cell is a cell of a row.
 type cell struct {
 	text  string
-	value float64 // sort key; if all are equal, the text is
+	value float64 // sort key; if all are equal, rows are sorted by text
 }
 
 // row is a line of a table.
@@ -29,7 +29,7 @@ type row struct {
 	cells   []cell
 	trouble bool          // marked with "!"
 	about   string        // shown for the current row
-	enter   func() *place // nil if nothing is behind the row
+	enter   func() *place // nil if the row opens nothing
 }
 
 // table is the content of a tab. Without columns, the first cell of each row is a line of text.
@@ -39,7 +39,8 @@ type table struct {
 	note    string // shown for the whole table
 }
 
-// order sorts rows by a column, or with -1 puts rows in trouble first, so they fit on the screen. The sort is stable.
+// order sorts rows by a column. If the column is -1, it puts rows in trouble first, so that they fit on
+// the screen. The sort is stable.
 func (t *table) order(by int, reverse bool) {
 	if by < 0 || by >= len(t.columns) {
 		slices.SortStableFunc(t.rows, func(a, b row) int {

@@ -22,7 +22,7 @@ type change struct {
 	object  object.Object
 	old     object.Object // nil unless it is an update
 	initial bool
-	missed  bool // a deletion found by a list: object is the last known state
+	missed  bool // the deletion was found by a list, so object is the last known state
 	latency latency
 }
 
@@ -83,8 +83,8 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	return false, nil
 }
 
-// confidential reports whether values of the object must not be shown incidentally. A whole object, requested by name,
-// is shown as kubectl shows it.
+// confidential reports whether values of the object must not be shown unless the user requested the
+// whole object by name. Then they are shown as kubectl shows them.
 func (c *change) confidential() bool { return c.secret || confidential.Object(c.object) }
 
 // identity returns an object's key and version as shown in the table, which also uses them to size its columns.

@@ -28,10 +28,11 @@ type Job struct {
 	Console *terminal.Console // for everything but data
 	Timing  reflector.Timing  // of the reflector; zero means its defaults
 
-	// recording is the recording being played, or nil for a server. Its end ends the view; recorded failures do not.
+	// recording is the recording being played, or nil for a server. The view ends when the recording
+	// does, but not on recorded failures.
 	recording *recording.Replay
 
-	// Company runs around the informer; nil means nothing does.
+	// Company runs the rest of a program around the informer, unless it is nil.
 	Company *demo.Company
 }
 

@@ -11,7 +11,7 @@ import (
 
 // latency is the time that a change took from stage to stage.
 type latency struct {
-	known    bool      // whether the change arrived as an event of its own
+	known    bool      // whether the change arrived as a separate event
 	received time.Time // when its last byte was read
 
 	decode  time.Duration // last byte read → decoded
@@ -48,8 +48,8 @@ func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) laten
 	}
 }
 
-// histogram counts durations in buckets that grow with the duration, sixteen per power of two, so quantiles are
-// accurate to 6 % however long the program runs.
+// histogram counts durations in buckets that grow with the duration, sixteen per power of two. Quantiles
+// are therefore accurate to 6 %, however long the program runs.
 type histogram struct {
 	buckets [64 * 16]uint64
 	count   uint64

@@ -18,8 +18,8 @@ type printer interface {
 	print(c *change) error
 }
 
-// newPrinter returns the printer for --output. measure gives the initial widths of a table's columns at the first
-// change.
+// newPrinter returns the printer for --output. It calls measure at the first change for the initial
+// widths of a table's columns.
 func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func() widths) printer {
 	switch f.output.Value {
 	case "json":
@@ -68,7 +68,7 @@ type record struct {
 	Changed           []string       `json:"changed,omitempty"`
 	Changes           []recordChange `json:"changes,omitempty"` // the first of Changed, with their values; not for Secrets
 	Latency           *recordLatency `json:"latency,omitempty"` // absent for initial objects
-	Stages            *recordStages  `json:"stages,omitempty"`  // the same as times, with --stage
+	Stages            *recordStages  `json:"stages,omitempty"`  // the same stages as times, with --stage
 	Object            object.Object  `json:"object"`
 }
 

@@ -32,7 +32,7 @@ type view struct {
 	doubts  []string // warnings about snapshots already printed
 }
 
-// show runs an informer with a single handler and shows its events.
+// show runs an informer with a single handler and shows the informer's events.
 func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -148,7 +148,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	}
 }
 
-// outcome returns the command's error for the reason of the end.
+// outcome returns the command's error for the reason why the view ended.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.target.Refusal(f)

@@ -148,12 +148,12 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 	return w.wait(ctx, s.Out)
 }
 
-// lookAtLeast is how often to check without a notification: of lagging handlers, and of changes before the process's
-// events began.
+// lookAtLeast is how often to check even without a notification. Lagging handlers send none, and neither
+// do changes from before the process's events began.
 const lookAtLeast = time.Second
 
-// wait checks until the condition is true of all subjects at once, or of one with --any. If ctx or a recording ends
-// first, it says what is missing.
+// wait checks until the condition is true of all subjects at once, or with --any, of one. If ctx or a
+// recording ends first, it returns an error that says what is missing.
 func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	tick := time.NewTicker(lookAtLeast)
 	defer tick.Stop()
@@ -217,7 +217,7 @@ func (w *waiter) informer() string {
 	return w.subjects[0].which.Informer
 }
 
-// lacking returns the error for an unmet condition.
+// lacking returns the error for a condition that was not met.
 func lacking(missing []string) error {
 	if more := len(missing) - 3; more > 0 {
 		missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The beginnings of --for.
+// The prefixes that a value of --for can have.
 const (
 	forSynced    = "synced"
 	forRV        = "rv"
@@ -27,7 +27,7 @@ const (
 	forDelete    = "delete"
 )
 
-// conditions lists the beginnings of --for for completion.
+// conditions lists the prefixes of --for for completion.
 var conditions = []string{forSynced, forRV + "=", forCreate, forDelete, forCondition + "=", forPath + "=", forLag + "<", forQueue + "="}
 
 // condition is a parsed --for.

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tidings notify a waiter of possible changes. Our own informers report each version up to which they are complete; a
-// process sends events.
+// tidings notify a waiter of possible changes. Our own informers notify of each version up to which they
+// are complete, and an attached process sends events.
 type tidings struct {
 	changed chan struct{} // buffered by one
 	deaf    chan struct{} // closed when a sender has stopped
@@ -73,7 +73,7 @@ func versionAfter(rv string) (next string, ok bool) {
 	return strconv.FormatUint(n+1, 10), err == nil
 }
 
-// events notifies of a process's events until they end.
+// events notifies the waiter of each event of a process until the events end.
 func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
 	for _, err := range v.Process.Events(ctx, informer, object.Key{}) {
 		if err != nil {
@@ -83,7 +83,8 @@ func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
 	}
 }
 
-// next waits until a check is worthwhile, at most until tick. It reports whether a recording has ended.
+// next waits until another check is worthwhile, but no longer than until tick. It reports whether a
+// recording has ended.
 func (t *tidings) next(ctx context.Context, tick *time.Ticker) (over bool, err error) {
 	select {
 	case <-t.changed:

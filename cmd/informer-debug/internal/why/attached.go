@@ -35,7 +35,7 @@ func (q *inquiry) attached(ctx context.Context) error {
 		q.asKey()
 		c.meant, err = status.Informers, nil
 	}
-	if err != nil && len(status.Informers) > 0 { // without informers, controllers may have reasons
+	if err != nil && len(status.Informers) > 0 { // without informers, controllers may still report reasons
 		return err
 	}
 	defer func() {
@@ -75,9 +75,10 @@ func (q *inquiry) attached(ctx context.Context) error {
 	return nil
 }
 
-// why asks the process. If no cache has the object and no namespace was given, it retries with the kubeconfig's
-// namespace. If the process shares its work and does not have the object, only the object on the server tells its
-// owner. There would be no reason to print without it, so why waits for the server here.
+// why asks the process. If no cache has the object and no namespace was given, it retries with the
+// kubeconfig's namespace. If the process shares its work and does not have the object, its owner can be
+// found only from the object on the server. Without the owner there would be no reason to print, so why
+// waits for the server here.
 func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	ask := func() (*debug.Why, error) { return c.sight.Process.Why(ctx, c.types, c.controller, c.key) }
 	why, err := ask()
@@ -100,8 +101,8 @@ func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	return c.sight.Process.WhyOf(ctx, c.types, c.controller, c.key, hash)
 }
 
-// otherNamespace changes the namespace of an object that no cache has, and reports whether it did: to none if the kind
-// has no namespaces, otherwise to the kubeconfig's.
+// otherNamespace changes the namespace of an object that no cache has, and reports whether it did. It
+// removes the namespace if the kind has no namespaces, and otherwise sets the kubeconfig's.
 func (c *comparing) otherNamespace(ctx context.Context) bool {
 	before := c.key.Namespace
 	one, err := c.sight.Process.Objects(ctx, debug.Which{Informer: c.types}, debug.Page{Limit: 1})
@@ -160,8 +161,8 @@ func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	return nil
 }
 
-// nowhere reports whether the object is in no cache, not on the server as far as that was asked, and not in the flight
-// recorder.
+// nowhere reports whether the object is in no cache, not on the server (if the server was asked), and
+// not in the flight recorder.
 func (q *inquiry) nowhere(why *debug.Why) bool {
 	missing := func(r debug.Reason) bool { return r.Cause == debug.NotCached || r.Cause == debug.NoInformer }
 	unknown := func(r debug.Reason) bool {
@@ -172,7 +173,7 @@ func (q *inquiry) nowhere(why *debug.Why) bool {
 		!slices.ContainsFunc(why.Reasons, unknown) && !slices.ContainsFunc(q.answer.Comparisons, served)
 }
 
-// andServer completes the sentence that the object is in no cache.
+// andServer completes the sentence which says that the object is in no cache.
 func (q *inquiry) andServer() string {
 	if len(q.answer.Comparisons) > 0 {
 		return ", and the server does not have it"

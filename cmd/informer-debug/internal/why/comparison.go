@@ -164,7 +164,7 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
-// quiet is how long a watch may receive nothing before a missing change casts doubt on it.
+// quiet is how long a watch may receive nothing before a missing change makes it suspect.
 const quiet = 10 * time.Second
 
 // verdict compares the two states in a sentence.
@@ -218,8 +218,8 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 	}
 }
 
-// leftOut says why an object on the server is not in the cache, as the end of a sentence. Otherwise it is late, which
-// way explains.
+// leftOut says, as the end of a sentence, why the cache leaves out an object of the server. If it knows
+// no reason, the object is late, and way explains that.
 func leftOut(i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope, way func() string) string {
 	var reasons, fields []string
 	for _, s := range scopes {
