@@ -32,8 +32,8 @@ func repository() (string, error) {
 // place locates the main package of a contestant: a module below bench/, a directory in it, and build tags.
 type place struct{ module, directory, tags string }
 
-// placesOf returns the places where a contestant may be: its current place, then those of earlier
-// revisions.
+// placesOf returns the places where a contestant may be: first its current place, then its places in
+// earlier revisions.
 func placesOf(contestant string) []place {
 	return map[string][]place{
 		results.Millrace:                {{"contestants/millrace", "whole", ""}, {"contestants/millrace", "", ""}, {"millrace", "", ""}},

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the CPU time of all threads of a process. It reads the clock of clock_getcpuclockid(3),
-// whose number derives from the process's.
+// cpuTime returns the CPU time of all threads of a process. It reads the clock of
+// clock_getcpuclockid(3), whose number is derived from the process ID.
 func cpuTime(pid int) (time.Duration, error) {
 	const perProcess, scheduler = 0, 2
 	var t unix.Timespec

@@ -42,7 +42,8 @@ func compare(j scenario.Job, entrants []entrant, all rounds) (list []compared) {
 	return list
 }
 
-// derived reports whether a metric is wall or CPU time in another unit, which would be judged twice.
+// derived reports whether a metric is wall or CPU time in another unit. Such a metric would be judged
+// twice.
 func derived(j scenario.Job, metric string) bool {
 	switch metric {
 	case results.CPUPerObject, results.EventsPerSec, results.WallPerEvent:
@@ -73,7 +74,7 @@ func ratioOf(f results.Comparison, spread string) string {
 	return fmt.Sprintf("%.3f"+spread, f.Ratio.Median, f.Ratio.Min, f.Ratio.Max)
 }
 
-// writeConclusion says in which figures two revisions differ.
+// writeConclusion writes which figures of two revisions differ.
 func writeConclusion(out io.Writer, list []compared) error {
 	w := &errWriter{out: out}
 	for len(list) > 0 {

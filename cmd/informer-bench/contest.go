@@ -25,8 +25,8 @@ type contest struct {
 	progress io.Writer
 }
 
-// deadline returns the time limit for a contestant in one round: five minutes, or a millisecond per object
-// if that is more.
+// deadline returns the time limit for a contestant in one round: five minutes or a millisecond per
+// object, whichever is longer.
 func deadline(j scenario.Job) time.Duration {
 	return max(5*time.Minute, time.Duration(j.Objects)*time.Millisecond)
 }
@@ -54,7 +54,8 @@ func (c *contest) of(j scenario.Job) []entrant {
 	})
 }
 
-// fits reports whether an entrant needs less than half of the machine's memory, or its needs are unknown.
+// fits reports whether an entrant needs less than half of the machine's memory. It also returns true if
+// the entrant's needs are unknown.
 func fits(j scenario.Job, e entrant, memory uint64) bool {
 	return memory == 0 || uint64(j.Objects)*uint64(j.Takes[e.contestant]) < memory/2
 }
@@ -171,7 +172,7 @@ func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server
 	return o, nil
 }
 
-// because wraps err in the cause of ctx, if ctx is done: err is then only a consequence.
+// because wraps err in the cause of ctx if ctx is done, because err is then only a consequence.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -179,8 +180,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps are the harness's actions at marks: before the work begins, and, if more follows, once the
-// contestant has synced.
+// steps are the harness's actions at marks: one before the work begins and, if more work follows the
+// sync, one after it.
 type steps struct{ begin, synced func() error }
 
 // converse talks to a contestant until it has sent its result. If overTime is set, it records the
@@ -225,8 +226,8 @@ func converse(p *process, start protocol.Start, overTime bool, at steps) (*outco
 	}
 }
 
-// mark reads the clocks and lets the contestant continue. If more follows the sync, it resets the memory
-// peak there.
+// mark reads the clocks and lets the contestant continue. If more work follows the sync, it resets the
+// memory peak after the sync.
 func (o *outcome) mark(p *process, name string, more bool, at steps) error {
 	if _, twice := o.marks[name]; twice {
 		return fmt.Errorf("set the mark %q twice", name)
@@ -265,7 +266,7 @@ func readClocks(pid int) (r reading, err error) {
 	return r, err
 }
 
-// agree compares the final caches of the contestants that have one.
+// agree compares the final caches of all contestants that have a cache.
 func agree(outcomes map[string]protocol.Result) error {
 	first := ""
 	for _, name := range slices.Sorted(maps.Keys(outcomes)) {

@@ -58,7 +58,7 @@ func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	return all, nil
 }
 
-// paired reports whether each entrant has another revision of itself among them, so the only result is how
+// paired reports whether each entrant takes part in several revisions, so that the only result is how
 // they differ.
 func paired(entrants []entrant) bool {
 	return len(entrants) > 0 && !slices.ContainsFunc(entrants, func(e entrant) bool {
@@ -68,7 +68,8 @@ func paired(entrants []entrant) bool {
 	})
 }
 
-// pairs returns pairs of revisions of the same contestant: the one requested first with each later one.
+// pairs returns pairs of revisions of the same contestant. It pairs the revision requested first with
+// each later one.
 func pairs(entrants []entrant) (all [][2]entrant) {
 	for i, older := range entrants {
 		first := slices.IndexFunc(entrants, func(e entrant) bool { return e.contestant == older.contestant })

@@ -16,13 +16,13 @@ const (
 	// heapShare is the percentage of the limit that the Go runtime is told to stay below.
 	heapShare = 90
 
-	// slowness and grace bound a run within a limit, compared with a run without: a contestant that only
-	// collects garbage does not survive.
+	// slowness and grace bound the time of a run with a memory limit, relative to a run without one. A
+	// contestant that only collects garbage fails.
 	slowness, grace = 4, 10 * time.Second
 )
 
-// smallest finds the smallest memory limit in which an entrant does the work. It returns the outcome of the
-// run within it.
+// smallest finds the smallest memory limit within which an entrant does the work. It returns the outcome
+// of the run with that limit.
 func (c *contest) smallest(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
 	began := time.Now()
 	best, err := c.attempt(ctx, j, e, server, 0)
@@ -53,7 +53,8 @@ func canLimit() error {
 	return err
 }
 
-// bisect returns about the smallest limit that is enough, up to one that is.
+// bisect searches for the smallest limit that is enough, below a limit that is known to be enough. The
+// result is approximate.
 func bisect(most uint64, enough func(limit uint64) bool) uint64 {
 	for tooSmall := most / 32; float64(most) > closeEnough*float64(tooSmall); {
 		if limit := (most + tooSmall) / 2; enough(limit) {
@@ -80,9 +81,9 @@ func peak(o *outcome) (bytes uint64) {
 	return bytes
 }
 
-// launchWithin starts a program, in a new cgroup with a memory limit unless that is 0. Within a limit, the
-// Go runtime is told to stay below it, as in a well-configured container. Call remove after the program has
-// ended.
+// launchWithin starts a program. Unless limit is 0, it starts the program in a new cgroup with that
+// memory limit, and tells the Go runtime to stay below the limit, as in a well-configured container.
+// Call remove after the program has ended.
 func launchWithin(ctx context.Context, name, path string, limit uint64) (p *process, remove func(), err error) {
 	if limit == 0 {
 		p, err = launch(ctx, name, path)

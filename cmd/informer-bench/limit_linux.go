@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// memoryGroup creates a cgroup with a memory limit and without swap. Its directory is removed by remove,
-// once no process is in it.
+// memoryGroup creates a cgroup with a memory limit and without swap. Call remove to delete its directory
+// once the cgroup has no more processes.
 func memoryGroup(limit uint64) (dir string, remove func(), err error) {
 	root, files := "/sys/fs/cgroup/memory", []string{"memory.limit_in_bytes"} // version 1
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {

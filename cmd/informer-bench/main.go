@@ -1,18 +1,18 @@
-// Command informer-bench compares Millrace with client-go and controller-runtime: the same work on the same
-// machine, in turn.
+// Command informer-bench compares Millrace with client-go and controller-runtime. They do the same work
+// on the same machine, in turn.
 //
 //	informer-bench list
 //	informer-bench run --scenario sync-protobuf,watch-protobuf --rounds 5 --json results.json
 //	informer-bench report results.json
 //
-// Every contestant is a separate program. The harness builds it from the directory bench/contestants of the
-// repository and runs it once a round, in turn (A B A B), against a server in another process that has
-// encoded everything in advance. At the marks that a contestant sets, the harness reads wall and CPU time
-// and peak memory from the operating system. It compares the final caches of the contestants, and a run in
-// which two differ fails.
+// Every contestant is a separate program. The harness builds it from the directory bench/contestants of
+// the repository and runs it once a round, in turn (A B A B), against a server in another process that
+// has encoded everything in advance. At the marks that a contestant sets, the harness reads wall and CPU
+// time and peak memory from the operating system. It compares the final caches of the contestants; if
+// two differ, the run fails.
 //
-// Absolute figures depend on the machine and the time of the run. Ratios are portable: each is taken within
-// one round, and targets apply to their median.
+// Absolute figures depend on the machine and the time of the run. Ratios are portable, because each is
+// taken within one round. Targets apply to the median ratio.
 package main
 
 import (
@@ -46,8 +46,8 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// newManualCommand returns the hidden verb "man DIR", which writes the manual pages for a release. They are
-// dated SOURCE_DATE_EPOCH if it is set.
+// newManualCommand returns the hidden verb "man DIR", which writes the manual pages for a release. The
+// pages are dated SOURCE_DATE_EPOCH if it is set.
 func newManualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -89,9 +89,9 @@ func figures(j scenario.Job, o *outcome) measures {
 	return m
 }
 
-// measureReconciles measures the start, until each object was reconciled, separately from the changes after
-// it. It counts the reconciles of the start from the moment the cache is complete, because other scenarios
-// measure the time before. Those of the changes include reading and decoding.
+// measureReconciles measures the start, until each object was reconciled, separately from the changes
+// after it. It measures the start from the moment the cache is complete, because other scenarios measure
+// the time before. The time for the changes includes reading and decoding.
 func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	begin, cached, reconciled := marks[protocol.MarkBegin], marks[protocol.MarkCached], marks[protocol.MarkReconciled]
 	synced, done := marks[protocol.MarkSynced], marks[protocol.MarkDone]

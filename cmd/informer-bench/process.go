@@ -23,7 +23,8 @@ type process struct {
 	grumble *tail
 }
 
-// letGo is how long we wait for the output of an ended or killed program, which its children may hold open.
+// letGo is how long we wait for the output of a program that has ended or been killed, because its
+// children may hold the output open.
 const letGo = time.Second
 
 // launch starts a program. It is killed when ctx is done.

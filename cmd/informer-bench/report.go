@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newReportCommand runs the program in bench/report. Like the contestants it is a separate module, so
-// Millrace does not depend on the chart library.
+// newReportCommand returns the command that runs the program in bench/report. Like the contestants, that
+// program is a separate module, so Millrace does not depend on the chart library.
 func newReportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{

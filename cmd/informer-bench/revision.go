@@ -30,7 +30,7 @@ func checkOut(ctx context.Context, root, revision, dir string) (commit string, r
 		return "", nil, fmt.Errorf("check out %s: %w", revision, err)
 	}
 	return commit, func() error {
-		// Even if ctx was cancelled, or the repository would keep listing it.
+		// Remove it even if ctx was cancelled, because otherwise the repository would keep listing it.
 		_, err := git(context.WithoutCancel(ctx), root, "worktree", "remove", "--force", dir)
 		return err
 	}, nil

@@ -26,7 +26,7 @@ func startSampler(pid int) *sampler {
 		for {
 			resident, _, err := memory(pid)
 			if err != nil {
-				return // the process has ended, which converse reports
+				return // the process has ended; converse reports that
 			}
 			s.points = append(s.points, results.Point{T: time.Since(began).Seconds(), V: float64(resident)})
 			select {
@@ -39,7 +39,7 @@ func startSampler(pid int) *sampler {
 	return s
 }
 
-// end stops the goroutine and returns its samples. A nil sampler has none.
+// end stops the goroutine and returns its samples. For a nil sampler it returns none.
 func (s *sampler) end() []results.Point {
 	if s == nil {
 		return nil

@@ -41,7 +41,7 @@ type serving struct {
 	ExpiredRV uint64 `json:"expired_rv"` // of the list after the version has expired
 }
 
-// order is a command of the harness to a load server, and answered its answer.
+// order is a command of the harness to a load server, and answered is the server's answer.
 type order struct {
 	Do        string  `json:"do"` // play, expire, reset, tell
 	Events    int64   `json:"events,omitempty"`

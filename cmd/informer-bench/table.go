@@ -51,7 +51,7 @@ func metricsOf(rows []results.Result) []string {
 	return results.Ordered(all)
 }
 
-// judgedOf says which targets of a contestant's metric are met.
+// judgedOf returns which targets of a contestant's metric are met.
 func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	var judged []string
 	for _, v := range verdicts {

@@ -1,5 +1,5 @@
-// Package protocol defines the messages between informer-bench and its contestants: lines of JSON, with
-// commands on the contestant's stdin and answers on its stdout.
+// Package protocol defines the messages between informer-bench and its contestants. The messages are
+// lines of JSON: commands on the contestant's stdin and answers on its stdout.
 //
 //	harness                         contestant
 //	                            ←   {"event":"ready"}            all set up, nothing begun
@@ -9,8 +9,8 @@
 //	                            ←   {"event":"result","result":{"objects":50000,"digest":"…",…}}
 //	(end of stdin)              →                                the contestant exits
 //
-// At a mark the harness reads the contestant's wall and CPU clocks and its peak memory from the operating
-// system. The contestant waits until it may continue, so its reporting is not measured.
+// At a mark the harness reads the contestant's wall and CPU clocks and its peak memory from the
+// operating system. Meanwhile the contestant waits, so its reporting is not measured.
 //
 // # Usage
 //

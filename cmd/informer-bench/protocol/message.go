@@ -49,11 +49,11 @@ const NotKnown = "is not known here"
 
 // Names of marks that the harness acts on.
 const (
-	MarkBegin  = "begin"  // without a server: set up, the work begins
+	MarkBegin  = "begin"  // in scenarios without a server: the setup is done and the work begins
 	MarkSynced = "synced" // the cache is complete and the handlers have received it
 	MarkDone   = "done"   // all work is done
 
-	// Between begin and synced, in scenarios with controllers.
+	// In scenarios with controllers, this mark comes between begin and synced.
 	MarkCached     = "cached"     // the cache is complete
 	MarkReconciled = "reconciled" // each object was reconciled once
 )
@@ -82,7 +82,7 @@ type Result struct {
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 }
 
-// Digest is a sum over objects, independent of their order.
+// Digest is a checksum of a set of objects that does not depend on their order.
 type Digest uint64
 
 // Add adds an object: its key, UID and resource version.

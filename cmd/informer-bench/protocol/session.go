@@ -16,7 +16,7 @@ import (
 type Session struct {
 	Start
 
-	// Metrics are those measured so far in the scenario.
+	// Metrics are the metrics measured so far in the scenario.
 	Metrics map[string]float64
 
 	in  *json.Decoder
@@ -35,9 +35,10 @@ type Work func(ctx context.Context, s *Session) (*Result, error)
 
 // Main is the main function of a contestant. If the scenario fails, it tells the harness and exits with 1.
 //
-// If the environment variable INFORMER_BENCH_PROFILE is set, it names a directory for CPU profiles: one for
-// each interval between two marks, SCENARIO-MARK-PID.pprof, named after the mark that ends it, or end for
-// the last. Use profiles to investigate a contestant, not to compare contestants.
+// If the environment variable INFORMER_BENCH_PROFILE is set, it names a directory for CPU profiles.
+// There is one profile, SCENARIO-MARK-PID.pprof, for each interval between two marks. MARK is the mark
+// that ends the interval, or "end" for the last one. Use profiles to investigate a contestant, not to
+// compare contestants.
 func Main(scenarios map[string]Work) {
 	if err := Serve(context.Background(), os.Stdin, os.Stdout, scenarios); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,13 +46,13 @@ func Main(scenarios map[string]Work) {
 	}
 }
 
-// NewSession returns the contestant's side of a conversation that has reached the work. It reads the
-// harness's answers from in and writes to out.
+// NewSession returns the contestant's side of a conversation that has reached the start of the work. It
+// reads the harness's answers from in and writes to out.
 func NewSession(start Start, in io.Reader, out io.Writer) *Session {
 	return &Session{Start: start, in: json.NewDecoder(bufio.NewReader(in)), out: out}
 }
 
-// Serve holds one conversation.
+// Serve carries on one conversation.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[string]Work) error {
 	s := NewSession(Start{}, in, out)
 	if err := s.say(Event{Event: EventReady}); err != nil {

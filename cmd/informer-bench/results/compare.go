@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Difference says whether two contestants differ by more than noise.
+// Difference tells whether two contestants differ by more than noise.
 type Difference int
 
 // The possible differences.

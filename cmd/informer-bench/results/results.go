@@ -24,7 +24,7 @@ const (
 	ControllerRuntime = "controller-runtime"
 	Floor             = "floor" // reads the bytes and discards them
 
-	// client-go's interface over Millrace informers: those of a factory made for a config, and those of
+	// client-go's interface over Millrace informers: from a factory created for a config, and from
 	// NewInformer, for which client-go decodes.
 	ClientGoFactory  = "clientgo+millrace"
 	ClientGoInformer = "clientgo+millrace NewInformer"
@@ -40,7 +40,7 @@ const (
 	Wall           = "wall_s"                // from the first request to the end of the work
 	CPU            = "cpu_s"                 // user and system time of the process
 	PeakRSS        = "peak_rss_bytes"        // the kernel's high-water mark
-	MemoryLimit    = "memory_limit_bytes"    // the smallest in which the work succeeds
+	MemoryLimit    = "memory_limit_bytes"    // the smallest memory limit within which the work succeeds
 	LivePerObject  = "live_bytes_per_object" // heap after two collections
 	EventsPerSec   = "events_per_s"
 	WallPerObject  = "wall_per_object_s"
@@ -113,7 +113,7 @@ const (
 	Chosen   = "chosen"
 )
 
-// Results is the results of one run.
+// Results holds the results of one run.
 type Results struct {
 	V       int      `json:"v"`
 	Env     Env      `json:"env"`
@@ -140,15 +140,16 @@ type Env struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Result is the figures of one contestant in one scenario with one set of parameters, over all rounds.
+// Result holds the figures of one contestant in one scenario with one set of parameters, over all
+// rounds.
 type Result struct {
 	Scenario   string          `json:"scenario"`
 	Params     Params          `json:"params,omitempty"`
 	Contestant string          `json:"contestant"`
 	Metrics    map[string]Stat `json:"metrics"`
 
-	// Ratio is, by contestant and metric, this contestant's figure divided by the other's: the median of
-	// the quotients per round.
+	// Ratio maps another contestant and a metric to this contestant's figure divided by the other's. It
+	// is the median of the quotients per round.
 	Ratio map[string]map[string]float64 `json:"ratio,omitempty"`
 
 	// Series are measurements over time, from one round.
@@ -229,8 +230,8 @@ func (r *Results) Save(path string) error {
 	return nil
 }
 
-// Writable returns an error if Save could not write to path, as far as it can tell without writing. Call it
-// before hours of work.
+// Writable returns an error if Save could not write to path, as far as Writable can tell without
+// writing. Call it before hours of work.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("save results: %s is a directory", path)

@@ -24,8 +24,8 @@ func StatOf(rounds []float64) Stat {
 	return Stat{Min: sorted[0], Median: median, Max: sorted[len(sorted)-1]}
 }
 
-// Ratios summarizes the quotients per round: a disturbance of the machine affects both sides of a quotient.
-// It returns false if a round is missing on one side or a divisor is zero.
+// Ratios summarizes the quotients per round, because a disturbance of the machine then affects both
+// sides of a quotient. It returns false if a round is missing on one side or a divisor is zero.
 func Ratios(rounds, reference []float64) (Stat, bool) {
 	if len(rounds) == 0 || len(rounds) != len(reference) {
 		return Stat{}, false

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Bound says on which side of its limit a figure should be.
+// Bound tells on which side of its limit a figure should be.
 type Bound int
 
 // The bounds.
@@ -19,10 +19,11 @@ const (
 type Target struct {
 	Scenario string
 
-	// Contestant is the contestant, by default Millrace itself. Others use Millrace inside.
+	// Contestant is the contestant, by default Millrace itself. All others with targets use Millrace
+	// inside.
 	Contestant string
 
-	Params Params // which a row must have for the target to apply
+	Params Params // the target applies only to rows with these
 	Metric string
 	Bound  Bound
 	Limit  float64
@@ -35,21 +36,21 @@ type Target struct {
 	// Rows in between have no target.
 	Growth bool
 
-	// What describes the target if it is in a table of its own. Missed is a sentence that explains why it
-	// is missed, if it is.
+	// What describes the target if it belongs in a separate table. If the target is missed, Missed is a
+	// sentence that explains why.
 	What   string
 	Missed string
 }
 
-// Targets returns all targets: for usual objects, for objects in which nothing repeats and sharing saves
-// nothing, which must be no worse than with client-go, for the adapters, for shared work and for packed
-// caches.
+// Targets returns all targets: for usual objects, for the adapters, for shared work, for packed caches,
+// and for objects in which nothing repeats. Sharing saves nothing in the latter, but they must be no
+// worse than with client-go.
 func Targets() []Target {
 	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), sharingTargets(), packedTargets())
 }
 
-// adapterTargets are the gains from the adapters' one-line change if it takes the config too, and no loss
-// if client-go still decodes.
+// adapterTargets require that the adapters' one-line change gains something if it also passes the
+// config, and loses nothing if client-go still decodes.
 func adapterTargets() (targets []Target) {
 	const same = 1.02 // smaller differences are noise
 	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {

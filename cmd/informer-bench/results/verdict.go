@@ -7,7 +7,7 @@ type Verdict struct {
 	Target Target
 	Row    *Result // nil if the target applies to no row
 
-	// Got is the figure to compare with the limit, and Measured whether there is one.
+	// Got is the figure to compare with the limit. Measured reports whether there is such a figure.
 	Got      float64
 	Measured bool
 }
@@ -33,7 +33,7 @@ func (r *Results) Check(targets []Target) []Verdict {
 	return all
 }
 
-// grown reports whether x has the most objects of the rows for t, and more than another one.
+// grown reports whether x has the most objects of all rows for t, and more than at least one of them.
 func (r *Results) grown(t Target, x *Result) bool {
 	for i := range r.Results {
 		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] > x.Params[Objects] {
@@ -82,8 +82,8 @@ func (v Verdict) Met() bool {
 }
 
 // Off returns the factor by which the limit is missed: 1.5 means 50 % above the allowed value, or two
-// thirds of the required one. It is 0 if the target is met or was not measured, and infinite if the limit
-// is 0 and not met.
+// thirds of the required one. It is 0 if the target is met or was not measured, and infinite if the
+// limit is 0 and the target is missed.
 func (v Verdict) Off() float64 {
 	switch {
 	case !v.Measured || v.Met():

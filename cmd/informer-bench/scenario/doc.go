@@ -1,16 +1,16 @@
-// Package scenario defines the scenarios of informer-bench: their table, and the part of each that is the
-// same for all contestants.
+// Package scenario defines the scenarios of informer-bench: their table, and the part of each scenario
+// that is the same for all contestants.
 //
 // # Usage
 //
 // The harness calls [All] or [Choose] for scenarios and [Scenario.Jobs] for the jobs to run. In the
-// scenarios of [Following], a contestant keeps a cache of the server's objects. In the others it calls the
-// function named after the scenario: [Fanout], [ReadWhile], [WorkQueue], [Join], [Oversleep], [Footprint],
-// [Reconciles.Run] and [Lookups.Measure]. Each takes the steps that differ between contestants, and sets
-// the marks.
+// scenarios of [Following], a contestant keeps a cache of the server's objects. In the others it calls
+// the function named after the scenario: [Fanout], [ReadWhile], [WorkQueue], [Join], [Oversleep],
+// [Footprint], [Reconciles.Run] and [Lookups.Measure]. These functions take the steps that differ
+// between contestants, and set the marks.
 //
-// To add a scenario, add it to the table, write its common part here, and call that from each contestant in
-// bench/contestants.
+// To add a scenario, add it to the table, write its common part in this package, and call the common
+// part from each contestant in bench/contestants.
 //
 // # Failure
 //

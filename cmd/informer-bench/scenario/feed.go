@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// feedRV is the resource version of a Feed's list. The first event has the next one.
+// feedRV is the resource version of a Feed's list. The first event has the next version.
 const feedRV = 1_000_000_000
 
 // Feed is the source in scenarios without a server: objects in memory, and events that start on request.
@@ -32,7 +32,7 @@ type Feed[T metav1.Object] struct {
 // ListRV returns the resource version of Items.
 func (f *Feed[T]) ListRV() string { return strconv.Itoa(feedRV) }
 
-// Go starts the events. It may be called once.
+// Go starts the events. It must be called only once.
 func (f *Feed[T]) Go() { close(f.gate) }
 
 // Events yields the MODIFIED objects, after Go, until there are no more or ctx is done. One watch may range
@@ -48,8 +48,8 @@ func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 	}
 }
 
-// NewFeed returns a feed of realistic pods. It creates all events in advance, so feeding them costs next to
-// nothing: each is a pod that shares everything but the resource version with the previous one.
+// NewFeed returns a feed of realistic pods. It creates all events in advance, so feeding them costs next
+// to nothing. Each event is a pod that shares everything but the resource version with the previous one.
 func NewFeed(s *protocol.Session) *Feed[*corev1.Pod] {
 	f := &Feed[*corev1.Pod]{gate: make(chan struct{})}
 	for i := range s.Objects {
@@ -102,8 +102,8 @@ func EventIndex(o metav1.Object) int {
 	return rv - feedRV - 1
 }
 
-// NewSmallFeed returns a feed of objects that consist only of metadata. It creates events on demand:
-// Params.Events of them, or endlessly many if that is 0.
+// NewSmallFeed returns a feed of objects that consist only of metadata. It creates events on demand.
+// There are Params.Events of them, or infinitely many if that is 0.
 func NewSmallFeed(s *protocol.Session) *Feed[*metav1.PartialObjectMetadata] {
 	f := &Feed[*metav1.PartialObjectMetadata]{gate: make(chan struct{})}
 	for i := range s.Objects {

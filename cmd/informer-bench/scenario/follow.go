@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Follow sets the marks of a contestant that keeps a cache of the server's objects: now, when it is synced,
-// and, if there are listeners, when all of them have received the last event. It stores measurements in
-// s.Metrics.
+// Follow sets the marks of a contestant that keeps a cache of the server's objects: one now, one when
+// the contestant has synced and, if there are listeners, one when all of them have received the last
+// event. It stores measurements in s.Metrics.
 func Follow(s *protocol.Session, listeners []*Listener) error {
 	if s.Params.On(Collected) {
 		debug.FreeOSMemory() // exclude the memory left over from the list

@@ -17,7 +17,7 @@ import (
 // ends the work, and measures latencies. One goroutine calls Hear and HearUpdate; the other methods are
 // safe for concurrent use.
 type Listener struct {
-	expect int64 // number of events, if only their number matters
+	expect int64 // the number of events to wait for, if only that matters
 	until  uint64
 	sent   string // annotation with the time of sending; empty to measure nothing
 
@@ -29,8 +29,8 @@ type Listener struct {
 }
 
 // NewListener returns a listener that is done after the event with resource version until. sent is the
-// annotation with the event's time of sending, in Unix nanoseconds; if it is empty, no latencies are
-// measured.
+// annotation with the time at which the event was sent, in Unix nanoseconds; if it is empty, no
+// latencies are measured.
 func NewListener(until uint64, sent string, events int) *Listener {
 	l := &Listener{until: until, sent: sent, done: make(chan struct{})}
 	if sent != "" {
@@ -39,8 +39,9 @@ func NewListener(until uint64, sent string, events int) *Listener {
 	return l
 }
 
-// NewCounter returns a Listener that is done after so many events and does not look at them: with many
-// handlers, reading an object that has left the processor's cache costs more than the call itself.
+// NewCounter returns a Listener that is done after the given number of events. It does not look at the
+// events, because with many handlers, reading an object that has left the processor's cache costs more
+// than the call itself.
 func NewCounter(events int) *Listener {
 	return &Listener{expect: int64(events), done: make(chan struct{})}
 }
@@ -73,7 +74,7 @@ func (l *Listener) Hear(o object.Head) {
 	}
 }
 
-// Called is called for each addition, including those of the sync.
+// Called is called for each addition, including those during the sync.
 func (l *Listener) Called() {
 	if l.first.Load() == 0 {
 		l.first.Store(time.Now().UnixNano())

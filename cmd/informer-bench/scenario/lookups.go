@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Lookups are the ways to read a cache of Pods. Each visits the objects without looking into them or, if
-// Params.Copied is set, copies each, and returns their number.
+// Lookups are the ways to read a cache of Pods. Each of them returns the number of objects it visits. It
+// does not look into the objects, but copies each if Params.Copied is set.
 type Lookups struct {
 	Get       func(key types.NamespacedName) (int, error)
 	Namespace func(namespace string) (int, error)
@@ -20,12 +20,12 @@ type Lookups struct {
 	Node      func(node string) (int, error)              // by an index of spec.nodeName
 }
 
-// lookedUp is the number of different keys, namespaces, labels and nodes that are looked up in turn.
+// lookedUp is the number of different keys, namespaces, labels and nodes to look up in turn.
 const lookedUp = 10
 
-// Measure repeats each kind of lookup for Params.Millis and measures time and allocations per lookup. Like
-// testing.AllocsPerRun, it rounds allocations down, because the program makes some of its own. Each lookup
-// is made once before measuring.
+// Measure repeats each kind of lookup for Params.Millis and measures time and allocations per lookup.
+// Like testing.AllocsPerRun, it rounds allocations down, because the program itself also allocates. It
+// makes each lookup once before measuring.
 func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Result, error) {
 	var (
 		keys  [lookedUp]types.NamespacedName

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// packedScenarios are the scenarios of packed caches. In client-go, "handlers that want keys" look at
-// nothing else of their objects.
+// packedScenarios are the scenarios of packed caches. In client-go, "handlers that want keys" look only
+// at the keys of their objects.
 func packedScenarios() []Scenario {
 	three := []string{results.Millrace, results.MillracePacked, results.ClientGo}
 	return []Scenario{{

@@ -25,6 +25,6 @@ const (
 	From      = "from"           // resource version of the list, for contestants that do not read it
 )
 
-// SentAnnotation is the annotation with the time of sending, in Unix nanoseconds. It equals
-// apiservertest's, which the contestants do not import.
+// SentAnnotation is the annotation with the time at which an event was sent, in Unix nanoseconds. It has
+// the same name as in package apiservertest, which the contestants do not import.
 const SentAnnotation = "millrace.dev/sent"

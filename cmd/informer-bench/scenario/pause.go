@@ -14,8 +14,8 @@ type Pauses struct {
 	sent                 []int64      // when each event was fed, Unix ns; written before the event is
 	joinBegan, joinEnded atomic.Int64 // Unix ns; 0 before
 
-	// The largest delays of events fed before and during the join, owned by the handler's goroutine until
-	// it is done.
+	// The largest delays of events fed before and during the join. The handler's goroutine owns them
+	// until it is done.
 	before, during time.Duration
 }
 
@@ -25,7 +25,7 @@ func NewPauses(events int) *Pauses { return &Pauses{sent: make([]int64, events)}
 // Sent records that the i-th event is being fed.
 func (p *Pauses) Sent(i int) { p.sent[i] = time.Now().UnixNano() }
 
-// Hear handles an event of the existing handler.
+// Hear handles an event for the existing handler.
 func (p *Pauses) Hear(o metav1.Object) {
 	i := EventIndex(o)
 	if i < len(p.sent)/10 || i >= len(p.sent) {
@@ -42,8 +42,8 @@ func (p *Pauses) Hear(o metav1.Object) {
 	}
 }
 
-// Metrics returns the largest delays before and during the join, and by how much the latter exceeds the
-// former, which is the machine's own.
+// Metrics returns the largest delays before and during the join, and their difference. The delay before
+// the join is caused by the machine itself.
 func (p *Pauses) Metrics() map[string]float64 {
 	return map[string]float64{
 		results.Pause:    max(0, (p.during - p.before).Seconds()),

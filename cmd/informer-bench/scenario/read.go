@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Reads are the ways in which a contestant's users read a synced cache of Pods. They return copies if the
-// contestant does.
+// Reads are the ways in which users of a contestant read a synced cache of Pods. They return copies if
+// the contestant does.
 type Reads struct {
 	// Keys are the keys of all Pods.
 	Keys []types.NamespacedName
@@ -37,8 +37,9 @@ func ShelfOf(p *corev1.Pod, all int) string {
 	return strconv.Itoa(int(h.Sum32()) % max(1, all/shelfSize))
 }
 
-// Measure reads in each way for Params.Millis. It measures the time of one Get, for objects in use because
-// they are referenced and for objects not read for long, and the time for a thousand objects of an index.
+// Measure reads in each way for Params.Millis. It measures the time of one Get for objects that are in
+// use because they are referenced, and for objects that were not read for a long time. It also measures
+// the time to read a thousand objects of an index.
 func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 	if len(r.Keys) != s.Objects {
 		return nil, fmt.Errorf("the cache has %d objects, want %d", len(r.Keys), s.Objects)

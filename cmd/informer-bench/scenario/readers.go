@@ -12,8 +12,8 @@ import (
 )
 
 // OnTheWay is the largest number of events between the feed and the handler while readers read, as in
-// client-go's own benchmark of this kind. Without a bound the faster informer would be measured with a
-// longer queue.
+// client-go's own benchmark of this kind. Without this bound, the faster informer would be measured with
+// a longer queue.
 const OnTheWay = 10
 
 // ReaderSteps are the steps that ReadWhile measures.

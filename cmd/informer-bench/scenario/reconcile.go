@@ -16,7 +16,7 @@ import (
 type Reconciles struct {
 	objects, all     int64
 	count, missed    atomic.Int64
-	first            atomic.Int64 // time of the first, Unix ns
+	first            atomic.Int64 // time of the first reconcile, Unix ns
 	initial, changes chan struct{}
 }
 
@@ -57,9 +57,9 @@ type ReconcileSteps struct {
 	Sync func(ctx context.Context) error
 }
 
-// Run sets the marks: when the cache is complete, when each object was reconciled, when the changes may
-// start, and when each change was reconciled. In s.Metrics it stores the time from the first mark to the
-// first reconcile. If ctx ends, it returns the cause.
+// Run sets a mark when the cache is complete, when each object has been reconciled, when the changes may
+// start, and when each change has been reconciled. In s.Metrics it stores the time from the first mark
+// to the first reconcile. If ctx ends, it returns the cause.
 func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps ReconcileSteps) error {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err

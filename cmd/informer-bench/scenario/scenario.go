@@ -8,17 +8,17 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Script is the server's behaviour once a contestant has synced.
+// Script is what the server does once a contestant has synced.
 type Script int
 
 // The scripts.
 const (
-	Sync      Script = iota // none: the work ends with the sync
+	Sync      Script = iota // the server does nothing: the work ends with the sync
 	Watch                   // it sends events
 	Relist                  // it expires the version, and sends one event after the list
 	Reconcile               // it sends events; the sync ends with the first reconcile of each object
 	Alone                   // there is no server
-	Read                    // none, while a synced contestant reads its cache
+	Read                    // the server does nothing while a synced contestant reads its cache
 	Restart                 // the version may expire before the contestant restarts
 )
 
@@ -47,16 +47,16 @@ type Scenario struct {
 	// Rounds is the largest number of rounds; zero means no limit.
 	Rounds int
 
-	// Afresh lets the server create its objects for each contestant and hold none.
+	// Afresh makes the server create its objects for each contestant instead of holding them.
 	Afresh bool
 
 	// Takes is the peak memory of a contestant per object, in bytes, for contestants that may exceed the
-	// machine: a contestant is skipped if it would need half of the memory.
+	// machine's memory. A contestant is skipped if it would need half of that memory.
 	Takes map[string]int
 }
 
-// Peer returns the contestant to compare Millrace with: client-go, or controller-runtime if client-go takes
-// no part. If neither does, it returns Millrace.
+// Peer returns the contestant to compare Millrace with: client-go, or controller-runtime if client-go
+// does not take part. If neither takes part, it returns Millrace.
 func (s Scenario) Peer() string {
 	for _, peer := range []string{results.ClientGo, results.ControllerRuntime} {
 		if slices.Contains(s.Contestants, peer) {
@@ -87,8 +87,8 @@ func Choose(names []string) ([]Scenario, error) {
 	return chosen, nil
 }
 
-// Following lists the scenarios in which all contestants do the same: keep a cache of the server's objects,
-// with Params.Handlers handlers, until it is synced and the handlers have received the event Until.
+// Following lists the scenarios in which every contestant keeps a cache of the server's objects, with
+// Params.Handlers handlers, until it is synced and the handlers have received the event Until.
 func Following() []string {
 	return []string{
 		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "limit", "relist-unchanged", "relist-changed",

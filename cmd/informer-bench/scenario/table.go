@@ -26,8 +26,8 @@ func All() []Scenario {
 	return all
 }
 
-// Contestants returns all contestants: the libraries, Millrace behind their interfaces, and last the floor,
-// of which only times are compared.
+// Contestants returns all contestants: the libraries, Millrace behind their interfaces, and last the
+// floor, which is compared only by its times.
 func Contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
@@ -35,7 +35,7 @@ func Contestants() []string {
 	}
 }
 
-// whole returns the contestants without those that pack.
+// whole returns the contestants that do not pack objects.
 func whole() []string {
 	return slices.DeleteFunc(Contestants(), func(name string) bool {
 		return name == results.MillracePacked || name == results.ControllerRuntimePacked
@@ -54,7 +54,7 @@ func cached() []string {
 
 func both() []string { return []string{results.Millrace, results.ClientGo} }
 
-// layered returns the contestants with controllers, or with the cache below them.
+// layered returns the contestants that have controllers, or only the cache below controllers.
 func layered() []string {
 	return []string{results.Millrace, results.ControllerRuntimeCache, results.ControllerRuntime}
 }

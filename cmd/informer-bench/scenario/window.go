@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Window bounds the number of a Feed's events in flight: the next one is sent when a handler has received
-// one.
+// Window bounds the number of a Feed's events in flight. The feed sends the next event when the handler
+// has received one.
 type Window struct {
-	taken chan struct{} // has a token for each event in flight
+	taken chan struct{} // contains a token for each event in flight
 	heard atomic.Int64
 }
 

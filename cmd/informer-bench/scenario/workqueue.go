@@ -23,8 +23,9 @@ type Queue interface {
 // workDelay is the longest delay of delayed adds.
 const workDelay = 100 * time.Millisecond
 
-// WorkQueue sends Params.Events keys through a queue: each of Params.Workers adds one, gets one and
-// finishes it. If Params.Delayed is set, all keys are first added with delays of up to a tenth of a second.
+// WorkQueue sends Params.Events keys through a queue. Each of Params.Workers workers adds a key, gets
+// one and finishes it, repeatedly. If Params.Delayed is set, all keys are first added with delays of up
+// to a tenth of a second.
 func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
 	workers := max(1, s.Params[Workers])
 	each := s.Params[Events] / workers
