@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// bar is a figure of a contestant as a ratio to the peer. Rates are inverted, so that less is better.
+// bar is a figure of a contestant as a ratio to the peer. Rates are inverted, so less is always better.
 type bar struct {
 	label      string // of the figure; equal for contestants side by side
 	contestant string
@@ -106,8 +106,8 @@ const (
 	aroundBars = 84 // title, legend, axis and margins
 )
 
-// barChart is a plot.Plotter of horizontal bars from top to bottom, each figure under its label. The unit
-// of the Y axis is points.
+// barChart is a plot.Plotter that draws horizontal bars from top to bottom, with each figure under its
+// label. The unit of the Y axis is points.
 type barChart struct {
 	bars   []bar
 	bottom []float64 // of each bar
@@ -167,7 +167,7 @@ func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// text returns the text beside a bar.
+// text returns the text next to a bar.
 func (b bar) text() string {
 	text := fmt.Sprintf("%.3g", b.ratio)
 	if b.ratio > maxRatio {

@@ -22,9 +22,9 @@ const (
 	textSize   = 10
 	titleSize  = 11
 	thin       = 0.75
-	margin     = 6 // points; twice that on the right, where the last tick's label extends
+	margin     = 6 // points; twice as many on the right, where the last tick's label sticks out
 
-	// wider allows for text that is wider than measured because the font is missing.
+	// wider allows for text that is wider than measured because the reader lacks the font.
 	wider = 1.2
 )
 
@@ -105,7 +105,7 @@ var (
 	variant = regexp.MustCompile(`font-variant:[^;"]*;`)
 )
 
-// tidied names fonts with the same widths as the one used for measuring.
+// tidied replaces the font by fonts of the same width as the one used for measuring.
 func tidied(svg []byte) []byte {
 	svg = family.ReplaceAll(svg, []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	return variant.ReplaceAll(svg, nil)

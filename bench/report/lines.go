@@ -24,7 +24,7 @@ type line struct {
 	points     plotter.XYs
 }
 
-// drawGrowth draws, for the scenario growth, the cost per object over the number of objects.
+// drawGrowth plots the cost per object against the number of objects for the scenario growth.
 func (s *section) drawGrowth() error {
 	if s.scenario != "growth" {
 		return nil
@@ -46,8 +46,8 @@ func (s *section) drawGrowth() error {
 	return nil
 }
 
-// grown returns a line for each contestant measured with several numbers of objects and otherwise the
-// parameters of the first group.
+// grown returns a line for each contestant that was measured with several numbers of objects and
+// otherwise the same parameters as the first group.
 func (s *section) grown(metric string) []line {
 	var lines []line
 	rest := func(p results.Params) results.Params {
@@ -122,7 +122,8 @@ func (s *section) drawOneSeries(g group, name string) error {
 	return s.drawLines(p, lines, fileName(s.scenario, name, own), title+" over time", false)
 }
 
-// drawLines draws lines from zero, so that heights are comparable, with marks if there are few points.
+// drawLines draws lines on an axis that starts at zero, so that heights are comparable. It marks the
+// points if there are few.
 func (s *section) drawLines(p *plot.Plot, lines []line, name, alt string, marks bool) error {
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0

@@ -1,5 +1,5 @@
-// Command report creates results/benchmarks.md and its charts from a results file of informer-bench, which
-// calls it:
+// Command report creates results/benchmarks.md and its charts from a results file of informer-bench.
+// informer-bench calls it:
 //
 //	informer-bench report results.json
 //	go -C bench/report run . ../../results.json --out ../..

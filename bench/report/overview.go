@@ -10,7 +10,7 @@ import (
 // headline is a figure that represents a scenario on the first page.
 type headline struct {
 	scenario string
-	params   results.Params // which a row must have; hostile only if named
+	params   results.Params // a row must have these; it must not be hostile unless they say so
 	metric   string
 	what     string // description
 	drawn    part   // its part of the picture
@@ -87,8 +87,8 @@ func figures(r *results.Results, sections []section) []figure {
 	return all
 }
 
-// in returns the headline's figure in its section: from the first group with the parameters, or from the
-// group of its target.
+// in returns the headline's figure in its section. It takes the figure from the first group with the
+// headline's parameters, or from the group of its target.
 func (h headline) in(s *section, verdicts []results.Verdict) (figure, bool) {
 	f := figure{headline: h}
 	for _, g := range s.groups {

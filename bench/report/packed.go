@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// targets writes the table of the targets with a description, if any was measured: the target, the result,
-// and why it was missed.
+// targets writes the table of the targets that have a description, if any was measured. Each row has the
+// target, its result and, if it was missed, the reason.
 func (p *page) targets(r *results.Results) {
 	var rows [][]string
 	measured := false

@@ -25,7 +25,7 @@ const (
 // picture draws its headlines: a bar for Millrace over one for client-go of constant length. It returns
 // nothing if none was measured.
 //
-// It has no background, and its colours follow the reader's colour scheme.
+// The picture has no background, and its colours follow the reader's colour scheme.
 func picture(figures []figure, env *results.Env) []byte {
 	var rows bytes.Buffer
 	y := pictureTop
@@ -82,8 +82,8 @@ text{fill:#9198a1}
 </style>
 `
 
-// drawFigure draws one row. A bar longer than client-go's is cut before the values; its number shows the
-// ratio.
+// drawFigure draws one row. It cuts off a bar that would reach the values; the numbers show by how much
+// it is longer.
 func drawFigure(w *bytes.Buffer, f figure, y int) {
 	ratio := f.ratio
 	if results.MoreIsBetter(f.metric) {

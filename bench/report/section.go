@@ -17,7 +17,7 @@ type section struct {
 	charts   []chart
 }
 
-// group is the contestants side by side.
+// group holds the results of several contestants to show side by side.
 type group struct {
 	params results.Params
 	rows   []*results.Result // in the order of contestants
@@ -34,8 +34,8 @@ func (g group) peer() string {
 	return results.ClientGo
 }
 
-// lead returns the row whose figures are drawn: that of packed caches if measured, otherwise Millrace's, or
-// nil.
+// lead returns the row whose figures are drawn: the row of packed caches if they were measured,
+// otherwise Millrace's, or nil if there is neither.
 func (g group) lead() *results.Result {
 	if row := g.of(results.MillracePacked); row != nil {
 		return row
@@ -169,7 +169,8 @@ func (s *section) common() results.Params {
 	return same
 }
 
-// own returns the parameters of a group that differ between groups. Parameters missing in a group are 0.
+// own returns the values of a group for the parameters that differ between groups. Parameters missing in
+// a group are 0.
 func (s *section) own(g group) results.Params {
 	common, own := s.common(), results.Params{}
 	for _, other := range s.groups {

@@ -47,8 +47,8 @@ func (s *section) contestants() (names []string) {
 	return names
 }
 
-// redundant reports whether a figure is another one of the table divided by the number of objects or
-// events, without a target.
+// redundant reports whether a figure has no target and is just another figure of the table divided by
+// the number of objects or events.
 func (s *section) redundant(metric string) bool {
 	whole := map[string]string{
 		results.CPUPerObject: results.CPU, results.CPUPerEvent: results.CPU,
@@ -89,8 +89,8 @@ func spread(metric string, s results.Stat) string {
 	return fmt.Sprintf("%s [%s – %s]", results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max))
 }
 
-// judged returns a target and its outcome: "≤ 0.15 met", or in bold by how much it was missed. It names the
-// contestant compared with unless that is the peer.
+// judged returns a target and its outcome, such as "≤ 0.15 met". If the target was missed, judged says
+// in bold by how much. It names the other contestant unless that is the peer.
 func judged(v results.Verdict, peer string) string {
 	text := strings.TrimSuffix(v.Target.Want(), " × "+peer)
 	if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != peer) {

@@ -43,7 +43,7 @@ func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer
 	return f, f.Core().V1().Pods().Informer(), nil
 }
 
-// dynamicStarter makes a dynamic factory start like a typed one.
+// dynamicStarter lets a dynamic factory start in the same way as a typed one.
 type dynamicStarter struct {
 	dynamicinformer.DynamicSharedInformerFactory
 }

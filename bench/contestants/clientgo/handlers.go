@@ -49,7 +49,8 @@ func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	return r, nil
 }
 
-// slowHandler sends events while a handler sleeps. client-go holds all of them, and offers no alternative.
+// slowHandler sends events while a handler sleeps. client-go queues all of them and offers no
+// alternative.
 func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	s.Until = feed.Until

@@ -32,7 +32,8 @@ func (l local[T]) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), opts)
 }
 
-// WatchWithContext feeds a buffered channel, which is faster than the unbuffered one of real watches.
+// WatchWithContext feeds a buffered channel, which is faster than the unbuffered channel of real
+// watches.
 func (l local[T]) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &feedWatch{events: make(chan watch.Event, 128), cancel: cancel}
@@ -62,7 +63,7 @@ type feedWatch struct {
 func (w *feedWatch) Stop()                          { w.cancel() }
 func (w *feedWatch) ResultChan() <-chan watch.Event { return w.events }
 
-// newLocal returns an informer of a feed, with the index of a factory's informers.
+// newLocal returns an informer of a feed, with the same index as a factory's informers.
 func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], list func(items []T, rv string) runtime.Object) (cache.SharedIndexInformer, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err

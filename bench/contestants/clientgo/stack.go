@@ -1,5 +1,5 @@
-// Package clientgo is client-go as a contestant of informer-bench: alone, and with Millrace behind its
-// interfaces. The programs below this directory differ only in the Stack.
+// Package clientgo is client-go as a contestant of informer-bench. It runs alone or with Millrace behind
+// its interfaces. The programs below this directory differ only in the Stack.
 package clientgo
 
 import (

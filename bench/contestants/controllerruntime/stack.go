@@ -1,6 +1,6 @@
-// Package controllerruntime is controller-runtime, its cache under its client and its controllers, as a
-// contestant of informer-bench: alone, and with Millrace behind its interfaces. The programs below this
-// directory differ only in the Stack.
+// Package controllerruntime is controller-runtime as a contestant of informer-bench: its cache, used by
+// its client and its controllers. It runs alone or with Millrace behind its interfaces. The programs
+// below this directory differ only in the Stack.
 package controllerruntime
 
 import (

@@ -1,5 +1,5 @@
 // Command floor is the contestant of informer-bench that reads the same bytes as the others and discards
-// them: a lower bound.
+// them. It gives a lower bound.
 package main
 
 import (

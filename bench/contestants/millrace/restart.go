@@ -40,7 +40,7 @@ func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protoc
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 
-// runBefore runs the earlier factory, from its sync to its end.
+// runBefore runs the earlier factory until it has synced and stopped.
 func (k Stack) runBefore(ctx context.Context, s *protocol.Session) error {
 	f, err := k.newFactory(s)
 	if err != nil {

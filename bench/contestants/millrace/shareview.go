@@ -22,8 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// shareCache lists everything, and then the share of one of Params.Replicas, and measures which fraction of
-// memory, CPU and bytes the second needs. The bytes show whether the server filtered.
+// shareCache lists everything and then the share of one of Params.Replicas. It measures what fraction of
+// the memory, CPU and bytes the second list needs. The bytes show whether the server filtered.
 func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err

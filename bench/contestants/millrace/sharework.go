@@ -79,8 +79,9 @@ func least(n int, f func()) time.Duration {
 // reconcileTakes is how long a reconcile waits for the server.
 const reconcileTakes = 5 * time.Millisecond
 
-// throughput returns the reconciles per second of several programs, with one worker each. The time starts
-// when all the work is queued, so it measures how well the work is spread, not the requests.
+// throughput returns the reconciles per second of several programs, with one worker each. The clock
+// starts when all the work is queued, so the result shows how well the work is spread, and does not
+// include requests.
 func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64, error) {
 	cfg, ns := &config.Config{Host: s.URL}, fresh(fmt.Sprint("of-", replicas))
 	client, err := rest.NewClient(cfg, scheme.New())
@@ -116,7 +117,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 			Complete(func(ctx context.Context, o *corev1.ConfigMap) (controller.Result, error) {
 				select {
 				case <-begin:
-				case <-ctx.Done(): // another program has it now
+				case <-ctx.Done(): // another program has the slot now
 					return controller.Result{}, nil
 				}
 				select {
@@ -297,7 +298,7 @@ func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error
 	return nil
 }
 
-// differ returns the fraction of slots whose owner differs.
+// differ returns the fraction of slots that have different owners.
 func differ(a, b []int) float64 {
 	n := 0
 	for slot := range a {

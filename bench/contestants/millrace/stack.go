@@ -1,4 +1,4 @@
-// Package millrace is Millrace as a contestant of informer-bench: with whole and with packed caches. The
+// Package millrace is Millrace as a contestant of informer-bench, with whole or packed caches. The
 // programs below this directory differ only in the Stack.
 package millrace
 

@@ -1,4 +1,4 @@
-// Command newinformer is Millrace informers for which client-go lists, watches and decodes.
+// Command newinformer measures Millrace informers for which client-go lists, watches and decodes.
 package main
 
 import (
