@@ -18,19 +18,19 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// FromConfig returns a Millrace client that reaches the API server as client-go does with cfg: it uses
-// client-go's connections, proxy, certificates, credentials with their renewal and plugins, impersonation,
-// user agent and wrappers. It looks up Go types in client-go's scheme.
+// FromConfig returns a Millrace client that reaches the API server as client-go does with cfg. It uses
+// client-go's connections, proxy, certificates, credentials (including renewal and plugins),
+// impersonation, user agent and wrappers. It looks up Go types in client-go's scheme.
 //
-// FromConfig ignores QPS, Burst and RateLimiter, since Millrace has no client-side limit; Timeout, which
-// would end watches; ContentType and related fields, since the client requests the best format for each
-// kind; and compression, which costs more time than it saves within a cluster. Warnings of the server go to
-// klog.
+// FromConfig ignores QPS, Burst and RateLimiter, because Millrace has no client-side limit. It ignores
+// Timeout, which would end watches, and ContentType and related fields, because the client requests the
+// best format for each kind. It does not use compression, which costs more time than it saves within a
+// cluster. Warnings from the server go to klog.
 func FromConfig(cfg *clientrest.Config) (*rest.Client, error) {
 	return FromConfigAndScheme(cfg, scheme.Scheme)
 }
 
-// FromConfigAndScheme is like [FromConfig] for the Go types of another scheme.
+// FromConfigAndScheme is like [FromConfig], but looks up Go types in the given scheme.
 func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.Client, error) {
 	cfg = clientrest.CopyConfig(cfg)
 	cfg.Timeout = 0
@@ -61,11 +61,12 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	}, types)
 }
 
-// uncompressed requests uncompressed bodies, where a transport would otherwise request compression.
+// uncompressed requests uncompressed bodies, because a transport would otherwise request compressed
+// ones.
 type uncompressed struct{ http.RoundTripper }
 
-// CloseIdleConnections is called by the method of http.Client with the same name. Other clients of
-// client-go may share the connections; they reconnect when necessary.
+// CloseIdleConnections is called by the method of http.Client with the same name. Clients of client-go
+// may share the connections; they reconnect when necessary.
 func (u uncompressed) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(u.RoundTripper) }
 
 // RoundTrip implements http.RoundTripper.

@@ -1,5 +1,5 @@
 // Package clientgo provides Millrace informers behind client-go's interfaces, so a program written for
-// client-go changes one line.
+// client-go can switch by changing one line.
 //
 // # Usage
 //
@@ -12,8 +12,8 @@
 //
 // # Guarantees
 //
-// Everything that client-go promises for a SharedInformer holds, and so do Millrace's laws L01 to L23;
-// where they differ, the stricter one applies. README.md lists the differences.
+// Everything that client-go promises for a SharedInformer holds, and so do Millrace's laws L01 to L23.
+// If the two differ, the stricter one applies. README.md lists the differences.
 //
 // # Concurrency
 //
@@ -22,21 +22,22 @@
 //
 // # Packed caches
 //
-// With WithStore or ResourceOptions.Store a cache can hold bytes; the List and ByIndex of its store then
-// decode each object. HeadsOf decodes nothing by itself, and can return copies that belong to the caller.
+// With WithStore or ResourceOptions.Store, a cache can hold bytes. The store's List and ByIndex then
+// decode each object. HeadsOf decodes nothing by itself, and its result can return copies that belong to
+// the caller.
 //
 // # Failure
 //
 // If the bytes of an object were damaged in memory, reads that would return it fail until the informer has
 // fetched it again.
 //
-// Failures to list and watch go to the handler of watch errors; all others go to utilruntime.ErrorHandlers.
-// WaitForSync of an informer and WaitForCacheSyncWithContext of a factory say why an informer has not
+// Failures to list and watch go to the watch error handler; all others go to utilruntime.ErrorHandlers.
+// An informer's WaitForSync and a factory's WaitForCacheSyncWithContext tell why an informer has not
 // synced.
 //
 // # Debugging
 //
-// Status, for an informer or a factory, reports the state of informers; an Observer does the same for
-// client-go's own. A factory and an Observer implement metrics.InformerSource, which
-// manager.Manager.AddInformers shows in /metrics, /readyz and /debug/status.
+// Status reports the state of an informer or of all informers of a factory; an Observer does the same
+// for client-go's own informers. A factory and an Observer implement metrics.InformerSource. Pass them
+// to manager.Manager.AddInformers to show them in /metrics, /readyz and /debug/status.
 package clientgo

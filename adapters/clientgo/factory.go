@@ -27,9 +27,9 @@ import (
 // Factory is an informers.SharedInformerFactory with Millrace informers. Create it with
 // [NewSharedInformerFactory] or [NewSharedInformerFactoryForConfig].
 //
-// The informers of the groups, such as Core().V1().Pods(), and of ForResource are Millrace's. An informer
-// that a caller creates and passes to InformerFor is used as it is: use [NewInformer] to create a Millrace
-// informer there too.
+// The informers of the groups, such as Core().V1().Pods(), and of ForResource are Millrace's. If a
+// caller passes a function to InformerFor that creates another informer, that informer is used as it is.
+// Use [NewInformer] in the function to create a Millrace informer there too.
 type Factory struct {
 	client kubernetes.Interface
 	direct *direct // nil if the clientset lists and watches
@@ -46,10 +46,10 @@ func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration,
 }
 
 // NewSharedInformerFactoryForConfig is like [NewSharedInformerFactory], but its informers list and watch
-// through FromConfig, decode straight from the bytes and keep equal parts of objects in memory only once.
-// It makes a program small and fast.
+// through FromConfig, decode straight from the bytes and keep equal parts of objects in memory only
+// once. Programs that use it need less memory and CPU.
 func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*Factory, error) {
-	millrace, err := FromConfig(cfg) // first, since client-go's error quotes an unreadable address
+	millrace, err := FromConfig(cfg) // check this first, because client-go's error quotes an unreadable address
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Durat
 	return &Factory{client: client, direct: d, options: gather(resync, options)}, nil
 }
 
-// kinds is the factory as the groups see it. It identifies informers only by type.
+// kinds is the factory as the API groups see it. It identifies informers only by type.
 type kinds struct{ *Factory }
 
 // InformerFor returns the Millrace informer for the type of example.
@@ -86,7 +86,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 	})
 }
 
-// kindOf returns the kind of a type. It returns an error if the type has none or several.
+// kindOf returns the kind of a type. It returns an error if the type has no kind or several.
 func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	found, _, err := scheme.Scheme.ObjectKinds(example)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *Factory) InformerFor(example runtime.Object, newInformer internalinterf
 	return f.runner.get(kind, func() cache.SharedIndexInformer {
 		i := newInformer(f.client, f.resyncOf(kind))
 		if f.transform != nil {
-			_ = i.SetTransform(f.transform) // fails only if the caller already runs it
+			_ = i.SetTransform(f.transform) // fails only if the caller already runs the informer
 		}
 		return i
 	})

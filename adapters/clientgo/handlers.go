@@ -14,10 +14,10 @@ import (
 )
 
 // MoveHandler is a cache.ResourceEventHandler that also learns when an object moves to another process
-// (ResourceOptions.Shard). The informer then calls OnMoved instead of OnDelete, with the last state known
-// to this process; a handler that keeps state per object should release it. Other handlers get no call, and
-// neither does a MoveHandler wrapped in another handler, such as a cache.FilteringResourceEventHandler;
-// client-go wraps each cache.TypedResourceEventHandler.
+// (ResourceOptions.Shard). The informer then calls OnMoved instead of OnDelete, with the last state
+// known to this process. A handler that keeps state per object should release that state. The informer
+// does not call other handlers, nor a MoveHandler that is wrapped in another handler, such as a
+// cache.FilteringResourceEventHandler. client-go wraps each cache.TypedResourceEventHandler.
 type MoveHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
@@ -89,8 +89,8 @@ func (i *informer) period(resync time.Duration) time.Duration {
 	return (resync + i.check - 1) / i.check * i.check
 }
 
-// RemoveEventHandler removes a handler from the informer. Only a call in progress may continue after that;
-// ShutdownChan reports its end. Removing a handler again does nothing.
+// RemoveEventHandler removes a handler from the informer. A call in progress may continue; ShutdownChan
+// is closed when it has returned. Removing a handler again does nothing.
 func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {
@@ -106,7 +106,7 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 		r.finished()
 	} else {
 		r.inner.Close()
-		i.leaving.Go(func() { // waits for the call in progress, which may be the caller's own
+		i.leaving.Go(func() { // waits for the call in progress, which may be the one that called RemoveEventHandler
 			_ = r.inner.CloseAndWait(context.Background())
 			r.finished()
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Heads is the cache of an informer for callers that need only the heads of most objects, or want copies of
-// objects. On a packed cache it decodes nothing unless asked to. It is safe for concurrent use.
+// Heads is the cache of an informer for callers that need only the heads of most objects, or want copies
+// of objects. It decodes packed objects only on request. It is safe for concurrent use.
 type Heads struct {
 	indexer.Reader[object.Head]
 	of *reads
@@ -30,8 +30,8 @@ func HeadsOf(informer cache.SharedIndexInformer) (Heads, bool) {
 	return Heads{r.informer.Heads(), r}, true
 }
 
-// ByIndex yields the heads of the objects with a value, in no particular order. It returns an error if
-// there is no index of that name.
+// ByIndex yields the heads of the objects with an index value, in no particular order. It returns an
+// error if there is no index of that name.
 func (h Heads) ByIndex(name, value string) (iter.Seq[object.Head], error) {
 	i, err := h.of.index(name)
 	if err != nil {
@@ -48,7 +48,7 @@ func (h Heads) Open(head object.Head) (object.Object, error) { return opened(h.o
 // decoded for the caller instead of copied. Copy fails as Open does.
 func (h Heads) Copy(head object.Head) (object.Object, error) { return opened(h.of.informer.Copy(head)) }
 
-// opened returns o as its source returned it.
+// opened returns o in the form in which its source returned it.
 func opened(o object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 // Scope returns ResourceOptions.Shard.
 func (h Holding) Scope() shard.Scope { return h.of.shard }
 
-// Holds reports whether the store has everything in the slot of a hash, at least as new as the last writes
-// of the process that had the slot before (S04). Handlers are called after that. Before the informer runs,
-// Holds returns false. See [sharedinformer.Informer].
+// Holds reports whether the store contains everything in the slot of a hash, at least as new as the last
+// writes of the process that had the slot before (S04). Handlers are called after Holds has become true.
+// Before the informer runs, Holds returns false. See [sharedinformer.Informer].
 func (h Holding) Holds(hash uint64) bool {
 	i := h.of.inner()
 	return i != nil && i.Holds(hash)

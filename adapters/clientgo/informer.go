@@ -31,7 +31,8 @@ import (
 // NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside. The example may be nil,
 // typed, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or a nil pointer of a type.
 //
-// client-go decodes the objects from lw, so they share nothing; see [NewSharedInformerFactoryForConfig].
+// client-go decodes the objects from lw, so they do not share equal parts; see
+// [NewSharedInformerFactoryForConfig].
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
@@ -67,7 +68,7 @@ func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if reflect.ValueOf(example).IsZero() { // a typed nil has only a type
+	if reflect.ValueOf(example).IsZero() { // a typed nil has nothing but a type
 		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
@@ -92,8 +93,8 @@ type informer struct {
 	caches    sharedinformer.Store
 	snapshots *snapshot.Directory
 	shard     shard.Scope      // the objects that this process holds
-	stall     time.Duration    // how long a list may be silent; 0 for the default
-	reflector *cache.Reflector // never run: an argument for handlers of watch errors
+	stall     time.Duration    // how long a list may receive nothing; 0 for the default
+	reflector *cache.Reflector // never run; only passed to watch error handlers
 	resync    time.Duration    // default for handlers
 	store     *store
 	synced    *done
@@ -119,8 +120,8 @@ func newInformer(name string, resync time.Duration, indexers cache.Indexers) *in
 	}
 }
 
-// errStarted rejects settings after Run. Tests of programs look for some of client-go's words, here and in
-// the error for a stopped informer.
+// errStarted rejects settings after Run. It and the error for a stopped informer contain some of
+// client-go's words, because tests of programs look for them.
 var errStarted = errors.New("informer has already started: set this before Run")
 
 // Run is RunWithContext until stop is closed.
@@ -159,9 +160,9 @@ func (i *informer) refuse(err error) {
 	i.refused = err
 }
 
-// begin creates the Millrace informer from the current settings. The environment variable
-// KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector, as in client-go, which panics on a mutation;
-// here it is reported as a failure.
+// begin creates the Millrace informer from the current settings. As in client-go, the environment
+// variable KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector. It reports a mutation as a
+// failure, whereas client-go panics.
 func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -184,7 +185,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	return i.running, nil
 }
 
-// end releases the handlers. None can be removed afterwards.
+// end releases the handlers. They cannot be removed afterwards.
 func (i *informer) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -195,10 +196,10 @@ func (i *informer) end() {
 	clear(i.handlers)
 }
 
-// failed reports a failure: to the handler of watch errors if listing or watching failed, and to
+// failed reports a failure to the watch error handler if listing or watching failed, and to
 // utilruntime.ErrorHandlers otherwise.
 //
-// If the handler of watch errors panics, utilruntime.PanicHandlers receive the panic and the informer
+// If the watch error handler panics, utilruntime.PanicHandlers receive the panic and the informer
 // continues.
 func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdict {
 	defer utilruntime.HandleCrashWithContext(ctx)
@@ -275,9 +276,9 @@ func (i *informer) SetWatchErrorHandler(h cache.WatchErrorHandler) error {
 	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { h(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext sets the handler for failures to list, watch, decode and transform; nil
-// means cache.DefaultWatchErrorHandler. The reflector passed to it does not run. It returns an error once
-// the informer runs.
+// SetWatchErrorHandlerWithContext sets the handler for failures to list, watch, decode and transform;
+// nil means cache.DefaultWatchErrorHandler. The reflector passed to the handler does not run.
+// SetWatchErrorHandlerWithContext returns an error once the informer runs.
 func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWithContext) error {
 	if h == nil {
 		h = cache.DefaultWatchErrorHandler
@@ -285,9 +286,9 @@ func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWith
 	return i.configure(func() { i.onWatchError = h })
 }
 
-// SetTransform sets the function that changes objects before they are stored. It may return an object of
-// another type, but not with another key. It is not called with tombstones. It returns an error once the
-// informer runs.
+// SetTransform sets the function that changes objects before they are stored. The function may return an
+// object of another type, but not with another key. It is not called with tombstones. SetTransform
+// returns an error once the informer runs.
 func (i *informer) SetTransform(t cache.TransformFunc) error {
 	return i.configure(func() { i.transform = t })
 }

@@ -24,7 +24,7 @@ type located[T object.Object] struct {
 	pool      *wire.Pool // nil to share nothing
 }
 
-// Describe implements source.ListerWatcher. The resource supports all features of a request.
+// Describe implements source.ListerWatcher. The resource supports everything that a request can ask for.
 func (l *located[T]) Describe() source.Description {
 	return source.Description{
 		Name: nameResource(l.resource.GroupResource(), l.namespace), Namespace: l.namespace, Kept: l.keep, Pool: l.pool,

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// numbering assigns resource versions to the objects of a source without usable ones: fake clientsets store
-// objects as given, and handwritten sources in tests omit versions. It starts at the first object without a
-// usable version, or at once if the versions are known to mean nothing; from then on it numbers everything
-// in order of arrival. It does nothing to objects of an API server.
+// numbering assigns resource versions to the objects of a source that has no usable ones: fake
+// clientsets store objects as given, and handwritten sources in tests omit versions. It starts at the
+// first object without a usable version, or at once if the versions are known to mean nothing. From then
+// on it numbers everything in order of arrival. It does not change objects from an API server.
 //
 // It belongs to the reflector's goroutine.
 type numbering struct {
@@ -45,7 +45,7 @@ func (n *numbered) DeepCopyObject() runtime.Object {
 	return &numbered{n.Object.DeepCopyObject().(object.Object), n.version}
 }
 
-// bare returns o as its source returned it.
+// bare returns o in the form in which its source returned it.
 func bare(o object.Object) object.Object {
 	if n, ok := o.(*numbered); ok {
 		return n.Object
@@ -56,7 +56,7 @@ func bare(o object.Object) object.Object {
 // Describe implements source.ListerWatcher.
 func (n *numbering) Describe() source.Description { return n.ListerWatcher.Describe().Plain() }
 
-// see looks at a version from the source, and starts numbering if it is unusable.
+// see checks a version from the source, and starts numbering if the version is unusable.
 func (n *numbering) see(version string) {
 	v, err := strconv.ParseUint(version, 10, 64)
 	if n.on = n.on || n.fake || err != nil || v == 0; !n.on {
@@ -108,7 +108,7 @@ func (n *numbering) numberList(list *metav1.ListMeta) {
 	}
 }
 
-// remember records the source's version of a number.
+// remember records the source's version for a number.
 func (n *numbering) remember(number, own string) {
 	if n.own == nil {
 		n.own = make(map[string]string)
@@ -116,9 +116,9 @@ func (n *numbering) remember(number, own string) {
 	n.own[number] = own
 }
 
-// Watch implements source.ListerWatcher. It resumes at the requested version rather than the last one seen,
-// because the reflector may have read a list without using it. It forgets all other versions, since no
-// watch resumes there.
+// Watch implements source.ListerWatcher. It resumes at the requested version rather than the last one
+// seen, because the reflector may have read a list without using it. It forgets all other versions,
+// since no watch will resume from them.
 func (n *numbering) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if own, ok := n.own[opts.ResourceVersion]; ok {
 		clear(n.own)

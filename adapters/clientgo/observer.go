@@ -38,10 +38,10 @@ func (o *Observer) Status() []sharedinformer.Status {
 }
 
 // Observe adds an informer under a name such as "pods". It gives the informer a handler that counts
-// changes, and a handler of watch errors that calls onWatchError, or cache.DefaultWatchErrorHandler if that
-// is nil. client-go has only one such handler, the last one set, and does not reveal it. A running informer
-// accepts none; its status then says that failures are not visible. Observe returns an error if the
-// informer has stopped.
+// changes, and a handler of watch errors that calls onWatchError, or cache.DefaultWatchErrorHandler if
+// that is nil. client-go has only one such handler, the last one set, and does not reveal it. A running
+// informer does not accept a new one; its status then says that failures are not visible. Observe
+// returns an error if the informer has stopped.
 //
 // client-go calls that handler when a list fails or the server refuses a watch, but not when a watch breaks
 // or gets no answer.
@@ -71,7 +71,7 @@ type Observed struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
 	changes  counter
-	blind    *failure.Failure // says that failures are not visible; nil if they are
+	blind    *failure.Failure // says that failures are not visible; nil if they are visible
 
 	mu       sync.Mutex // guards the fields below; not held during calls
 	failures uint64
@@ -97,9 +97,9 @@ func (i *Observed) failed(err error) {
 	i.failure, i.failedAt = f, version
 }
 
-// Status returns the current status. Recovery from a failure shows at the next change or bookmark. The
-// state is Listing before the first sync, then Watching, and BackingOff during a failure. If failures are
-// not visible, Failure says so, and Watching only means synced.
+// Status returns the current status. It does not show recovery from a failure before the next change or
+// bookmark. The state is Listing before the first sync, then Watching, and BackingOff during a failure.
+// If failures are not visible, Failure says so, and Watching only means synced.
 func (i *Observed) Status() sharedinformer.Status {
 	version, synced := i.informer.LastSyncResourceVersion(), i.informer.HasSynced()
 	s := sharedinformer.Status{
@@ -127,12 +127,12 @@ func (i *Observed) Status() sharedinformer.Status {
 	return s
 }
 
-// present returns the handlers that were not removed. It keeps those of a stopped informer.
+// present returns the handlers that were not removed. It keeps the handlers of a stopped informer.
 func (i *Observed) present() []*observedHandler {
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)
 	i.mu.Unlock()
-	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // in this order: a stop ends all handlers
+	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // check in this order, because a stop ends all handlers
 		return handlers
 	}
 	i.mu.Lock()
@@ -141,10 +141,10 @@ func (i *Observed) present() []*observedHandler {
 	return slices.Clone(i.handlers)
 }
 
-// AddEventHandler adds a handler to the informer and measures its calls: the status includes its lag, its
-// calls and the longest of them, until it is removed and its last call has returned. Pending may be off by
-// the changes that happened while a running informer added the handler, and Behind is the duration of the
-// call in progress.
+// AddEventHandler adds a handler to the informer and measures its calls. The status includes the
+// handler's lag, its calls and the longest of them, until the handler has been removed and its last call
+// has returned. Pending may be off by the number of changes that happened while a running informer added
+// the handler. Behind is the duration of the call in progress.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	o := &observedHandler{next: h, name: name, place: caller()}
 	o.joined, o.found = i.changes.live.Load(), uint64(len(i.informer.GetStore().ListKeys()))
@@ -196,7 +196,7 @@ func isResync(old, o any) bool {
 type observedHandler struct {
 	next          cache.ResourceEventHandler
 	name, place   string
-	joined, found uint64 // changes before it joined, and objects at that time
+	joined, found uint64 // changes before the handler joined, and objects at that time
 	registration  atomic.Pointer[cache.ResourceEventHandlerRegistration]
 	ended         <-chan struct{} // closed after its last call; nil if client-go does not report that
 

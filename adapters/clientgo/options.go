@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Option configures a factory. client-go's options cannot be used, because they change a type that only
-// client-go can name; these have the same names and meaning.
+// Option configures a factory. client-go's options cannot be used, because they change an unexported
+// type of client-go. These have the same names and meanings.
 type Option func(*options)
 
 type options struct {
@@ -39,7 +39,7 @@ func gather(resync time.Duration, chosen []Option) options {
 	return o
 }
 
-// whole returns the options of a factory whose client decodes.
+// whole returns the options of a factory whose clientset decodes.
 func (o options) whole() options {
 	if o.keeps {
 		panic("clientgo: WithKeep is for a factory that is made for a config, such as NewSharedInformerFactoryForConfig: a client decodes whole objects")
@@ -56,8 +56,8 @@ func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) Option 
 	return func(o *options) { o.tweak = tweak }
 }
 
-// WithTransform sets the transform of every informer. Transformed objects do not share equal parts: if a
-// transform only drops fields, WithKeep is cheaper.
+// WithTransform sets the transform of every informer. Transformed objects do not share equal parts, so
+// WithKeep is cheaper than a transform that only drops fields.
 func WithTransform(transform cache.TransformFunc) Option {
 	return func(o *options) { o.transform = transform }
 }
@@ -70,10 +70,10 @@ func WithKeep(wanted wire.Fields) Option {
 	return func(o *options) { o.keep, o.keeps = wanted, true }
 }
 
-// WithStore sets how the informers cache objects. With sharedinformer.Packed they hold bytes, in a small
-// part of the memory, and decode an object whenever it is read. Use it for kinds with many objects. A
-// program that constantly iterates over all objects, with GetStore().List() or a lister, decodes them each
-// time.
+// WithStore sets how the informers cache objects. With sharedinformer.Packed they hold bytes, which need
+// a fraction of the memory, and decode an object whenever it is read. Use it for kinds with many
+// objects. If a program often iterates over all objects with GetStore().List() or a lister, they are
+// decoded each time.
 func WithStore(s sharedinformer.Store) Option { return func(o *options) { o.store = s } }
 
 // caching sets the store of an informer made by this package.

@@ -21,7 +21,7 @@ import (
 type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
-	place    string        // file:line of the call that added it
+	place    string        // file:line of the call that added the handler
 	logger   *klog.Logger  // from cache.HandlerOptions; nil for the context's
 	resync   time.Duration // as requested; see informer.period
 
@@ -44,9 +44,9 @@ func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
 
 func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
 
-// Handle implements sharedinformer.Handler. As in client-go, utilruntime.PanicHandlers receive a panic with
-// the handler's logger. It then propagates to the informer, which counts it and ends the process if
-// utilruntime.ReallyCrash is set.
+// Handle implements sharedinformer.Handler. As in client-go, utilruntime.PanicHandlers receive a panic
+// with the handler's logger. The panic then propagates to the informer, which counts it and ends the
+// process if utilruntime.ReallyCrash is set.
 func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object.Object]) error {
 	if r.logger != nil {
 		ctx = klog.NewContext(ctx, *r.logger)
@@ -89,8 +89,9 @@ func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Obje
 	}
 }
 
-// caller returns the file:line that added a handler, skipping the packages that only pass it on. If there
-// is no other caller, as for the sources of controller-runtime, it returns the outermost of them.
+// caller returns the file:line that added a handler, skipping packages that only pass the handler on. If
+// there are no other callers, as for the sources of controller-runtime, it returns the outermost of the
+// skipped ones.
 func caller() (place string) {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

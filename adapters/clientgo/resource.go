@@ -30,23 +30,23 @@ type ResourceOptions struct {
 	// Pages requests lists in pages even if the server could stream them.
 	Pages bool
 
-	// Pool stores equal parts of objects once. Informers with a transform, which may change objects, ignore
-	// it. If nil, nothing is shared.
+	// Pool stores equal parts of objects once. Informers with a transform ignore it, because a transform
+	// may change objects. If Pool is nil, nothing is shared.
 	Pool *wire.Pool
 
 	// Store sets how objects are cached; see WithStore.
 	Store sharedinformer.Store
 
 	// Snapshot is where the informer saves its objects for the next process; see sharedinformer.Options.
-	// Informers with a transform or a share save none.
+	// Informers with a transform or a share do not save their objects.
 	Snapshot *snapshot.Directory
 
-	// Shard selects this process's share of the objects; see sharedinformer.Options. The zero value is all
-	// of them.
+	// Shard selects this process's share of the objects; see sharedinformer.Options. The zero value
+	// selects all of them.
 	//
-	// An object that moves to another process leaves the store without a call of OnDelete, since nothing
-	// has happened to it (S03); a handler that needs to know implements MoveHandler. An arriving object is
-	// reported by OnAdd, and not as part of the initial list. So a handler may receive OnAdd twice for an
+	// An object that moves to another process leaves the store without a call of OnDelete, because it was
+	// not deleted (S03). A handler that needs to know implements MoveHandler. An arriving object is
+	// reported by OnAdd, but not as part of the initial list. So a handler may receive OnAdd twice for an
 	// object, with no call in between.
 	Shard shard.Scope
 }
@@ -72,8 +72,8 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 }
 
 // WaitForHandlers waits until each current handler of informer has received every object of its initial
-// list, or has ended. It returns the cause of ctx if that is done first. If informer is not Millrace's, it
-// returns at once.
+// list, or has ended. It returns the cause of ctx if ctx is done first. If informer is not Millrace's,
+// it returns at once.
 func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) error {
 	c, ok := informer.GetController().(controller)
 	if !ok {

@@ -26,8 +26,8 @@ import (
 )
 
 // ResourceFactory creates Millrace informers by resource. It implements both
-// dynamicinformer.DynamicSharedInformerFactory and metadatainformer.SharedInformerFactory; its constructor
-// determines the type of objects.
+// dynamicinformer.DynamicSharedInformerFactory and metadatainformer.SharedInformerFactory. The
+// constructor determines the type of the objects.
 type ResourceFactory struct {
 	newInformer func(schema.GroupVersionResource) cache.SharedIndexInformer
 	newLister   newLister

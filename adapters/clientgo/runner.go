@@ -15,7 +15,7 @@ import (
 
 // runner holds informers by key and runs each once.
 type runner[K comparable] struct {
-	mu        sync.Mutex // guards the fields below; while it is held, informers are created, which calls no user function except InformerFor's
+	mu        sync.Mutex // guards the fields below; held while informers are created, which calls no user function except InformerFor's
 	informers map[K]cache.SharedIndexInformer
 	started   map[K]bool
 	tasks     sync.WaitGroup

@@ -22,8 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// upstream is a source.ListerWatcher over one of client-go's. Objects arrive decoded, so a list is complete
-// in memory before its first item is yielded. If lw ignores its context, a run cannot end until lw returns.
+// upstream is a source.ListerWatcher over one of client-go's. Objects arrive decoded, so a whole list is
+// in memory before its first item is yielded. If lw ignores its context, a run cannot end until lw
+// returns.
 type upstream struct {
 	lw   cache.ListerWatcherWithContext
 	of   reflect.Type            // type of the objects; nil for any
@@ -132,7 +133,7 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	}
 	return func(yield func(wire.Event[object.Head], error) bool) {
 		defer end(w)
-		defer cancel() // first, so that no goroutine reads a body while it is being closed
+		defer cancel() // runs before end, so that no goroutine reads a body while it is being closed
 		for {
 			select {
 			case e, ok := <-w.ResultChan():
@@ -151,9 +152,9 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	}, nil
 }
 
-// traced returns a context whose requests record what they wait for. If the server refuses a request with a
-// Retry-After, client-go does not return but sleeps that long and retries, up to ten times. From here we
-// only see that the server answered.
+// traced returns a context whose requests record what they wait for. If the server refuses a request
+// with a Retry-After, client-go does not return. It sleeps that long and retries, up to ten times. All
+// that we see here is that the server answered.
 func traced(ctx context.Context) context.Context {
 	p := source.ProgressOf(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -166,7 +167,7 @@ func traced(ctx context.Context) context.Context {
 const endTime = time.Second
 
 // end stops w and drains its channel, because otherwise some watches (such as watch.Filter's) leak a
-// goroutine. It gives up after endTime if the channel is not closed, as it must be.
+// goroutine. A stopped watch must close its channel; if it does not, end gives up after endTime.
 func end(w watch.Interface) {
 	w.Stop()
 	late := time.NewTimer(endTime)
@@ -183,8 +184,8 @@ func end(w watch.Interface) {
 	}
 }
 
-// event checks one event of a watch. client-go ignores objects of another type in a watch, and accepts them
-// in a list; here both are failures (L21).
+// event checks one event of a watch. client-go ignores objects of another type in a watch and accepts
+// them in a list. Here, both are failures (L21).
 func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	now := time.Now()
 	event := wire.Event[object.Head]{Type: e.Type, Received: now, Decoded: now}

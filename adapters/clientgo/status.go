@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Status returns the status of an informer made by this package: its state and since when, its last
+// Status returns the status of an informer made by this package: its state and when that began, its last
 // failure, and the progress of each handler. It returns false for other informers.
 func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 	if c, ok := informer.GetController().(controller); ok { // the informer itself may be wrapped

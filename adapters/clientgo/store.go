@@ -21,12 +21,13 @@ import (
 // that, and always if the informer never runs, as in many tests, the store is writable.
 var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
 
-// store is the cache.Indexer of an informer. Until the informer has synced it is one of client-go's own,
-// which is writable; from then on it shows the informer's cache, without anything written before.
+// store is the cache.Indexer of an informer. Until the informer has synced, store uses one of
+// client-go's own, which is writable. From then on it shows the informer's cache, without anything that
+// was written before.
 type store struct {
 	written cache.Indexer // also keeps the names and functions of all indexes
 	reads   atomic.Pointer[reads]
-	synced  atomic.Bool // reads has a complete list
+	synced  atomic.Bool // true once reads has a complete list
 
 	mu sync.Mutex // held while indexes are added to both stores or copied, which calls index functions and failure handlers
 }
@@ -37,7 +38,7 @@ func newStore(indexers cache.Indexers) *store {
 	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, own)}
 }
 
-// show makes the store show the cache of i once that has a complete list.
+// show makes the store show the cache of i once the cache contains a complete list.
 func (s *store) show(i *sharedinformer.Informer[object.Object]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +115,7 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the heads of the objects with a value. Each call reads a consistent state.
+// finder finds the heads of the objects with an index value. Each call reads a consistent state.
 type finder interface {
 	Heads(value string) iter.Seq[object.Head]
 	HeadsOfAny(values []string) iter.Seq[object.Head]
@@ -179,7 +180,7 @@ func (r *reads) AddIndexers(indexers cache.Indexers) error {
 	return nil
 }
 
-// finder returns the index of a function.
+// finder returns the index for an index function.
 func (r *reads) finder(name string, values cache.IndexFunc) finder {
 	if isNamespace(values) {
 		return namespaces{r.informer.Heads()}
@@ -208,12 +209,13 @@ func (*reads) Delete(any) error            { return ErrReadOnly }
 func (*reads) Replace([]any, string) error { return ErrReadOnly }
 func (*reads) Resync() error               { return nil }
 
-// Bookmark does nothing: the cache's resource version is a promise (L13) that only the informer can make.
+// Bookmark does nothing, because the cache's resource version is a promise (L13) that only the informer
+// can make.
 func (*reads) Bookmark(string) {}
 
 func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }
 
-// List returns all undamaged objects in a slice that belongs to the caller.
+// List returns all objects that are not damaged, in a slice that belongs to the caller.
 func (r *reads) List() []any {
 	objects, _ := r.cache.Snapshot()
 	all := make([]any, 0, r.cache.Len())
@@ -312,7 +314,7 @@ func (r *reads) GetIndexers() cache.Indexers {
 	return all
 }
 
-// having returns the objects with a value in a slice that belongs to the caller.
+// having returns the objects with an index value, in a slice that belongs to the caller.
 func (r *reads) having(i *index, value string) ([]any, error) {
 	return r.opened(make([]any, 0, i.found.Len(value)), i.found.Heads(value))
 }

@@ -27,8 +27,8 @@ func (v view) Name() string { return v.Status().Reflector.Resource }
 // Status implements sharedinformer.View.
 func (v view) Status() sharedinformer.Status { return v.of.status() }
 
-// Heads implements sharedinformer.View. Before the informer runs there are none, even if others have
-// written to its store.
+// Heads implements sharedinformer.View. Before the informer runs it yields nothing, even if someone has
+// written to the informer's store.
 func (v view) Heads() indexer.Reader[object.Head] {
 	if i := v.of.inner(); i != nil {
 		return i.Heads()

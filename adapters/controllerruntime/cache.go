@@ -58,15 +58,16 @@ var _ cache.Cache = (*Cache)(nil)
 
 // Options are settings that cache.Options does not have. The zero value works.
 type Options struct {
-	// Keep selects the fields of objects that are cached, for all kinds; others are not even decoded.
-	// wire.WithoutManagedFields does the same as cache.TransformStripManagedFields, but lets objects share
-	// parts.
+	// Keep selects which fields of objects are cached, for all kinds. Other fields are not even decoded.
+	// wire.WithoutManagedFields does the same as cache.TransformStripManagedFields, but lets objects
+	// share parts.
 	Keep wire.Fields
 
-	// Store sets how objects are cached. By default they are packed: the cache holds bytes, in a small part
-	// of the memory, and decodes a copy for each read, where other caches would copy an object. Objects
-	// read without a copy, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
-	// whole. With sharedinformer.Whole all objects are cached whole, with sharedinformer.Packed none.
+	// Store sets how objects are cached. By default they are packed: the cache holds bytes, which need a
+	// fraction of the memory, and decodes a copy for each read instead of copying an object. Objects read
+	// without a copy, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
+	// whole. With sharedinformer.Whole, all objects are cached whole; with sharedinformer.Packed, all are
+	// packed.
 	Store sharedinformer.Store
 
 	// Snapshot is where informers save their objects, so the next process starts with them and need not
@@ -80,7 +81,8 @@ type Options struct {
 	// this way.
 	//
 	// Get, List and indexes show only the share. An object that moves to another process leaves the cache
-	// without an event; an arriving object is a create event. [Sharded] returns a reconciler for the share.
+	// without an event. An arriving object causes a create event. [Sharded] returns a reconciler for the
+	// share.
 	Shards map[client.Object]shard.Scope
 }
 
@@ -89,9 +91,9 @@ var errNewInformer = errors.New("cache.Options.NewInformer: this cache makes its
 	"If it is set for metrics, leave it nil: metrics.NewInformers exports this cache. " +
 	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes what cache.NewSharedIndexInformerWithOptions does")
 
-// NewCache is a function for manager.Options.NewCache. It supports all options except NewInformer: if you
-// need that, keep cache.New and let it call clientgo.NewInformerWithOptions. It also rejects selectors that
-// match nothing.
+// NewCache is a function for manager.Options.NewCache. It supports all options except NewInformer. If
+// you need NewInformer, keep cache.New and set NewInformer to clientgo.NewInformerWithOptions. It also
+// rejects selectors that match nothing.
 func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	return Options{}.NewCache(cfg, opts)
 }
@@ -104,7 +106,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
-	address, err := addressOf(cfg) // first, since the errors below quote an unreadable address
+	address, err := addressOf(cfg) // check this first, because the errors below quote an unreadable address
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +174,7 @@ func (c *Cache) peek(f form) (*kind, bool) {
 	return k, ok
 }
 
-// run runs the informers of k until it is removed or the cache ends. c.mu must be held.
+// run runs the informers of k until k is removed or the cache ends. c.mu must be held.
 func (c *Cache) run(k *kind) {
 	if c.stopped {
 		k.end(errEnded)
@@ -231,8 +233,8 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 // WaitForCacheSync waits until every informer has synced. If it returns false, it has logged the reasons;
 // WaitForSync returns them.
 //
-// It then gives the handlers a moment to receive all objects: controllers check them next, and if one has
-// not, wait 100 ms before checking again.
+// It then gives the handlers a moment to receive all objects, because controllers check them next. If a
+// handler has not received all, they wait 100 ms before they check again.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	if err := c.WaitForSync(ctx); err != nil {
 		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
@@ -246,17 +248,17 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// handlersPatience bounds the wait for handlers. A handler may be waiting for something that starts only
-// afterwards.
+// handlersPatience bounds the wait for handlers, because a handler may be waiting for something that
+// starts only afterwards.
 const handlersPatience = time.Second
 
 // WaitForSync waits until the cache has started and every informer has synced or was removed. The error
-// names each that has not, with its state and last failure (L22).
+// names each informer that has not, with its state and last failure (L22).
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	select {
 	case <-c.started:
 	case <-ctx.Done():
-		if !c.isStarted() { // otherwise both happened at once
+		if !c.isStarted() { // otherwise both happened at the same time
 			return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
 		}
 	}
@@ -353,9 +355,9 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return i.AddIndexers(toolscache.Indexers{indexOf(field): valuesOf(extract)})
 }
 
-// Get stores the object with the key in out. It is a copy unless the options or those of the cache say
-// otherwise. With the context of a [Sharded] reconciler, an object that may have moved to another process
-// is an error other than not found.
+// Get stores the object with the key in out. It is a copy unless the options of the call or the cache
+// say otherwise. With the context of a [Sharded] reconciler, Get returns an error other than not found
+// if the object may have moved to another process.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	r, err := c.reader(ctx, "get", out, key.Namespace)
 	if err != nil {
@@ -370,10 +372,10 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 	return err
 }
 
-// List stores the objects that the options select in out. They are copies unless the options or those of
-// the cache say otherwise. A field selector needs an index for each of its fields; see IndexField. With the
-// context of a [Sharded] reconciler, List returns an error if shared objects may have moved to another
-// process.
+// List stores the objects that the options select in out. They are copies unless the options of the call
+// or the cache say otherwise. A field selector needs an index for each of its fields; see IndexField.
+// With the context of a [Sharded] reconciler, List returns an error if shared objects may have moved to
+// another process.
 func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -385,7 +387,8 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 }
 
 // reader returns a reader for objects of obj's kind and Go type in one namespace or all, after they have
-// synced. It does not wait for other namespaces, and fails at once if the cache does not have this one.
+// synced. It does not wait for other namespaces. It fails at once if the cache does not include this
+// namespace.
 func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, namespace string) (reader, error) {
 	f, err := c.formOf(obj)
 	if err != nil {
@@ -409,8 +412,8 @@ func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, nam
 	return r, r.synced(ctx, r.from)
 }
 
-// readerOf finds or creates the informers that serve reads of a form. Metadata without informers of its own
-// is read from existing whole objects.
+// readerOf finds or creates the informers that serve reads of a form. If metadata has no separate
+// informers, it is read from existing whole objects.
 func (c *Cache) readerOf(f form) (reader, error) {
 	if k, ok := c.peek(f); ok {
 		return reader{kind: k}, nil

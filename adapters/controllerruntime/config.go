@@ -59,8 +59,8 @@ func newConfigs(opts cache.Options) (configs, error) {
 	return c, nil
 }
 
-// selective returns an error if a selector of an option, or of a namespace in it, matches nothing. Only the
-// text of a selector reaches the server, and the text of such a selector matches more.
+// selective returns an error if a selector of an option, or of a namespace in it, matches nothing. Only
+// the text of a selector reaches the server, and the text of such a selector would match more.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
 	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
 		return fmt.Errorf("%s: a selector that matches nothing: a server would read it as one that matches more; remove it, and do not read the kind", option)
@@ -105,7 +105,7 @@ func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]ca
 	return all
 }
 
-// filled returns config with unset fields taken from another one.
+// filled returns config with its unset fields taken from another one.
 func filled(config, from cache.Config) cache.Config {
 	if config.LabelSelector == nil {
 		config.LabelSelector = from.LabelSelector

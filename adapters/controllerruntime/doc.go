@@ -1,5 +1,5 @@
 // Package controllerruntime provides Millrace's cache and work queue behind controller-runtime's
-// interfaces, so an operator written for controller-runtime changes one line.
+// interfaces, so an operator written for controller-runtime can switch by changing one line.
 //
 // # Usage
 //
@@ -11,13 +11,13 @@
 // # Guarantees
 //
 // Everything that controller-runtime promises for a cache.Cache and a priorityqueue.PriorityQueue holds.
-// Millrace's laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists the
-// differences, and to what extent S01 to S05 hold for shared work.
+// Millrace's laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists
+// the differences, and says to what extent S01 to S05 hold for shared work.
 //
-// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Equal parts of
-// whole objects are in memory only once, across all kinds (W03), except for objects with a transform. Get
-// and List return copies, unless the options say otherwise; handlers, predicates and map functions receive
-// cached objects, as in controller-runtime, and must not change them.
+// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Equal parts
+// of whole objects are in memory only once, across all kinds (W03), except for objects with a transform.
+// Get and List return copies, unless the options say otherwise. As in controller-runtime, handlers,
+// predicates and map functions receive cached objects and must not change them.
 //
 // # Concurrency
 //
@@ -26,11 +26,11 @@
 //
 // # Failure
 //
-// If a kind is not served, calls return the RESTMapper's error, such as a *meta.NoKindMatchError, and may
-// be retried. If an informer cannot sync, callers learn why: WaitForSync returns the state and the last
-// failure of each informer, WaitForCacheSync logs them, and the error of a read that waited includes them.
-// A panic in a handler, a predicate or a map function ends the process unless utilruntime.ReallyCrash is
-// false; controller-runtime treats a panic in a reconciler as a failure.
+// If a kind is not served, calls return the RESTMapper's error, such as a *meta.NoKindMatchError, and
+// may be retried. If an informer cannot sync, WaitForSync returns the state and the last failure of each
+// informer, WaitForCacheSync logs them, and the error of a read that waited includes them. A panic in a
+// handler, a predicate or a map function ends the process unless utilruntime.ReallyCrash is false;
+// controller-runtime treats a panic in a reconciler as a failure.
 //
 // # Debugging
 //

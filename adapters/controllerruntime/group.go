@@ -41,9 +41,9 @@ const (
 )
 
 // NewGroup creates this process's member of a group, without sending requests. It reaches the server
-// according to cfg, over a connection of its own so that renewals do not queue behind other requests. The
-// default Logger is controller-runtime's. The options set the group's name and namespace; the process needs
-// the verbs create, delete, get, list, update and watch on leases in that namespace.
+// according to cfg, over a separate connection, so that renewals do not queue behind other requests. The
+// default Logger is controller-runtime's. The options set the group's name and namespace; the process
+// needs the verbs create, delete, get, list, update and watch on leases in that namespace.
 func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	leases := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(leases); err != nil {
@@ -67,7 +67,8 @@ func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	return &Group{group, client}, nil
 }
 
-// Shard returns this process's share of the work under a key function; for a nil group, all work.
+// Shard returns this process's share of the work under a key function. For a nil group, it returns all
+// work.
 func (g *Group) Shard(key shard.Key) shard.Scope {
 	if g == nil {
 		return shard.Scope{}
@@ -75,9 +76,9 @@ func (g *Group) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: g.Group}
 }
 
-// Start implements manager.Runnable. It takes part in the group until ctx is done, and returns when the
-// work in progress has ended and all slots are handed over; see membership.Group.Run. The manager's
-// GracefulShutdownTimeout should be longer than membership.Options.Patience.
+// Start implements manager.Runnable. It takes part in the group until ctx is done. It returns when the
+// work in progress has ended and all slots have been handed over; see membership.Group.Run. The
+// manager's GracefulShutdownTimeout should be longer than membership.Options.Patience.
 func (g *Group) Start(ctx context.Context) error {
 	defer g.client.CloseIdleConnections()
 	return g.Run(ctx)

@@ -11,7 +11,7 @@ import (
 // indexOf returns the name of a field's index, as in controller-runtime.
 func indexOf(field string) string { return "field:" + field }
 
-// valueIn returns the index entry for a value in a namespace. The empty namespace means all.
+// valueIn returns the index entry for a value in a namespace. The empty namespace means all namespaces.
 func valueIn(namespace, value string) string { return namespace + "/" + value }
 
 // valuesOf returns an index function with two entries per value: in the object's namespace and in all.

@@ -132,7 +132,7 @@ func (e *everyone) Name() string {
 // Done returns a channel that is closed when all have synced.
 func (e *everyone) Done() <-chan struct{} {
 	e.once.Do(func() {
-		go func() { // ends with the last checker, or when the kind is removed
+		go func() { // ends when the last checker is done, or when the kind is removed
 			for _, c := range e.checkers {
 				select {
 				case <-c.Done():

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// kind holds the informers of a form: one for each namespace in the options, or one for all.
+// kind holds the informers of a form: one for each namespace in the options, or one for all namespaces.
 type kind struct {
 	form
 	namespaced bool
@@ -69,13 +69,13 @@ func (c *Cache) newKind(f form) (*kind, error) {
 // defaultSyncPeriod is the default resync period, as in controller-runtime.
 const defaultSyncPeriod = 10 * time.Hour
 
-// newInformer creates the informer of one namespace, or of all if namespace is empty.
+// newInformer creates the informer of one namespace, or of all namespaces if namespace is empty.
 func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string, config cache.Config) (toolscache.SharedIndexInformer, error) {
 	if namespace == metav1.NamespaceAll && place.Namespaced && config.FieldSelector != nil {
 		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
 	}
 	bookmarks := ptr.Deref(config.EnableWatchBookmarks, true)
-	// Add up to 10 % of jitter, so that kinds do not resync all at once.
+	// Add up to 10 % of jitter, so that kinds do not all resync at once.
 	period := float64(ptr.Deref(config.SyncPeriod, defaultSyncPeriod)) * (0.9 + 0.2*rand.Float64())
 	opts := clientgo.ResourceOptions{
 		ResyncPeriod: time.Duration(period),
@@ -152,7 +152,7 @@ func (k *kind) covering(namespace string) (name string, ok bool) {
 	return metav1.NamespaceAll, ok
 }
 
-// wait waits until the informers of some scopes have synced. The error says why one has not.
+// wait waits until the informers of some scopes have synced. The error says why an informer has not.
 func (k *kind) wait(ctx context.Context, scopes []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -177,7 +177,7 @@ var (
 	errEnded   = errors.New("the cache has ended")
 )
 
-// synced is wait for readers. Its error is a timeout error, as in controller-runtime.
+// synced is like wait, but for readers. It returns a timeout error, as in controller-runtime.
 func (k *kind) synced(ctx context.Context, scopes []string) error {
 	if !slices.ContainsFunc(scopes, func(name string) bool { return !k.scopes[name].informer.HasSynced() }) {
 		return nil

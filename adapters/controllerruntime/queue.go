@@ -27,7 +27,8 @@ type Queue[T comparable] struct {
 
 var _ priorityqueue.PriorityQueue[string] = (*Queue[string])(nil)
 
-// The back-off of a queue without a limiter, as in controller-runtime's priority queue.
+// The back-off of a queue without a limiter. The values are those of controller-runtime's priority
+// queue.
 const (
 	firstDelay = 5 * time.Millisecond
 	maxDelay   = 1000 * time.Second
@@ -65,7 +66,7 @@ func figures() millrace.MetricsProvider {
 // Status returns the queue's state and counters.
 func (q *Queue[T]) Status() millrace.Status { return q.queue.Status() }
 
-// Contents returns at most n keys of each kind, to inspect a queue that is stuck.
+// Contents returns at most n keys in each state. Use it to inspect a queue that is stuck.
 func (q *Queue[T]) Contents(n int) millrace.Contents[T] { return q.queue.Contents(n) }
 
 // Add adds a key to the queue.
@@ -105,8 +106,8 @@ func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	return key, priority, shutdown
 }
 
-// Done ends the work on a key. If the key is not in progress, Done reports that to
-// utilruntime.ErrorHandlers and does nothing else.
+// Done ends the work on a key. If the key is not in progress, Done only reports that to
+// utilruntime.ErrorHandlers.
 func (q *Queue[T]) Done(key T) {
 	if _, running := q.queue.RunningPriority(key); !running {
 		utilruntime.HandleError(fmt.Errorf("work queue %q: Done(%v) of a key that is not in progress", q.queue.Name(), key))

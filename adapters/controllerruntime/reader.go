@@ -60,7 +60,7 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	return nil
 }
 
-// errNotSynced is returned if there is no cache to read yet.
+// errNotSynced is returned if the cache cannot be read yet.
 var errNotSynced = errors.New("the informer has not synced")
 
 // give returns the object of a head in the requested form. A copy of a packed object is decoded from its
@@ -163,8 +163,8 @@ type requirement struct {
 	wanted string
 }
 
-// hold reports whether the object of a head has the values. Without requirements it does not decode the
-// object.
+// hold reports whether the object of a head has the required values. If there are no requirements, it
+// does not decode the object.
 func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, error) {
 	if len(with) == 0 {
 		return true, nil
@@ -176,8 +176,8 @@ func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, err
 	return !slices.ContainsFunc(with, func(r requirement) bool { return !slices.Contains(valuesFor(r.values, o), r.wanted) }), nil
 }
 
-// find returns the heads of possible matches, by fields, by namespace, or all, and the requirements that
-// their objects must still meet.
+// find returns the heads of possible matches, found by fields or by namespace, or all heads. It also
+// returns the requirements that their objects must still meet.
 func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptions) (iter.Seq[object.Head], requirements, error) {
 	if opts.FieldSelector != nil {
 		return findByFields(heads, store, opts.FieldSelector, opts.Namespace)

@@ -22,9 +22,9 @@ import (
 )
 
 // Sharded returns a reconciler that calls r for this process's share of the objects of a kind, and drops
-// requests for all others. from is the manager's cache, made with Options.Shards; it must have a scope for
-// the reconciled kind and for each kind that it owns: those of For and Owns in the builder. If the Share of
-// the reconciled kind is nil, nothing is shared and Sharded returns r.
+// requests for all others. from is the manager's cache, made with Options.Shards; it must have a scope
+// for the reconciled kind and for each kind that it owns. These are the kinds of For and Owns in the
+// builder. If the Share of the reconciled kind is nil, nothing is shared and Sharded returns r.
 //
 //	r, err := millrace.Sharded(m.GetCache(), &reconciler{m.GetClient()}, &v1.Cart{}, &corev1.ConfigMap{})
 //	err = ctrl.NewControllerManagedBy(m).For(&v1.Cart{}).Owns(&corev1.ConfigMap{}).Complete(r)
@@ -32,13 +32,13 @@ import (
 // Sharded returns an error if a kind has no scope or another share, or if owners and owned objects would be
 // in different processes (shard.Key.Follows).
 //
-// At any time at most one process runs r for the objects of a slot (S01). The context passed to r carries
-// the shard.Token, and ends when the slot is lost, with a cause that wraps shard.ErrLost or shard.ErrMoved.
-// An error that r returns then is dropped, because the slot's new process starts over. A request waits
-// until the informers of all kinds hold the slot, polling every 20 ms to 5 s, so r sees the writes of the
-// previous process (S04). r must read with its context: then a Get or List of a shared kind whose objects
-// have left the cache returns an error, and never "not found". However r ends, even by a panic or
-// runtime.Goexit, it leaves the slot.
+// At any time at most one process runs r for the objects of a slot (S01). The context passed to r
+// carries the shard.Token, and ends when the slot is lost, with a cause that wraps shard.ErrLost or
+// shard.ErrMoved. An error that r returns after that is dropped, because the slot's new process starts
+// over. A request waits until the informers of all kinds hold the slot, polling every 20 ms to 5 s, so r
+// sees the writes of the previous process (S04). r must read with its context, so that a Get or List of
+// a shared kind whose objects have left the cache returns an error and never "not found". The slot is
+// released however r ends, even by a panic or runtime.Goexit.
 //
 // controller-runtime's interfaces impose some limits:
 //
@@ -105,7 +105,7 @@ type sharded struct {
 	plain bool                      // the form has no namespaces
 	kinds map[schema.GroupKind]bool // kinds that must hold a slot before work begins
 	waits sharding.Waits
-	reads sharding.Waits // for reads of other kinds, while the slot is entered again
+	reads sharding.Waits // for reads of other kinds, when the slot is entered again
 }
 
 // parted says why an owned kind cannot have a scope, or returns nil.
@@ -132,7 +132,7 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("enter the share: %w", err)
-	case in == nil: // without a wait, it belongs to another process
+	case in == nil: // if the wait is zero, the object belongs to another process
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	defer func() {
@@ -151,8 +151,8 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return result, err
 }
 
-// enter enters the share for a request. It returns no work if the object belongs to another process, and
-// also a wait if it is too early.
+// enter enters the share for a request. It returns nil work if the object belongs to another process. If
+// it is too early to enter, it returns nil work and how long to wait.
 func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time.Duration, error) {
 	key := req.NamespacedName
 	if s.plain {
@@ -174,9 +174,9 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time
 	return &work{Work: in, kind: s.form.gvk.GroupKind(), key: key}, 0, nil
 }
 
-// hashOf returns the hash of a key's object. With shard.ByNamespace it depends only on the key, so it is
-// known for deleted objects too; otherwise it is the hash of the cached object, if there is one. It returns
-// errNotSynced if that is not known yet.
+// hashOf returns the hash of a key's object. With shard.ByNamespace the hash depends only on the key, so
+// it is known for deleted objects too. Otherwise it is the hash of the cached object, if there is one.
+// It returns errNotSynced if the cache cannot be read yet.
 func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err error) {
 	if s.scope.Key.String() == shard.ByNamespace().String() {
 		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

@@ -38,7 +38,7 @@ func newShards(of map[client.Object]shard.Scope, opts cache.Options, with config
 			return nil, fmt.Errorf("Options.Shards: %v: %w", gvk, err)
 		}
 		if group, ok := scope.Share.(*Group); ok {
-			scope.Share = group.Group // so that it equals the one from Group.Shard
+			scope.Share = group.Group // so that it equals the scope from Group.Shard
 		}
 		all[gvk.GroupKind()] = scope
 	}

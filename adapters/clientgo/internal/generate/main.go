@@ -1,6 +1,6 @@
 // Command generate writes the code for each API group and type of the linked client-go: the groups of
-// informers.SharedInformerFactory, and the lister-watcher of each type in a clientset. Run it with go
-// generate in the directory of package clientgo after client-go has changed; a test fails if that was
+// informers.SharedInformerFactory, and the lister-watcher of each type in a clientset. After an update
+// of client-go, run it with go generate in the directory of package clientgo. A test fails if that was
 // forgotten.
 package main
 
@@ -75,7 +75,8 @@ type kind struct {
 	namespaced bool
 }
 
-// resource returns the name in paths. The names of a clientset's methods derive from it.
+// resource returns the resource name in URL paths, from which the names of a clientset's methods are
+// derived.
 func (k *kind) resource() string { return strings.ToLower(k.method) }
 
 // alias returns the import name of the type's package.
@@ -120,7 +121,7 @@ func clientOf(client kubernetes.Interface, namespace string, example runtime.Obj
 `))
 }
 
-// listed finds the types for which client-go has informers.
+// listed returns the types for which client-go has informers.
 func listed() ([]kind, error) {
 	var found []kind
 	factory := informers.NewSharedInformerFactory(nil, 0)
