@@ -4,8 +4,8 @@
 //	go -C tools run ./licenses .. ../adapters/clientgo
 //
 // A dependency is a module with a package in a build for Linux, macOS or Windows. Tests are excluded,
-// because they are not shipped. All licence files of a dependency count that are beside a package of the
-// build or above it, up to the root of the module.
+// because they are not shipped. The command reads every licence file in the directory of a package in
+// the build, and in all directories above it up to the root of the module.
 //
 // # Failure
 //

@@ -1,13 +1,13 @@
-// Command minors checks that the root module works with each of the last three minor versions of k8s.io/api
-// and k8s.io/apimachinery: the oldest, required by go.mod, and the two after it.
+// Command minors checks that the root module works with each of the last three minor versions of
+// k8s.io/api and k8s.io/apimachinery. go.mod requires the oldest of them.
 //
 //	go -C tools run ./minors          # check the types of everything, tests included
 //	go -C tools run ./minors -test    # run all tests of the module with each
 //	go -C tools run ./minors -test ./wire ./rest/...
 //
-// For each newer version it does what go get does in a program that uses both, in a temporary copy of
-// go.mod. It type-checks from source, which takes a fraction of the time of a build. Without -test it skips
-// the oldest version, because all other checks of the module use that one.
+// For each newer version it changes a temporary copy of go.mod as go get does in a program that uses
+// both. It type-checks from source, which takes a fraction of the time of a build. Without -test it
+// skips the oldest version, because all other checks of the module use that one.
 //
 // # Failure
 //
@@ -93,7 +93,7 @@ func (c *checker) with(ctx context.Context, version string, test bool) error {
 			return err
 		}
 	}
-	// -t, because go.sum also needs the tests' dependencies.
+	// Pass -t, because go.sum also needs the tests' dependencies.
 	get := exec.CommandContext(ctx, "go", "get", "-t", "-modfile="+mod, "k8s.io/api@"+version, "k8s.io/apimachinery@"+version, "./...")
 	get.Dir = c.dir
 	if out, err := get.CombinedOutput(); err != nil {
@@ -144,7 +144,7 @@ func required(mod string) (string, error) {
 	return found[0][2], nil
 }
 
-// successive returns an error unless each version has the minor version after the previous one.
+// successive returns an error unless the minor version of each version follows the previous one's.
 func successive(versions []string) error {
 	last := 0
 	for _, v := range versions {

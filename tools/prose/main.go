@@ -1,17 +1,17 @@
-// Command prose counts turns of phrase that make English hard to read, in the comments, error messages and
-// Markdown files of a repository, and fails if there are too many of one.
+// Command prose counts turns of phrase that make English hard to read, in the comments, error messages
+// and Markdown files of a repository. It fails if one of them is too frequent.
 //
 //	go -C tools run ./prose ..
 //
-// It prints, for each pattern and kind of text, how many of 1,000 sentences match. If more than the limit
-// do, it prints them with file and line. A match is a hint, not a verdict: rephrasing a sentence into a
-// pattern that the command does not know is worse than leaving it. CONTRIBUTING.md says how Millrace is
-// written.
+// It prints how many of 1,000 sentences match each pattern, for each kind of text. If more sentences
+// match than the limit allows, it prints them with file and line. A match is a hint, not a verdict.
+// Rephrasing a sentence into an odd pattern that the command does not know is worse than leaving it.
+// CONTRIBUTING.md says how Millrace is written.
 //
 // # Scope
 //
-// Tests, testdata, generated files and the generated pages in results are excluded, and so are code blocks,
-// and sentences of fewer than four words.
+// The command skips tests, testdata, generated files, the generated pages in results, code blocks, and
+// sentences of fewer than four words.
 //
 // # Failure
 //

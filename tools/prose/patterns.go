@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pattern is a turn of phrase. In the standard library about none of 1,000 sentences matches the first two,
-// and a handful match the others.
+// pattern is a turn of phrase. In the standard library, hardly one of 1,000 sentences matches the first
+// two patterns, and a handful match the others.
 type pattern struct {
 	name  string
 	find  *regexp.Regexp

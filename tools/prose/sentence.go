@@ -99,7 +99,7 @@ func createsError(call *ast.CallExpr) bool {
 	return ok && (from.Name == "errors" && f.Sel.Name == "New" || from.Name == "fmt" && f.Sel.Name == "Errorf")
 }
 
-// literal returns the value of a string literal, or of a sum of them.
+// literal returns the value of a string literal or of a concatenation of string literals.
 func literal(e ast.Expr) (text string, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

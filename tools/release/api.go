@@ -14,8 +14,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// compareAPI prints the changes of the exported API since the last tag, whose files it writes to dir. It
-// returns an error if the version does not announce them.
+// compareAPI prints the changes of the exported API since the last tag. It writes the files of that tag
+// to dir. It returns an error if the version does not announce incompatible changes.
 func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	tag, err := r.lastTag(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	return nil
 }
 
-// announces reports whether a version may be incompatible with an older one: below v1 with another minor
-// version, and later with another major version.
+// announces reports whether a version may be incompatible with an older one. Before v1 it may if the
+// minor version differs, and later if the major version differs.
 func announces(old, now string) bool {
 	if semver.Major(old) != semver.Major(now) {
 		return true

@@ -15,9 +15,9 @@ import (
 // fenced matches a block of a document: its language, its file if it names one, and its text.
 var fenced = regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
 
-// asScript turns a guide into a shell script: a block that names a file writes that file, and lines of a
-// console block that begin with "$ " are run unchanged. The script stops at the first failure, and ends
-// processes that it started with "&".
+// asScript turns a guide into a shell script. The script writes the file of each block that names one,
+// and runs the lines of console blocks that begin with "$ " unchanged. It stops at the first failure,
+// and ends processes that it started with "&".
 func asScript(guide string) (string, error) {
 	script := "set -e\ntrap 'test -z \"$!\" || kill $! 2>/dev/null || true' EXIT\n"
 	commands := 0

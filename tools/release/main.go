@@ -1,4 +1,4 @@
-// Command release builds the parts of a release, and rehearses it. It publishes nothing.
+// Command release builds the parts of a release and rehearses the release. It publishes nothing.
 //
 //	go -C tools run ./release rehearse -version v0.1.0    # make release-rehearsal VERSION=v0.1.0
 //	go -C tools run ./release tree -version v0.1.0 DIR    # the files of the release
@@ -7,26 +7,27 @@
 //
 // # Modules
 //
-// The modules in the list [released] all have the version of the release. In the repository each requires
-// the others as v0.0.0 and replaces them by local folders, so that one commit builds as a whole. A module's
-// users do not see its replacements: so in a release each requires the others at its version, its go.sum
-// has their hashes, and nothing is replaced. The verb tree writes those files; the verb tag commits them as
-// a child of the released commit, on no branch. That commit has one tag per module, named by folder and
-// version, such as adapters/clientgo/v0.1.0, where the go command looks.
+// The modules in the list [released] all have the version of the release. In the repository each
+// requires the others as v0.0.0 and replaces them by local folders, so that one commit builds as a
+// whole. Replacements have no effect for a module's users. In a release, therefore, each module requires
+// the others at the version of the release, its go.sum contains their hashes, and nothing is replaced.
+// The verb tree writes those files; the verb tag commits them as a child of the released commit, on no
+// branch. That commit has one tag per module, named by folder and version, such as
+// adapters/clientgo/v0.1.0, where the go command looks.
 //
 // # Rehearsal
 //
-// It takes the committed tree of HEAD, prints the changes of the API since the last tag, and lays the
-// modules out in a folder that the go command can use as a proxy. Then each script in folder strangers
-// acts, with an empty module cache, like a user who has only the documentation. Other modules come from the
-// module cache of the current user, or from the usual proxy.
+// The verb rehearse takes the committed tree of HEAD, prints the changes of the API since the last tag,
+// and lays the modules out in a folder that the go command can use as a proxy. Then each script in the
+// folder strangers acts like a user who has only the documentation and an empty module cache. Other
+// modules come from the module cache of the current user, or from the usual proxy.
 //
 // # Downloads
 //
-// The verb pack builds the commands from the same proxy, as go install does for users, for six systems, and
-// without traces of this machine: the same commit and Go version produce the same bytes. Each archive has
-// the program, the licences of all linked code, manual pages and completions; beside it is its bill of
-// materials in CycloneDX format. Programs for this system are run once.
+// The verb pack builds the commands for six systems from the same proxy, as go install does for users,
+// and without traces of this machine, so the same commit and Go version produce the same bytes. Each
+// archive contains the program, the licences of all linked code, manual pages and completions. A bill of
+// materials in CycloneDX format is written next to it. Programs for this system are run once.
 //
 // # Failure
 //
@@ -98,7 +99,7 @@ type release struct {
 	out      io.Writer
 }
 
-// rehearse compares the API, lays the modules out and runs the strangers' scripts.
+// rehearse compares the API, lays the modules out and runs the scripts in the folder strangers.
 func (r *release) rehearse(ctx context.Context, only string) error {
 	begin := time.Now()
 	tmp, err := os.MkdirTemp("", "millrace-release-")
@@ -124,8 +125,8 @@ func (r *release) rehearse(ctx context.Context, only string) error {
 	return nil
 }
 
-// removeAll removes a directory with a module cache in it, whose directories are read-only. It ignores
-// errors.
+// removeAll removes a directory that contains a module cache, whose directories are read-only. It
+// ignores errors.
 func removeAll(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

@@ -63,8 +63,8 @@ func targets() (all []target) {
 	return all
 }
 
-// pack writes all downloads to a directory: for each target an archive and its bill of materials, the krew
-// manifest, a Containerfile, and checksums of them all.
+// pack writes all downloads to a directory: an archive and a bill of materials for each target, the krew
+// manifest, a Containerfile, and the checksums of all these files.
 func (r *release) pack(ctx context.Context, dir string) error {
 	tmp, err := os.MkdirTemp("", "millrace-release-")
 	if err != nil {
@@ -169,7 +169,7 @@ func newBuilder(ctx context.Context, tmp string, tree *tree) (*builder, error) {
 	return b, nil
 }
 
-// build returns the file of a program.
+// build returns the contents of a program's file.
 func (b *builder) build(ctx context.Context, t target) (string, error) {
 	install := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w",
 		b.tree.modules[0].path+"/cmd/"+t.program+"@"+b.tree.version)
@@ -187,7 +187,7 @@ func (b *builder) build(ctx context.Context, t target) (string, error) {
 // shells maps the shells that cobra supports to their file names.
 var shells = map[string]string{"bash": "%s.bash", "zsh": "_%s", "fish": "%s.fish", "powershell": "%s.ps1"}
 
-// document runs a program for its manual and its completions, after checking its version.
+// document checks a program's version, and then runs the program to get its manual and its completions.
 func (b *builder) document(ctx context.Context, program, path string) (files []file, err error) {
 	say := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, path, args...)

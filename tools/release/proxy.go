@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// writeProxy lays the modules of a tree out in a directory, in the layout of a module proxy: see
+// writeProxy writes the modules of a tree to a directory in the layout of a module proxy; see
 // https://go.dev/ref/mod#goproxy-protocol.
 func writeProxy(ctx context.Context, dir string, t *tree) error {
 	for _, m := range t.modules {

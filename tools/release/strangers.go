@@ -22,7 +22,8 @@ import (
 //go:embed strangers/*.txtar
 var scripts embed.FS
 
-// world is the environment of strangers: a proxy that has the release, and its documents.
+// world is the environment of the scripts: a proxy with the modules of the release, and the documents of
+// the release.
 type world struct {
 	version string
 	proxy   string // directory
@@ -31,7 +32,8 @@ type world struct {
 	scripts []string // files; nil for the embedded ones
 }
 
-// play runs the scripts whose name contains a text in a directory, and prints the result of each.
+// play runs the scripts whose names contain a text. It runs them in a directory, and prints the result
+// of each.
 func (w *world) play(ctx context.Context, dir, only string) error {
 	files := w.scripts
 	if files == nil {
@@ -79,8 +81,8 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 	return ctx.Err()
 }
 
-// withoutTelemetry keeps the go command from leaving a process behind that writes to the home directory of
-// a stranger that has ended: see go.dev/doc/telemetry.
+// withoutTelemetry keeps the go command from starting a process that still writes to a script's home
+// directory after the script has ended; see go.dev/doc/telemetry.
 func withoutTelemetry(e *testscript.Env) error {
 	config := filepath.Join(e.WorkDir, ".config") // as os.UserConfigDir derives it from HOME
 	if runtime.GOOS == "darwin" {
@@ -95,12 +97,13 @@ func withoutTelemetry(e *testscript.Env) error {
 
 func mkdir(dir, name string) string {
 	dir = filepath.Join(dir, name)
-	_ = os.MkdirAll(dir, 0o755) // on an error, creating files in it fails with a message
+	_ = os.MkdirAll(dir, 0o755) // if this fails, creating files in it fails too and reports why
 	return dir
 }
 
-// environment returns the variables of the strangers. Their module cache is empty, but they share the build
-// cache: scripts build with -trimpath, because otherwise the path of the module cache is part of the build.
+// environment returns the environment variables of the scripts. Their module cache is empty, but they
+// share the build cache. This works because scripts build with -trimpath; otherwise the path of the
+// module cache would be part of the build.
 func (w *world) environment(ctx context.Context, cache string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOFLAGS").Output()
 	if err != nil {
@@ -131,8 +134,8 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 	return env, nil
 }
 
-// teller implements testscript.T outside of go test: it prints a script's output, and remembers whether one
-// failed.
+// teller implements testscript.T outside of go test. It prints a script's output, and remembers whether
+// a script failed.
 type teller struct {
 	out    io.Writer
 	name   string
@@ -168,7 +171,7 @@ func (t *teller) Run(name string, script func(testscript.T)) {
 	fmt.Fprintf(t.out, "--- stranger %s is served\n", name)
 }
 
-// protect calls f and returns when it ends in any way.
+// protect calls f and returns when f ends, in whatever way.
 func (t *teller) protect(f func()) {
 	defer func() {
 		if p := recover(); p != nil && p != any(over{}) {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// released lists the folders of the modules in a release. The others only measure, test or build the
-// repository.
+// released lists the folders of the modules in a release. All other modules only measure, test or build
+// the repository.
 var released = []string{".", "envtest", "adapters/clientgo", "adapters/controllerruntime", "test/conformance", "cmd/informer-debug", "cmd/informer-bench"}
 
 // tree is the source of a release in a directory.
@@ -39,7 +39,7 @@ type member struct {
 
 func (t *tree) folder(m *member) string { return filepath.Join(t.dir, filepath.FromSlash(m.folder)) }
 
-// module returns the module with a path, or nil if it is not released.
+// module returns the module with a path, or nil if that module is not released.
 func (t *tree) module(path string) *member {
 	for _, m := range t.modules {
 		if m.path == path {
@@ -184,8 +184,8 @@ func (t *tree) rewrite(m *member) error {
 	return os.WriteFile(filepath.Join(dir, "LICENSE"), license, 0o644)
 }
 
-// addSums adds the hashes of the release's modules to the go.sum files that need them, starting with
-// modules that need none, because go.sum is part of the hashed content.
+// addSums adds the hashes of the release's modules to the go.sum files that need them. It starts with
+// modules that need no hashes, because go.sum is part of the hashed content.
 func (t *tree) addSums() error {
 	lines := map[string]string{} // of the finished modules
 	for len(lines) < len(t.modules) {

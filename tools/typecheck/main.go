@@ -2,9 +2,10 @@
 //
 //	go -C tools run ./typecheck .. linux/386 windows/arm64
 //
-// It finds what go vet with GOARCH finds first: a constant that overflows an int, a function missing on one
-// system, a file with a wrong name. It reads all dependencies from source, which takes seconds. go vet for
-// another system compiles for it, which for the types of Kubernetes takes many minutes.
+// It finds the mistakes that go vet with GOARCH finds first: a constant that overflows an int, a
+// function missing on one system, a file with a wrong name. It reads all dependencies from source, which
+// takes seconds. go vet compiles for the other system, which takes many minutes for the types of
+// Kubernetes.
 //
 // # Failure
 //

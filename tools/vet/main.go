@@ -2,8 +2,9 @@
 //
 //	go -C tools run ./vet .. ../adapters/clientgo
 //
-// The analyzers are go vet's. It runs them in one process, and reads all dependencies from source. go vet
-// compiles them first and starts a process for each, which for the types of Kubernetes takes many minutes.
+// The analyzers are go vet's. The command runs them in one process and reads all dependencies from
+// source. go vet compiles the dependencies first and starts a process for each, which takes many minutes
+// for the types of Kubernetes.
 //
 // # Failure
 //

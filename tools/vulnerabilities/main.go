@@ -10,8 +10,8 @@
 //
 // # Failure
 //
-// It exits with 1 if a vulnerability was found, or if govulncheck failed for any other reason while the
-// database could be reached. The limits below bound its time.
+// It exits with 1 if a vulnerability was found, or if govulncheck failed although the database could be
+// reached. The limits below bound its running time.
 package main
 
 import (
@@ -36,7 +36,7 @@ const (
 	scanPatience   = 10 * time.Minute // for one module; the largest takes less than a minute
 )
 
-// The results of govulncheck. If it panics, its exit code may indicate success.
+// The possible results of govulncheck. If govulncheck panics, its exit code may still indicate success.
 const (
 	vulnerable = 3 // exit code
 	clean      = "No vulnerabilities found."

@@ -1,7 +1,7 @@
 // Package dependency finds the third-party modules in a build, and their licences.
 //
-// It uses the classifier of go-licenses. The go-licenses command itself reads one module at a time and has
-// no list of licences with reasons.
+// It uses the classifier of go-licenses. It does not use the go-licenses command, which reads one module
+// at a time and has no list of licences with reasons.
 package dependency
 
 import (
@@ -44,8 +44,8 @@ func (s Set) Sorted() (all []*Dependency) {
 	return all
 }
 
-// Add adds the dependencies of packages in a directory's module when built for a system. It runs the go
-// command with env, or in this process's environment if env is nil.
+// Add adds the dependencies that packages of a directory's module have when built for a system. It runs
+// the go command with env, or in this process's environment if env is nil.
 func (s Set) Add(env []string, dir, system string, packages ...string) error {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, packages...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -147,7 +147,7 @@ func (d *Dependency) Licenses(c *classifier.Classifier) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), errors.Join(complaints...)
 }
 
-// recognise returns the licences whose text is in a file.
+// recognise returns the licences whose text a file contains.
 func recognise(c *classifier.Classifier, text []byte) []string {
 	names := map[string]bool{}
 	for _, m := range c.Match(text).Matches {

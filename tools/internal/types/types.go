@@ -18,7 +18,7 @@ type Build struct {
 	Packages []string // as patterns
 }
 
-// Load reads the packages with their tests and imports. Its error has a line per mistake.
+// Load reads the packages with their tests and imports. Its error has one line per mistake.
 func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: b.Dir, Tests: true, Env: append(os.Environ(), b.Env...), BuildFlags: b.Flags,
