@@ -1,5 +1,6 @@
-// Command controller-manager runs a ReplicaSet and a Deployment controller, like kube-controller-manager,
-// for a cluster that has none. Several processes may divide the namespaces among themselves (--share).
+// Command controller-manager runs a ReplicaSet and a Deployment controller, like those of
+// kube-controller-manager, for a cluster that has neither. Several processes may divide the namespaces
+// among themselves (--share).
 package main
 
 import (

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	nodeLabel = "cache.example.com/memcached" // of a Pod: whose node it is
-	finalizer = "cache.example.com/nodes"     // of a Memcached, until its last node is gone
+	nodeLabel = "cache.example.com/memcached" // of a Pod: the Memcached to which it belongs
+	finalizer = "cache.example.com/nodes"     // of a Memcached: kept until its last node is gone
 )
 
 var managed = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod; no other Pods are watched
@@ -50,7 +50,7 @@ func addController(m *manager.Manager) error {
 		Complete(r.reconcile)
 }
 
-// memcachedOf returns the request for the Memcached whose node a Pod is.
+// memcachedOf returns the request for the Memcached to which a Pod belongs as a node.
 func memcachedOf(pod *corev1.Pod) []controller.Request {
 	return []controller.Request{{Key: object.Key{Namespace: pod.Namespace, Name: pod.Labels[nodeLabel]}}}
 }
@@ -68,7 +68,7 @@ func (r *reconciler) reconcile(ctx context.Context, memcached *v1.Memcached) (co
 	return controller.Result{}, r.report(ctx, memcached, deployment)
 }
 
-// removeNodes deletes the Deployment of a deleted Memcached. It is done when the last node is gone.
+// removeNodes deletes the Deployment of a deleted Memcached. It reports whether the last node is gone.
 func (r *reconciler) removeNodes(ctx context.Context, memcached *v1.Memcached) (done bool, err error) {
 	deployment, exists := r.deployments.Get(object.KeyOf(memcached))
 	if exists && controller.Controls(memcached, deployment) {
@@ -77,7 +77,7 @@ func (r *reconciler) removeNodes(ctx context.Context, memcached *v1.Memcached) (
 	return len(r.nodesOf(memcached)) == 0, nil
 }
 
-// deploy creates or updates the Deployment of a Memcached, and records an event if it did.
+// deploy creates or updates the Deployment of a Memcached, and records an event if it changed anything.
 func (r *reconciler) deploy(ctx context.Context, memcached *v1.Memcached) (*appsv1.Deployment, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment, did, err := controller.CreateOrUpdate(ctx, r.deployments.OwnedBy(memcached), &appsv1.Deployment{ObjectMeta: name},
@@ -91,7 +91,7 @@ func (r *reconciler) deploy(ctx context.Context, memcached *v1.Memcached) (*apps
 	return deployment, err
 }
 
-// setSpec sets the fields that the operator owns. The server's defaults in the others stay.
+// setSpec sets the fields that the operator owns. It keeps the server's defaults in all other fields.
 func setSpec(spec *appsv1.DeploymentSpec, memcached *v1.Memcached) {
 	node := labels.Merge(managed, labels.Set{nodeLabel: memcached.Name})
 	spec.Replicas = &memcached.Spec.Size

@@ -118,8 +118,8 @@ func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time
 	return r.untilDeadline(time.Now()), nil
 }
 
-// newSet creates the ReplicaSet of the Deployment's template, without Pods. If a ReplicaSet of that name is
-// ours and has our template, the cache was stale.
+// newSet creates the ReplicaSet of the Deployment's template, without Pods. If a ReplicaSet of that name
+// already exists, belongs to us and has our template, the cache was stale.
 func (c *deployments) newSet(ctx context.Context, d *appsv1.Deployment, r *rollout) (*appsv1.ReplicaSet, error) {
 	hash := templateHash(&d.Spec.Template, collisionCount(d))
 	rs := &appsv1.ReplicaSet{
@@ -152,8 +152,8 @@ func (c *deployments) newSet(ctx context.Context, d *appsv1.Deployment, r *rollo
 	return nil, err
 }
 
-// revise gives the current ReplicaSet the Deployment's settings and the highest revision, which it lacks if
-// the Deployment has returned to an earlier template.
+// revise gives the current ReplicaSet the Deployment's settings and the highest revision. It does not
+// have that revision if the Deployment has returned to an earlier template.
 func (c *deployments) revise(ctx context.Context, d *appsv1.Deployment, r *rollout) error {
 	rs := r.current.DeepCopy()
 	changed := describe(rs, d, max(r.newRevision(), revisionOf(rs)))
@@ -230,7 +230,7 @@ func (c *deployments) forget(ctx context.Context, r *rollout) error {
 	return nil
 }
 
-// report writes the revision to the annotations and everything else to the status.
+// report writes the revision to the Deployment's annotations and everything else to its status.
 func (c *deployments) report(ctx context.Context, d *appsv1.Deployment, r *rollout, collisions int32) error {
 	if r.current != nil && d.DeletionTimestamp == nil {
 		revision := r.current.Annotations[revisionAnnotation]

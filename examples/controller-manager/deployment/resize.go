@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The annotations of a ReplicaSet that record the Deployment's size when its own size was chosen: the
-// number of Pods, and the maximum including the surge.
+// The annotations of a ReplicaSet that record the size of the Deployment at the time when the
+// ReplicaSet's own size was chosen: the number of Pods, and the maximum including the surge.
 const (
 	desiredAnnotation = "deployment.kubernetes.io/desired-replicas"
 	maxAnnotation     = "deployment.kubernetes.io/max-replicas"
@@ -40,7 +40,7 @@ func (r *rollout) active() []*appsv1.ReplicaSet {
 }
 
 // resized reports whether the ReplicaSets were sized for another number of Pods than the Deployment now
-// requests. Recreate does not use proportions.
+// requests. It returns false for the strategy Recreate, which does not use proportions.
 func (r *rollout) resized() bool {
 	return r.deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType &&
 		slices.ContainsFunc(r.active(), func(rs *appsv1.ReplicaSet) bool {
@@ -49,8 +49,8 @@ func (r *rollout) resized() bool {
 		})
 }
 
-// resize adapts to another number of Pods without advancing the roll-out: a single ReplicaSet gets all of
-// them, several get their share.
+// resize adapts to another number of Pods without advancing the roll-out. A single ReplicaSet gets all
+// of them; several ReplicaSets get their shares.
 func (r *rollout) resize() map[types.UID]int32 {
 	switch active := r.active(); {
 	case len(active) == 1:
@@ -63,9 +63,9 @@ func (r *rollout) resize() map[types.UID]int32 {
 	return nil
 }
 
-// spread scales ReplicaSets to the largest allowed number of Pods in proportion to their sizes, so a
-// roll-out in progress or stuck keeps its proportions. The largest one gets the rounding difference.
-// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling
+// spread scales ReplicaSets to the largest allowed number of Pods in proportion to their sizes. A
+// roll-out that is in progress or stuck thus keeps its proportions. The largest one gets the rounding
+// difference. https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling
 func (r *rollout) spread(sets []*appsv1.ReplicaSet) map[types.UID]int32 {
 	total := int32(0)
 	for _, rs := range sets {

@@ -20,12 +20,12 @@ const (
 	lastApplied        = corev1.LastAppliedConfigAnnotation
 )
 
-// revisionOf returns the number of the ReplicaSet's template in the Deployment's history, from 1, or 0 if
-// unknown.
+// revisionOf returns the number of the ReplicaSet's template in the Deployment's history, counted from
+// 1, or 0 if it is unknown.
 func revisionOf(rs *appsv1.ReplicaSet) int64 {
 	revision, err := strconv.ParseInt(rs.Annotations[revisionAnnotation], 10, 64)
 	if err != nil {
-		return 0 // not a number: it gets a new one
+		return 0 // not a number, so the ReplicaSet gets a new one
 	}
 	return revision
 }

@@ -41,8 +41,8 @@ func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) *rollout {
 	return r
 }
 
-// limits returns maxSurge and maxUnavailable as numbers of Pods. If both were 0, nothing could change, so
-// one Pod may then be unavailable.
+// limits returns maxSurge and maxUnavailable as numbers of Pods. If both are 0, it allows one Pod to be
+// unavailable, because otherwise nothing could change.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment
 func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUnavailable int32) {
 	quarter := intstr.FromString("25%")
@@ -60,7 +60,7 @@ func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUna
 	return maxSurge, min(maxUnavailable, replicas)
 }
 
-// share returns a number, or a percentage of all. The server rejects anything else.
+// share returns a number as it is, and a percentage as a share of all. The server rejects anything else.
 func share(v *intstr.IntOrString, all int32, up bool) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(all), up)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 	}
 }
 
-// newRevision returns the revision after those of the old ReplicaSets.
+// newRevision returns the revision that follows the revisions of the old ReplicaSets.
 func (r *rollout) newRevision() int64 {
 	revision := int64(0)
 	for _, rs := range r.old {
@@ -107,9 +107,9 @@ func (r *rollout) step() map[types.UID]int32 {
 	return r.roll()
 }
 
-// recreate removes the Pods of all old ReplicaSets, and starts the current one when the last of them has
-// terminated. API servers before 1.35 do not store the number of terminating Pods, so these count as
-// removed.
+// recreate removes the Pods of all old ReplicaSets, and starts the current one when the last of these
+// Pods has terminated. API servers before 1.35 do not store the number of terminating Pods, so
+// terminating Pods count as removed there.
 func (r *rollout) recreate() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
 	left := false
@@ -131,8 +131,8 @@ func (r *rollout) recreate() map[types.UID]int32 {
 //     requested are available. Pods of the current one that are not available yet
 //     already count as unavailable.
 //
-// Changes in progress count pessimistically: Pods being created or deleted count towards maxSurge, and Pods
-// being deleted do not count as available.
+// roll counts changes in progress pessimistically. Pods being created or deleted count towards maxSurge,
+// and Pods being deleted do not count as available.
 func (r *rollout) roll() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
 	total, there := int32(0), int32(0)
@@ -150,7 +150,7 @@ func (r *rollout) roll() map[types.UID]int32 {
 		targets[rs.UID] -= n
 		spare -= n
 	}
-	for _, rs := range r.old { // the spare Pods are now available ones: the others are gone
+	for _, rs := range r.old { // only available Pods are left; the unavailable ones are gone
 		n := min(spare, targets[rs.UID])
 		targets[rs.UID] -= n
 		spare -= n

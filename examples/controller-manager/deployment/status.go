@@ -73,13 +73,13 @@ func (r *rollout) conditionProgressing(s appsv1.DeploymentStatus, now time.Time)
 	return since(c, last, moved, now)
 }
 
-// late reports whether there was no progress for as long as the Deployment allows.
+// late reports whether there has been no progress for longer than the Deployment allows.
 func (r *rollout) late(last appsv1.DeploymentCondition, now time.Time) bool {
 	seconds := r.deployment.Spec.ProgressDeadlineSeconds
 	return seconds != nil && last.Reason == progressed && now.Sub(last.LastUpdateTime.Time) >= time.Duration(*seconds)*time.Second
 }
 
-// since sets the times of a condition, keeping the last ones if nothing has changed.
+// since sets the times of a condition. It keeps the previous times if nothing has changed.
 func since(c appsv1.DeploymentCondition, last *appsv1.DeploymentCondition, moved bool, now time.Time) appsv1.DeploymentCondition {
 	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	if last == nil {

@@ -1,5 +1,5 @@
-// Package garbage deletes Pods and ReplicaSets whose controller is gone. It is as much of a garbage
-// collector as the other controllers need.
+// Package garbage deletes Pods and ReplicaSets whose controller is gone. It does only as much garbage
+// collection as the other controllers need.
 package garbage
 
 import (
@@ -70,8 +70,8 @@ func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable,
 	return run, nil
 }
 
-// orphaned reports whether the owner of type O that controlled o is gone. It asks the server, since the
-// cache of owners may be behind the cache of objects.
+// orphaned reports whether the owner of type O that controlled o is gone. It asks the server, because
+// the cache of owners may lag behind the cache of objects.
 func orphaned[O, T object.Object](ctx context.Context, owners *controller.Client[O], o T) (bool, error) {
 	ref := metav1.GetControllerOfNoCopy(o)
 	mapping, err := owners.Mapping(ctx)

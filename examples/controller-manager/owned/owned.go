@@ -1,5 +1,5 @@
-// Package owned finds the objects that an owner controls by a label selector: those it created, and
-// matching ones without a controller.
+// Package owned finds the objects that an owner controls by a label selector: objects that it created,
+// and matching objects without a controller.
 package owned
 
 import (
@@ -19,11 +19,12 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Key returns the shard key for owners and their objects: by namespace. UIDs would not work, since an
-// object to adopt does not know its future owner's UID.
+// Key returns the shard key for owners and their objects, which is the namespace. UIDs would not work,
+// because an object to adopt does not know its future owner's UID.
 func Key() shard.Key { return shard.ByNamespace() }
 
-// Set is the objects of type T that owners of type O control. Its methods are safe for concurrent use.
+// Set holds the objects of type T that owners of type O control. Its methods are safe for concurrent
+// use.
 type Set[O, T object.Object] struct {
 	owners   *controller.Client[O]
 	objects  *controller.Client[T]
@@ -83,8 +84,8 @@ func (s *Set[O, T]) Claim(ctx context.Context, owner O) ([]T, error) {
 	return mine, errors.Join(errs...)
 }
 
-// alive checks on the server, since the cache may be stale, that owner exists and is not being deleted:
-// otherwise adopted objects would be deleted with it.
+// alive checks that owner exists and is not being deleted, because adopted objects would be deleted with
+// it. It asks the server, since the cache may be stale.
 func (s *Set[O, T]) alive(ctx context.Context, owner O) error {
 	now, err := s.owners.Resource().Get(ctx, object.KeyOf(owner), metav1.GetOptions{})
 	switch {

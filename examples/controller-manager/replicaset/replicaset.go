@@ -23,8 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// burst is the largest number of Pods that one reconcile creates or deletes. The next reconcile waits for
-// the cache to see them, and decides with fresher data.
+// burst is the largest number of Pods that one reconcile creates or deletes. The next reconcile waits
+// until the cache has seen them, and so decides with fresher data.
 const burst = 100
 
 // Descriptor returns the controller for a registry.
@@ -175,7 +175,7 @@ func replicas(rs *appsv1.ReplicaSet) int32 {
 	return *rs.Spec.Replicas
 }
 
-// statusOf counts the Pods. next is the time until a Pod becomes available, or 0 if none does.
+// statusOf counts the Pods. next is the time until another Pod becomes available, or 0 if none will.
 func statusOf(rs *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time) (s appsv1.ReplicaSetStatus, next time.Duration) {
 	s.ObservedGeneration = rs.Generation
 	template := labels.SelectorFromSet(rs.Spec.Template.Labels)

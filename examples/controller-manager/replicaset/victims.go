@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// victims sorts Pods by the order in which to delete them: first the least useful, and among equals
+// victims sorts Pods by the order in which to delete them: first the least useful, and among equally
+// useful ones
 //
 //   - the one with the lowest deletion cost,
 //   - the one with more of these Pods on its node,

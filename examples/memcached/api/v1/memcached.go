@@ -15,7 +15,7 @@ var GroupVersion = schema.GroupVersion{Group: "cache.example.com", Version: "v1"
 // Available is the condition that all nodes are serving.
 const Available = "Available"
 
-// Memcached is a cache of several nodes. Its definition is crd.yaml.
+// Memcached is a cache of several nodes. It is defined in crd.yaml.
 type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
