@@ -29,7 +29,7 @@ var cache = []Case{
 					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is delivered while the cache still has it", h)
 				case ok:
 					p.want(number(cached) >= number(h.pod), "%s is delivered at %s, but the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
-				case synced: // or it has been deleted since
+				case synced: // otherwise it has been deleted since
 					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
 					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is delivered, but the cache has no %s", h, h.pod.Name)
 				}
@@ -56,7 +56,7 @@ var cache = []Case{
 			}
 			i := p.informer(Options{})
 			var relist atomic.Bool
-			p.witnessWith(i, Handler{}, func(heard) { // reads while the list is being applied, if that takes several steps
+			p.witnessWith(i, Handler{}, func(heard) { // reads while the list is being applied, in case that takes several steps
 				fresh, all := 0, i.List()
 				for _, o := range all {
 					if o.Labels["state"] == "new" {

@@ -14,10 +14,10 @@ import (
 
 // Case tests one sentence of the contract.
 type Case struct {
-	// Law is its law in LAWS.md.
+	// Law is the law in LAWS.md that contains the sentence.
 	Law string
 
-	// Name is the sentence in short.
+	// Name is a short form of the sentence.
 	Name string
 
 	// Source is the URL of a line in client-go's documentation that makes the same promise. If it is empty,
@@ -74,7 +74,7 @@ func laws() (all []string) {
 	return all
 }
 
-// plays is how often a case is repeated that is known to break sometimes.
+// plays is how often to play a case that is known to break sometimes.
 const plays = 20
 
 // judge plays c and reports the result.
@@ -127,8 +127,8 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 // lifetime is the time limit of a case, in virtual time.
 const lifetime = 48 * time.Hour
 
-// inBubble plays c. It calls ended when the verdict is known, before the bubble ends: testing/synctest ends
-// the process if the stack leaves a goroutine behind for an hour.
+// inBubble plays c. It calls ended when the verdict is known, before the bubble ends, because
+// testing/synctest ends the process if the stack leaves a goroutine behind for an hour.
 func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server
@@ -158,7 +158,7 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 	})
 }
 
-// judge returns the verdict on an ended case.
+// judge returns the verdict on a case that has ended.
 func (p *play) judge(r *Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

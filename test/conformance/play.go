@@ -31,9 +31,9 @@ type play struct {
 
 	began time.Time
 
-	shutDown func() // ends the case's queue, once
+	shutDown func() // ends the case's queue; later calls do nothing
 
-	writes atomic.Int64 // by the stack, one or two per request
+	writes atomic.Int64 // writes by the stack, one or two per request
 
 	mu      sync.Mutex // guards the three fields below
 	broken  []string
@@ -48,9 +48,9 @@ func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiserver
 	return p
 }
 
-// flood is the number of writes after which the server goes down. Virtual time stands still while a stack
-// sends requests without a pause. No case needs a tenth of that. A case may still be kept; if not, its
-// breaks mention the flood.
+// flood is the number of writes after which the server goes down, because virtual time stands still
+// while a stack sends requests without a pause. No case needs a tenth of that. The stack may still keep
+// the sentence; if it does not, the breaks mention the flood.
 const flood = 5000
 
 // most is the largest number of breaks recorded per case.
@@ -116,7 +116,7 @@ func (p *play) giveUp() {
 	runtime.Goexit()
 }
 
-// guard calls f. It breaks the case if f panics, or ends its goroutine other than by giveUp, for example
+// guard calls f. It breaks the case if f panics, or if f ends its goroutine without giveUp, for example
 // with testing.T.FailNow.
 func (p *play) guard(what string, f func()) {
 	returned := false
@@ -136,7 +136,7 @@ func (p *play) guard(what string, f func()) {
 	returned = true
 }
 
-// offered returns what as an O. If it is not one, the case ends as not offered.
+// offered returns what as an O. If it does not implement O, the case ends as not offered.
 func offered[O any](p *play, what any) O {
 	o, ok := what.(O)
 	if !ok {
@@ -153,7 +153,7 @@ func name[O any]() string {
 	return s[1:]
 }
 
-// informer creates an informer that does not run.
+// informer creates an informer without running it.
 func (p *play) informer(opts Options) Informer {
 	i, err := p.stack.NewInformer(opts)
 	p.must(err)
@@ -188,7 +188,7 @@ func (p *play) synced(opts Options) (Informer, *witness) {
 	return i, w
 }
 
-// settle lets d pass, and then waits for all work in progress.
+// settle waits for d, and then for all work in progress.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -217,8 +217,8 @@ func (p *play) put(name, state string) string {
 
 func (p *play) delete(name string) { p.must(p.srv.Delete(pods, keyOf(name))) }
 
-// away makes the stack miss everything that during does: the server is down meanwhile, and has lost its
-// history afterwards.
+// away makes the stack miss everything that during does. The server is down while during runs, and then
+// comes back without its history.
 func (p *play) away(during func()) {
 	p.srv.Down()
 	during()
@@ -261,7 +261,7 @@ func (p *play) equal(i Informer) {
 
 func version(o metav1.Object) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
 
-// await waits at most an hour for a call that takes a context.
+// await calls a function with a context and waits at most an hour for it to return.
 func await(p *play, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, time.Hour)
 	defer cancel()

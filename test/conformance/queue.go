@@ -6,7 +6,7 @@ import "time"
 type Queue interface {
 	Add(key string)
 
-	// Get waits for a key. It returns false after the shutdown.
+	// Get waits for a key. It returns false once the queue has shut down.
 	Get() (key string, ok bool)
 
 	// Done ends the work on a key.
@@ -15,7 +15,7 @@ type Queue interface {
 	ShutDown()
 }
 
-// The optional features of a queue. A case that needs a missing one is not played.
+// The optional features of a queue. A case that needs a missing feature is not played.
 type (
 	// Draining shuts down and waits until all work is done.
 	Draining interface{ Drain() }

@@ -95,7 +95,7 @@ var shutdown = []Case{
 	},
 }
 
-// noneButThese breaks the case if there are goroutines with creators that are not in before.
+// noneButThese breaks the case if there are goroutines whose creators are not in before.
 func (p *play) noneButThese(before []string) {
 	for _, g := range goroutines() {
 		p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)

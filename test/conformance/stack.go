@@ -18,7 +18,7 @@ type Server struct {
 
 // Stack creates informers for the pods of one server.
 type Stack interface {
-	// NewInformer returns an informer that does not run yet.
+	// NewInformer returns an informer that is not running yet.
 	NewInformer(Options) (Informer, error)
 }
 
@@ -95,8 +95,8 @@ type Registration interface {
 	Remove() error
 }
 
-// The optional features of a stack, an informer or a registration. A case that needs a missing one is not
-// played.
+// The optional features of a stack, an informer or a registration. A case that needs a missing feature
+// is not played.
 type (
 	// Detecting is a stack that supports Options.DetectMutations.
 	Detecting interface{ Detects() }
@@ -106,14 +106,14 @@ type (
 		NewFactory() (Factory, error)
 	}
 
-	// Queueing is a stack that has work queues. AddRateLimited waits for first after the first failure of a
-	// key, and longer after each further one; jitter is fine.
+	// Queueing is a stack that has work queues. AddRateLimited delays a key by first after its first
+	// failure, and longer after each further failure. Jitter is allowed.
 	Queueing interface {
 		NewQueue(first time.Duration) Queue
 	}
 
-	// Writable is an informer that gives its users a way to write to its cache. Write tries all such ways
-	// with one pod. An informer without any does not implement it.
+	// Writable is an informer with a cache to which users can write. Write tries to write a pod in every
+	// way there is. An informer without such ways does not implement Writable.
 	Writable interface{ Write(*corev1.Pod) }
 
 	// Indexed looks up objects by Options.Index.
@@ -129,7 +129,7 @@ type (
 		WaitForVersion(ctx context.Context, version string) error
 	}
 
-	// Explaining waits until the informer has synced. Its error says why it has not.
+	// Explaining waits until the informer has synced. Its error says why the informer has not.
 	Explaining interface {
 		WaitForSync(ctx context.Context) error
 	}

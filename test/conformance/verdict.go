@@ -16,11 +16,11 @@ type Known struct {
 	// Case is the law and the name of the case, as in "L03/a missed deletion is reported".
 	Case string
 
-	// Story describes in one line what happens instead.
+	// Story describes the actual behaviour in one line.
 	Story string
 
 	// Says is the URL of the line in the stack's documentation that describes the actual behaviour. It is
-	// empty if there is none.
+	// empty if there is no such line.
 	Says string
 
 	// Sometimes means that the break depends on chance. The case is played up to 20 times, until it breaks.
@@ -31,17 +31,17 @@ type Known struct {
 	Fatal bool
 }
 
-// Result is the verdict on one case, as in the attribute "conformance". If a case is played several times,
-// the last result counts.
+// Result is the verdict on one case, as stored in the attribute "conformance". If a case is played
+// several times, the last result counts.
 type Result struct {
 	Law     string  `json:"law"`
 	Case    string  `json:"case"`
 	Verdict Verdict `json:"verdict"`
 
-	// Breaks lists what went wrong, or what is not offered.
+	// Breaks lists the breaks, or the features that are not offered.
 	Breaks []string `json:"breaks,omitempty"`
 
-	// Known is the declared break, if the case is not kept.
+	// Known is the declared break, if the stack did not keep the sentence.
 	Known *Known `json:"known,omitempty"`
 }
 

@@ -108,8 +108,8 @@ func (w *witness) changes(want ...string) {
 	}
 }
 
-// lawful breaks the case unless the calls form a consistent history: updates and deletions only of added
-// objects, each update from the last known state to a newer one, and no step back.
+// lawful breaks the case unless the calls form a consistent history: only added objects are updated or
+// deleted, each update leads from the last known state to a newer one, and no call goes back in time.
 func (w *witness) lawful() {
 	known := map[string]*corev1.Pod{}
 	for n, h := range w.all() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stingy is where client-go promises that its work queue gives a key to one worker at a time, merges adds,
-// and hands keys out again.
+// stingy refers to client-go's promise that its work queue gives a key to one worker at a time, merges
+// adds, and hands keys out again.
 var stingy = linesOf("util/workqueue/doc.go", 20, 25)
 
 // work holds the cases about handing out keys.
@@ -80,7 +80,7 @@ var work = []Case{
 			}
 			adders.Wait()
 			settle(time.Minute)
-			for k := range keys { // the last add of each comes while the key is in progress
+			for k := range keys { // the last add of each key comes while the key is in progress
 				for range 2 {
 					added[k].Add(1)
 					q.Add(fmt.Sprint(k))
@@ -112,7 +112,7 @@ var work = []Case{
 		play: func(p *play) {
 			q := p.queue()
 			ranking := offered[Ranking](p, q)
-			const limit = 5000 // the promise is bounded time; this is generous
+			const limit = 5000 // only a bounded time is promised, so this limit is generous
 			var urgent, patient atomic.Int32
 			next := func() { ranking.AddWithPriority(fmt.Sprint("urgent-", urgent.Add(1)), 10) }
 			for range 10 {

@@ -17,11 +17,11 @@ type Deaf struct {
 	name atomic.Pointer[string]
 }
 
-// To hides the changes of objects called name from now on, or of none if name is empty. The name must not
-// be part of another object's.
+// To hides the changes of objects called name from now on, or of no objects if name is empty. The name
+// must not be part of another object's name.
 func (d *Deaf) To(name string) { d.name.Store(&name) }
 
-// RoundTrip implements http.RoundTripper. It requests JSON, in which each event is a line.
+// RoundTrip implements http.RoundTripper. It requests JSON, so that each event is one line.
 func (d *Deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 	watch := strings.Contains(req.URL.RawQuery, "watch=")
 	if watch {

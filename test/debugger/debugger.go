@@ -1,4 +1,4 @@
-// Package debugger runs informer-debug as a program, to test its output for other programs.
+// Package debugger runs informer-debug as a program, to test the output that other programs read.
 package debugger
 
 import (
@@ -35,7 +35,7 @@ func New(t testing.TB, root string) *Debugger {
 	return &Debugger{TB: t, program: program}
 }
 
-// In returns a Debugger with the same program for a subtest, with other flags.
+// In returns a Debugger for a subtest, with the same program but other flags.
 func (d *Debugger) In(t testing.TB, flags ...string) *Debugger {
 	return &Debugger{TB: t, program: d.program, Flags: flags}
 }
@@ -88,8 +88,8 @@ func (d *Debugger) run(args []string) (stdout, stderr string, code int) {
 	return out.String(), errOut.String(), 0
 }
 
-// Top runs informer-debug top in a real terminal until its screen has shown all texts, and quits it. It
-// needs tmux: without it the test continues, except under CI.
+// Top runs informer-debug top in a real terminal until its screen has shown all texts, and then quits
+// it. It needs tmux. Without tmux, Top does nothing, but fails the test under CI.
 func (d *Debugger) Top(texts ...string) {
 	d.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -120,7 +120,7 @@ func (d *Debugger) Top(texts ...string) {
 		}
 		d.Fatalf("the screen does not have %q:\n%s", text, screen)
 	}
-	// The shell stays after top has quit, and shows its exit code.
+	// The shell keeps running after top has quit, and shows its exit code.
 	tmux("new-session", "-d", "-x", "120", "-y", "30", d.program+" top "+strings.Join(d.Flags, " ")+"; echo left $?; cat")
 	defer tmux("kill-server")
 	for _, text := range texts {

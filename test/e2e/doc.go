@@ -1,4 +1,5 @@
-// Package e2e tests the informer stack against a real kube-apiserver, from config.Load to a handler's call.
+// Package e2e tests the informer stack against a real kube-apiserver, from config.Load to the call of a
+// handler.
 //
 // # Usage
 //
@@ -7,20 +8,20 @@
 //
 // # Guarantees
 //
-// Every test of an informer ends with a comparison of the cache, and of the objects known to a handler from
-// its calls alone, with a fresh list. The handler checks each call against the previous ones: an Add of a
-// known object, an Update of an unknown one, and a change that goes back in time fail the test (L01 to
+// At the end, every test of an informer compares a fresh list with the cache, and with the objects that
+// a handler knows from its calls alone. The handler checks each call against the previous ones. The test
+// fails if a known object is added, an unknown object is updated, or a change goes back in time (L01 to
 // L05).
 //
 // # Concurrency
 //
-// The tests share one server and run in parallel, each in its own namespace. Tests that kill the server, or
-// need other flags, have their own.
+// The tests share one server and run in parallel, each in its own namespace. Tests that kill the server,
+// or need other flags, have their own server.
 //
 // # Failure
 //
-// If a condition does not become true in time, the test fails with the status of the informer, and with the
-// objects that the handler has in excess, is missing or has wrong.
+// If a condition does not become true in time, the test fails with the status of the informer and a list
+// of the objects that the handler has in excess, misses, or has in a wrong state.
 //
 // # Debugging
 //

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// counts holds the work of targets by name.
+// counts holds the amount of work of each target, by name.
 type counts map[string]ran
 
 func (c counts) add(name string, r ran) {
@@ -45,7 +45,7 @@ func grouped(n int) string {
 	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }
 
-// readCounts reads a file written by write. A missing file has no counts.
+// readCounts reads a file written by write. It returns empty counts if the file is missing.
 func readCounts(path string) (counts, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// reaching is the prefix of inputs kept for the code they reach. Inputs with other names once found a bug,
-// and stay.
+// reaching is the name prefix of inputs that are kept for the code they reach. Inputs with other names
+// once found a bug, and are always kept.
 const reaching = "reaches-"
 
-// keep selects the inputs to keep for each target, from those already kept and those in Go's build cache:
-// the smallest inputs that reach code not reached by earlier ones.
+// keep selects the inputs to keep for each target from the inputs already kept and the inputs in Go's
+// build cache. It selects the smallest inputs that reach code not reached by earlier ones.
 func keep(ctx context.Context, targets []target) error {
 	w, err := newWorkbench(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func keep(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// corpus is the kept inputs of one target.
+// corpus holds the kept inputs of one target.
 type corpus struct {
 	target
 	binary, profile string

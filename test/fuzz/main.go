@@ -6,23 +6,23 @@
 //	go run ./test/fuzz -execs 1000000 ./wire     # of some packages
 //
 // At the end, and when interrupted, it prints a Markdown table with each target's number of inputs and
-// time. With -total it adds them to the counts in a file, to sum up many nights.
+// time. With -total it adds the counts to a file, to sum up many nights.
 //
 // # What is kept
 //
-// go test runs the inputs in testdata/fuzz beside each target, and fuzzing starts with them. Some were
-// found by fuzzing, which stores inputs that reach new code in Go's build cache:
+// go test runs the inputs in testdata/fuzz next to each target, and fuzzing starts with them. Some of
+// them were found by fuzzing, which stores inputs that reach new code in Go's build cache. The command
 //
 //	go run ./test/fuzz -keep            # or of some packages
 //
-// selects, from these and the inputs kept earlier, the smallest ones that reach a block of code not reached
-// by earlier ones. Their names begin with reaches-. Run it after a long night, and commit the result.
-// Inputs with other names once found a bug, and stay.
+// selects from these and the inputs kept earlier. It keeps the smallest inputs that reach a block of
+// code not reached by earlier ones. Their names begin with reaches-. Run it after a long night, and
+// commit the result. Inputs with other names once found a bug, and are always kept.
 //
 // # Failure
 //
-// A failing target does not stop the others. Its input is in testdata/fuzz beside it, where go test finds
-// it from then on. The command then exits with 1.
+// A failing target does not stop the others. Its input is written to testdata/fuzz next to the target,
+// where go test finds it from then on. The command then exits with 1.
 package main
 
 import (

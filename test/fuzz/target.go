@@ -52,20 +52,20 @@ var (
 	fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
 	progress = regexp.MustCompile(`^fuzz: elapsed: .*, execs: (\d+) \(`)
 
-	// raced matches the output of a Go 1.26 test binary that reports the end of its time as a failure of
-	// the target: go.dev/issue/75804. A real failure has an input.
+	// raced matches the output of a Go 1.26 test binary that reports a timeout as a failure of the
+	// target; see go.dev/issue/75804. A real failure has an input.
 	raced = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(.*\)\n +context deadline exceeded\nFAIL$`)
 )
 
-// ran is the work of a target.
+// ran is the amount of work that a target has done.
 type ran struct {
 	execs int
 	took  time.Duration
 }
 
-// fuzz runs the target for a time, such as "1m", or a number of inputs, such as "100x". It runs one process
-// per processor, and limits each to one processor, because with more a process spends a fifth of its time
-// waiting for its threads.
+// fuzz runs the target for a time, such as "1m", or a number of inputs, such as "100x". It runs one
+// process per processor and limits each process to one processor, because with more processors a process
+// spends a fifth of its time waiting for its threads.
 func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, error) {
 	binary, err := w.binary(ctx, t.pkg, w.instrumented()...)
 	if err != nil {

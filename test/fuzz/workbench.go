@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// workbench holds test binaries of packages, each built once.
+// workbench holds the test binaries of packages. It builds each of them once.
 type workbench struct {
 	dir      string // of the binaries
 	module   string // in the working directory
@@ -47,13 +47,13 @@ func output(ctx context.Context, command ...string) (string, error) {
 // close removes the binaries.
 func (w *workbench) close() { os.RemoveAll(w.dir) }
 
-// reached returns the folder in which fuzzing stores inputs of a package that reach new code, the same as
-// go test -fuzz.
+// reached returns the folder in which fuzzing stores inputs of a package that reach new code. It is the
+// folder that go test -fuzz uses.
 func (w *workbench) reached(pkg string) string { return filepath.Join(w.cache, "fuzz", pkg) }
 
-// instrumented returns the flags of a build for fuzzing. It instruments only the packages of the module: go
-// test -fuzz instruments everything that is linked, most of it generated code of Kubernetes' types, and
-// reads all its counters after each input.
+// instrumented returns the flags of a build for fuzzing. They instrument only the packages of the
+// module. go test -fuzz instruments everything that is linked, most of it generated code of Kubernetes'
+// types, and reads all counters after each input.
 func (w *workbench) instrumented() []string {
 	return []string{"-gcflags=" + w.module + "/...=-d=libfuzzer"}
 }

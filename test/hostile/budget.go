@@ -1,5 +1,5 @@
-// Package hostile checks code that reads untrusted input: whatever the bytes are, it must finish soon, use
-// little memory, and retain nothing.
+// Package hostile checks code that reads untrusted input. Whatever the bytes are, the code must finish
+// soon, use little memory, and retain nothing.
 //
 // # Usage
 //
@@ -30,13 +30,13 @@ type Budget struct {
 	Memory        int // bytes allocated in total, including garbage
 	MemoryPerByte int
 
-	// Wall time, multiplied by ten under the race detector.
+	// The allowed wall time. It is multiplied by ten under the race detector.
 	Time        time.Duration // zero means a second
 	TimePerByte time.Duration // zero means 10 µs: 16 MiB in less than three minutes
 }
 
-// tries is how often a reader that exceeded its budget is retried, since other processes cost time and
-// first use costs memory.
+// tries is how often a reader that exceeded its budget is retried, because other processes take time and
+// the first use takes memory.
 const tries = 3
 
 // Within fails t if read costs more than allowed for an input of n bytes.
@@ -68,15 +68,15 @@ func cost(allocated func() uint64, read func()) (memory uint64, took time.Durati
 	return allocated() - before, took
 }
 
-// roughly returns the number of bytes allocated so far, except some kilobytes not yet reported by the
-// processors. Unlike exactly, it does not stop the world.
+// roughly returns the number of bytes allocated so far, without some kilobytes that the processors have
+// not reported yet. Unlike exactly, it does not stop the world.
 func roughly() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// exactly stops the world to count.
+// exactly returns the number of bytes allocated so far. It stops the world to count them.
 func exactly() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)

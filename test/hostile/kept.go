@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// looks is the number of inputs between two checks of the heap: a garbage collection takes as long as
-	// hundreds of small inputs.
+	// looks is the number of inputs between two checks of the heap, because a garbage collection takes as
+	// long as hundreds of small inputs.
 	looks = 4096
 
 	// mayGrow is how many bytes the live heap may grow between two checks. It allows for bounded caches,
@@ -16,7 +16,8 @@ const (
 	mayGrow = 32 << 20
 )
 
-// Kept detects memory retained after inputs were read. The zero Kept works. It belongs to one goroutine.
+// Kept detects memory that is retained after inputs were read. The zero Kept works. Only one goroutine
+// may use it.
 type Kept struct {
 	inputs     int
 	began      bool
@@ -24,7 +25,7 @@ type Kept struct {
 	goroutines int
 }
 
-// Nothing is called after each input. Every 4096th call fails t if the live heap or the number of
+// Nothing must be called after each input. Every 4096th call fails t if the live heap or the number of
 // goroutines has grown since the first check.
 func (k *Kept) Nothing(t testing.TB) {
 	t.Helper()
@@ -54,7 +55,7 @@ func (k *Kept) look(t testing.TB) {
 	}
 }
 
-// settled returns the number of goroutines, after waiting for those that are ending.
+// settled waits for goroutines that are ending, and returns the number of the others.
 func settled(want int) int {
 	for range 100 {
 		if runtime.NumGoroutine() <= want {

@@ -2,5 +2,6 @@
 
 package hostile
 
-// slowness is how many times slower the race detector makes everything: it is off.
+// slowness is how many times slower the race detector makes everything. It is 1 because the race
+// detector is off.
 const slowness = 1

@@ -1,5 +1,5 @@
 // Command table plays the cases of package conformance against every stack in the repository and prints
-// results/conformance.md. Run it in the folder of its module.
+// results/conformance.md. Run it in the directory of its module.
 package main
 
 import (
@@ -61,7 +61,7 @@ func main() {
 	write(os.Stdout, all, commit)
 }
 
-// revision returns the commit, with a plus sign if files have changed since.
+// revision returns the commit, followed by a plus sign if files have changed since.
 func revision() (string, error) {
 	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -248,7 +248,7 @@ func (c *column) tally(law string) (t tally) {
 	return t
 }
 
-// stories prints the known breaks of c's cases with a verdict.
+// stories prints the known breaks among c's cases with a verdict.
 func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	first := true
 	for _, k := range conformance.Cases() {
@@ -271,7 +271,7 @@ func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	}
 }
 
-// said links to the documentation of a known break.
+// said returns a link to the documentation of a known break.
 func said(c conformance.Case, known *conformance.Known) string {
 	where := cmp.Or(known.Says, c.Source)
 	if where == "" {
