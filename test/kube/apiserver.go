@@ -29,8 +29,8 @@ const (
 const readyPoll = 50 * time.Millisecond
 
 // choosePort returns the wanted port. For 0 it returns the port of the directory's last run, so that a
-// copied kubeconfig keeps working, or a free one. Once a port has proved good, keepPort saves it for the
-// next run.
+// copied kubeconfig keeps working, or a free port if there was no run. Once the port has been found to
+// work, keepPort saves it for the next run.
 func (h *home) choosePort(want int) (int, error) {
 	if want < 0 || want > 1<<16-1 {
 		return 0, fmt.Errorf("port %d: want 1 to 65535, or 0 for a free one", want)
@@ -89,10 +89,10 @@ func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 		"--service-account-signing-key-file=" + h.path("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--authorization-mode=RBAC",
-		// Nothing creates the service accounts that it would require.
+		// Nothing creates the service accounts that this plugin would require.
 		"--disable-admission-plugins=ServiceAccount",
-		// Without these two it looks for an externally reachable address of the machine, and fails on a
-		// machine without network.
+		// Without these two flags the server looks for an externally reachable address of the machine, and
+		// fails if the machine has no network.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		// Otherwise a shutdown waits a minute for open watches and then cuts them.
@@ -101,7 +101,7 @@ func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 	}, extra...)
 }
 
-// features returns the alpha features to enable that this version has.
+// features returns the alpha features to enable, as far as this version has them.
 func features() string {
 	var on []string
 	for f := range utilfeature.DefaultMutableFeatureGate.GetAll() {
@@ -112,8 +112,8 @@ func features() string {
 	return strings.Join(on, ",")
 }
 
-// awaitReady returns nil when the server is ready and has created the namespaces of every cluster, or an
-// error if it will not be.
+// awaitReady returns nil when the server is ready and has created the namespaces that every cluster has.
+// It returns an error if the server will not become ready.
 func awaitReady(ctx context.Context, url string, h *home, served <-chan error) error {
 	pem, err := os.ReadFile(h.caFile())
 	if err != nil {
@@ -161,7 +161,7 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 }
 
 const (
-	// refusedLimit is how long a starting server may reject its administrator.
+	// refusedLimit is how long a starting server may reject its administrator's credentials.
 	refusedLimit = 10 * time.Second
 	// notReadyTold is the interval of log messages about a server that is not ready.
 	notReadyTold = 10 * time.Second
@@ -178,7 +178,8 @@ func (a *refusal) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("GET %s: %d %s %s", a.url, a.code, http.StatusText(a.code), a.text))
 }
 
-// refuses reports whether the server runs but rejects the administrator, or we reject the server.
+// refuses reports whether the server runs but rejects the administrator's credentials, or we reject the
+// server's.
 func refuses(err error) bool {
 	if a, ok := errors.AsType[*refusal](err); ok {
 		return a.code == http.StatusUnauthorized || a.code == http.StatusForbidden

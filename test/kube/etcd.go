@@ -18,16 +18,16 @@ import (
 // store, and no port is needed.
 const (
 	etcdSocket   = "unix://etcd.sock"
-	etcdPeerFile = "etcd-peer.sock" // every etcd listens there; nothing connects
+	etcdPeerFile = "etcd-peer.sock" // every etcd listens there, but nothing connects
 )
 
 // etcdStart is how long etcd may take to start. It is ready in a fraction of a second unless the machine is
 // very busy.
 const etcdStart = time.Minute
 
-// startEtcd starts a store with one member in the home directory, listening at a URL. A quota other than 0
-// bounds its size in bytes. It does not sync to disk: acknowledged writes survive the death of the process,
-// but not of the machine.
+// startEtcd starts a store with one member in the home directory, listening at a URL. A quota other than
+// 0 bounds its size in bytes. It does not sync to disk, so acknowledged writes survive a crash of the
+// process, but not of the machine.
 func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
@@ -36,17 +36,17 @@ func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c.LogLevel = "error"
 	c.LogOutputs = []string{h.log}
 	c.Name = "millrace"
-	// There are no other members, so do not wait a second for the election.
+	// There are no other members, so don't wait a second for the election.
 	c.TickMs, c.ElectionMs = 10, 100
 	c.ListenClientUrls = []neturl.URL{mustURL(at)}
 	c.ListenPeerUrls = []neturl.URL{mustURL("unix://" + etcdPeerFile)}
-	// Nothing uses these, but etcd requires addresses of this form.
+	// These addresses are not used, but etcd requires some in this form.
 	c.AdvertiseClientUrls = []neturl.URL{mustURL("http://127.0.0.1:2379")}
 	c.AdvertisePeerUrls = []neturl.URL{mustURL("http://127.0.0.1:2380")}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 
 	defer func() {
-		if p := recover(); p != nil { // it panics for example if it cannot write
+		if p := recover(); p != nil { // it panics, for example, if it cannot write
 			e, err = nil, fmt.Errorf("start etcd in %s: %v; the log, %s, may say more", c.Dir, p, h.log)
 		}
 	}()
@@ -73,8 +73,8 @@ const (
 	etcdPatience = 15 * time.Second
 )
 
-// awaitEtcd returns nil when one of the stores at comma-separated URLs answers. kube-apiserver would take
-// longer to notice that none does, and would not name them.
+// awaitEtcd returns nil when one of the stores at comma-separated URLs answers. If none answers,
+// kube-apiserver would take longer to notice and would not name the URLs.
 func awaitEtcd(urls string) error {
 	for began := time.Now(); ; time.Sleep(readyPoll) {
 		err := askEtcds(urls)

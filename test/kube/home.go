@@ -30,8 +30,9 @@ type home struct {
 	nobodyToken string
 }
 
-// openHome creates or reopens the directory and enters it. Afterwards everything that kube-apiserver writes
-// to stderr goes to the log. ownStderr means that stderr is a terminal rather than the log.
+// openHome creates or reopens the directory and makes it the working directory. From then on, everything
+// that kube-apiserver writes to stderr goes to the log. ownStderr means that stderr is a terminal rather
+// than the log.
 func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -69,8 +70,8 @@ func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) caFile() string          { return h.path("ca.crt") }
 
-// openLog sends the libraries' logs to a file. They all write to os.Stderr by default, and some cannot be
-// configured. A crash of the runtime goes to both.
+// openLog sends the libraries' logs to a file. They all write to os.Stderr by default, and some cannot
+// be configured otherwise. A crash of the runtime is written to both.
 func (h *home) openLog(ownStderr bool) error {
 	f, err := os.OpenFile(h.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -91,9 +92,9 @@ func (h *home) close() {
 	h.lockFile.Close()
 }
 
-// lock reserves the directory for this process until it ends in any way. The file contains the process's
-// number. Two processes that create keys at once would mix them up, and an etcd waits forever for files
-// that another one has locked.
+// lock reserves the directory for this process until it ends in any way. The file contains the process
+// ID. Two processes that created keys at the same time would mix them up, and an etcd waits forever for
+// files that another etcd has locked.
 func (h *home) lock() error {
 	f, err := os.OpenFile(h.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -118,7 +119,8 @@ func (h *home) lock() error {
 	return err
 }
 
-// writeFile writes a file atomically, so it is complete or missing if the process dies or the disk is full.
+// writeFile writes a file atomically. If the process dies or the disk is full, the file is complete or
+// missing.
 func writeFile(name string, text []byte) error {
 	tmp := name + ".tmp"
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// validity is the lifetime of the certificates. Remove a directory that is older.
+// validity is the lifetime of the certificates. If a directory is older, remove it.
 const validity = 10 * 365 * 24 * time.Hour
 
-// makeKeys creates, unless an earlier run has: a CA, the server's certificate, a client certificate with
-// all rights, and the signing key for service account tokens. It writes sa.key last, so that file's
-// existence implies the others.
+// makeKeys creates a CA, the server's certificate, a client certificate with all rights, and the signing
+// key for service account tokens, unless an earlier run has created them. It writes sa.key last, so if
+// that file exists, the others do too.
 func (h *home) makeKeys() error {
 	if _, err := os.Stat(h.path("sa.key")); err == nil {
 		return nil
@@ -71,7 +71,7 @@ func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.P
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, err
 	}
-	// An hour back, in case clocks differ.
+	// Valid since an hour ago, in case clocks differ.
 	template.NotBefore = time.Now().Add(-time.Hour)
 	template.NotAfter = time.Now().Add(validity)
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)

@@ -1,5 +1,5 @@
-// Command kube runs a real API server for tests and experiments: etcd and kube-apiserver in one process, or
-// each in its own, on the loopback interface, with nothing to install.
+// Command kube runs a real API server for tests and experiments. It runs etcd and kube-apiserver in one
+// process, or each in its own, on the loopback interface, and needs no installation.
 //
 //	go -C test/kube run .                    # until Ctrl-C; prints the kubeconfig to use
 //	go -C test/kube run . --dir /tmp/k       # keeps data, CA, tokens and port for the next run
@@ -10,7 +10,7 @@
 //
 // # Versions
 //
-// go.mod is for one minor version of Kubernetes; the folder minors has files for others, for use with
+// go.mod is for one minor version of Kubernetes. For other versions, pass a file of the folder minors to
 // -modfile:
 //
 //	go -C test/kube run -modfile=minors/v1.37.mod .
@@ -23,10 +23,11 @@
 // cache, the namespaces default, kube-system, kube-public and kube-node-lease, and the Service
 // "kubernetes". The alpha features ShardedListAndWatch and CBORServingAndStorage are enabled.
 //
-// There are no controllers, no scheduler and no kubelet. So Pods stay Pending (create a Binding and patch
-// the status to simulate a node); a Pod bound to a node disappears only if deleted with
-// gracePeriodSeconds=0; a deleted Namespace stays Terminating; owner references collect nothing; no
-// Namespace gets a ServiceAccount "default", and Pods need none, because that admission plugin is off.
+// There are no controllers, no scheduler and no kubelet. So Pods stay Pending (create a Binding and
+// patch the status to simulate a node), and a Pod bound to a node disappears only if it is deleted with
+// gracePeriodSeconds=0. A deleted Namespace stays Terminating, and dependents of deleted owners are not
+// collected. No Namespace gets a ServiceAccount "default"; Pods do not need one, because that admission
+// plugin is off.
 //
 // /version returns v0.0.0-master, as for every kube-apiserver not built by the release scripts.
 //
@@ -39,25 +40,26 @@
 // # Control mode
 //
 // With --control another program controls it, such as package envtest. It writes one JSON line to stdout
-// when it is ready ([Ready]), or if it cannot become ready ([Answer]), because a full disk may have no room
-// for the log. Then it reads commands from stdin, one per line, and answers each with one JSON line
-// ([Answer]). The command "compact" makes etcd drop its history, and "defragment" makes it return unused
-// space and accept writes again after it was full. When stdin closes it shuts down, so it never outlives
-// the program that started it, however that one dies. Its stderr should be the log in --dir.
+// when it is ready ([Ready]) or cannot become ready ([Answer]). It does so because a full disk may have
+// no room for the log. Then it reads commands from stdin, one per line, and answers each with one JSON
+// line ([Answer]). The command "compact" makes etcd drop its history, and "defragment" makes it return
+// unused space and accept writes again after it was full. When stdin closes it shuts down, so it never
+// outlives the program that started it, however that program dies. Its stderr should be the log in
+// --dir.
 //
 // # Parts
 //
 // With --only-etcd it runs only etcd, on a TCP port of the loopback interface. With --etcd it runs only
-// kube-apiserver, on the etcd at that URL. The two are then processes that can be killed and stopped
-// separately, with a proxy between them, and several API servers may share one store: give them copies of
-// one directory's keys.
+// kube-apiserver, on the etcd at that URL. You can then kill and stop the two processes separately and
+// put a proxy between them. Several API servers can also share one store; give them copies of one
+// directory's keys.
 //
 // # How to get a real 410 Expired
 //
-// Compacting is not enough, because the watch cache remembers events itself, and also snapshots for
-// continue tokens. Either compact and restart (with the same --dir and --port): the new watch cache starts
-// at the current resource version. Or run with "-- --watch-cache=false" and compact: every read then goes
-// to etcd.
+// Compacting is not enough, because the watch cache also remembers events, and snapshots for continue
+// tokens. Either compact and restart with the same --dir and --port, so that the new watch cache starts
+// at the current resource version. Or run with "-- --watch-cache=false", so that every read goes to
+// etcd, and compact.
 package main
 
 import (
@@ -185,7 +187,7 @@ func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if o.control {
-		go serveControl(stdin, stdout, db, stop) // ends with the process, see below
+		go serveControl(stdin, stdout, db, stop) // runs until the process ends, see below
 		err = json.NewEncoder(stdout).Encode(Ready{URL: url, Log: h.log})
 	} else {
 		_, err = fmt.Fprintf(stdout, "etcd is ready at %s, its log is %s\nCtrl-C stops it.\n", url, h.log)
@@ -227,8 +229,8 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	go func() { served <- cmd.Execute() }()
 
 	if o.control {
-		// The goroutine ends with the process, because a read from stdin cannot be interrupted. It requests
-		// the shutdown even before the server is ready.
+		// The goroutine runs until the process ends, because a read from stdin cannot be interrupted. It
+		// requests the shutdown even before the server is ready.
 		go serveControl(stdin, stdout, db, func() { genericapiserver.RequestShutdown() })
 	}
 	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
@@ -260,7 +262,7 @@ func announce(stdout io.Writer, url string, h *home) error {
 	})
 }
 
-// greet reports it to a person.
+// greet reports the address to a person.
 func greet(stdout io.Writer, url string, h *home, keeps bool) error {
 	after := "Ctrl-C stops it, and everything in it is gone; to keep it, give it a --dir."
 	if keeps {

@@ -11,14 +11,16 @@ import (
 	"strings"
 )
 
-// board is the code with many breakages. The environment variable MUTATE selects one by its number, so one
-// build serves all of them. A broken function has a copy for each breakage and begins with
+// board is the code with many breakages. The environment variable MUTATE selects a breakage by its
+// number, so one build serves all of them. A function that can be broken has a copy for each of its
+// breakages and begins with
 //
 //	if brokenBy == 7 {
 //		return f.push_7(item)
 //	}
 //
-// A patch that changes anything outside of functions cannot be selected this way, and is built separately.
+// A breakage that changes anything outside of functions cannot be selected this way, and is built
+// separately.
 type board struct {
 	root    string
 	numbers map[*patch]int
@@ -31,7 +33,7 @@ type boardFile struct {
 	source   string
 	inserts  map[int]string // by offset in source
 	appended strings.Builder
-	imports  []string // needed by copies and missing in the file
+	imports  []string // needed by copies but missing in the file
 }
 
 func newBoard(root string) *board {

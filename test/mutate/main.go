@@ -4,24 +4,25 @@
 //	go run ./test/mutate -only 'coalescer|queue' -schedules 5000
 //	go run ./test/mutate -table results/breakages.md      # and write down what found them
 //
-// Each file in patches is one breakage, such as a tired colleague could write: a line with the law it
-// breaks and a description, and a unified diff. The diff is applied to copies of the files, and the tests
-// are built with go test -overlay, so the tree stays untouched; one build contains all breakages that can
-// be selected (see board). Hunks are located by their lines, not by line numbers; a hunk that fits nowhere
-// or twice is an error, and so is a breakage that does not compile. A test of this package checks the
-// former.
+// Each file in patches is one breakage, such as a tired colleague could write. It contains a line with a
+// description and the law it breaks, and a unified diff. The diff is applied to copies of the files, and
+// the tests are built with go test -overlay, so the tree does not change. One build contains all
+// breakages that can be selected (see board). Hunks are located by their lines, not by line numbers. It
+// is an error if a hunk fits nowhere or twice, which a test of this package checks, or if a breakage
+// does not compile.
 //
-// Breakages of shared work are found by schedules of other packages, which a second line names: "schedules
-// PACKAGE TEST". If no schedule can find a breakage, such as a race of a few instructions, the second line
-// names a test that does, with the reason: "test PACKAGE NAME: why". That test is run instead, and must
-// fail.
+// Breakages of shared work are found by schedules of other packages, which a second line names:
+// "schedules PACKAGE TEST". If no schedule can find a breakage, such as a race of a few instructions,
+// the second line names a test that finds it, with the reason: "test PACKAGE NAME: why". That test is
+// run instead, and must fail.
 //
-// A test that fails without a breakage proves nothing. So the named tests, and a schedule of each kind, are
-// first played unbroken, and at the end as many unbroken schedules as were needed to find breakages.
+// A test that also fails without a breakage proves nothing. So the command first plays the named tests,
+// and a schedule of each kind, with unbroken code. At the end it plays as many schedules with unbroken
+// code as were needed to find breakages.
 //
-// The table lists what found each breakage, after how many schedules, and the law named in the failure. A
-// surviving breakage is a gap in the schedules or their checks, and makes the exit code 1. With -only,
-// -table keeps the rows of other breakages.
+// For each breakage, the table lists the test that found it, the number of schedules played, and the law
+// named in the failure. A surviving breakage is a gap in the schedules or their checks, and makes the
+// exit code 1. With -only, -table keeps the rows of other breakages.
 package main
 
 import (
@@ -107,7 +108,8 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 	return sum(os.Stdout, results)
 }
 
-// playAll plays breakages concurrently until ctx is done. It returns the results of those played.
+// playAll plays breakages concurrently until ctx is done. It returns the results of the breakages that
+// were played.
 func playAll(ctx context.Context, w *workbench, all []*patch, jobs int, done func(result)) []result {
 	results, turns := make([]result, len(all)), make(chan struct{}, max(1, jobs))
 	var wait sync.WaitGroup

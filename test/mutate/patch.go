@@ -11,11 +11,11 @@ type patch struct {
 	law       string // the law it breaks
 	text      string // what is broken
 	schedules unit   // the test that plays the schedules
-	test      unit   // finds it if schedules cannot; otherwise zero
+	test      unit   // the test that finds the breakage if schedules cannot; otherwise zero
 	files     []filePatch
 }
 
-// unit is a test, with the reason for it if no schedule finds the breakage.
+// unit is a test. If it is there because no schedule finds the breakage, it has the reason for that.
 type unit struct{ pack, name, why string }
 
 // simulation plays the schedules of most breakages.

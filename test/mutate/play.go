@@ -49,7 +49,7 @@ func (r *result) verdict() string {
 	return strconv.Itoa(r.after) + " schedules" + r.patch.schedules.of()
 }
 
-// of names the owner of the schedules, or returns "" for the simulation's.
+// of names the owner of the schedules. It returns "" for schedules of the simulation.
 func (u unit) of() string {
 	if u == simulation {
 		return ""
@@ -137,8 +137,8 @@ func (w *workbench) sound(ctx context.Context, some []*patch) error {
 	return nil
 }
 
-// unbroken plays, without breakages, as many schedules as were needed to find one: their failures would
-// appear with every breakage.
+// unbroken plays, without breakages, as many schedules as were needed to find a breakage. A schedule
+// that fails here would have failed with every breakage.
 func (w *workbench) unbroken(ctx context.Context, results []result) error {
 	longest := map[unit]int{}
 	for _, r := range results {
@@ -176,7 +176,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	var out []byte
 	var err error
 	if p.test.name != "" {
-		// Repeat, since a race shows only by chance.
+		// Repeat the test, because a race shows only by chance.
 		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$", "-test.count=20", "-test.failfast")
 	} else {
 		out, err = w.schedules(limited, binary, p.schedules, number, w.options.schedules)
@@ -192,7 +192,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	return r // meaningless if ctx is done
 }
 
-// schedules plays schedules with one breakage selected. With one processor each is deterministic.
+// schedules plays schedules with one breakage selected. On one processor each schedule is deterministic.
 func (w *workbench) schedules(ctx context.Context, binary string, of unit, number, some int) ([]byte, error) {
 	args := []string{"-test.run=^" + of.name + "$", fmt.Sprint("-schedules=", some)}
 	if of == simulation {
@@ -263,7 +263,7 @@ var (
 	lawName  = regexp.MustCompile(`\b[LWCS]\d\d: `)
 )
 
-// seedIn returns how many schedules had started when the output ended, or 0 if unknown.
+// seedIn returns how many schedules had started when the output ended, or 0 if that is unknown.
 func seedIn(out []byte, from uint64) int {
 	if tests := len(seedTest.FindAll(out, -1)); tests > 0 {
 		return tests

@@ -11,7 +11,7 @@ import (
 // secondChance is the environment variable that enables second chances.
 const secondChance = "MILLRACE_SECOND_CHANCE"
 
-// most is the largest number of tests of one job that get a second chance. More failures are no
+// most is the largest number of tests of one job that get a second chance. More failures cannot be a
 // coincidence.
 const most = 4
 
@@ -28,9 +28,10 @@ func (f failure) whole() string {
 	return name
 }
 
-// again reruns the failed tests of a job, alone and three times. Tests that then always pass are no longer
-// failures but unsteady. It does so only if each failure is a test that ran to its end without a race,
-// because anything else, such as a panic, may have prevented other tests from running.
+// again reruns each failed test of a job alone, three times. A test that then always passes counts as
+// unsteady instead of failed. again does nothing unless each failure is a test that ran to its end
+// without a race, because any other failure, such as a panic, may have prevented other tests from
+// running.
 func (t *tally) again(ctx context.Context, j job) {
 	failed := t.failed
 	var paths []string
@@ -66,7 +67,7 @@ func (t *tally) again(ctx context.Context, j job) {
 	}
 }
 
-// raced and crashed match the output of failures that are no coincidence.
+// raced and crashed match the output of failures that cannot be a coincidence.
 var (
 	raced   = regexp.MustCompile(`DATA RACE|race detected during execution`)
 	crashed = regexp.MustCompile(`(?m)^(panic|fatal error|SIG[A-Z]+): `)

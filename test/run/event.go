@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// event is a line of go test -json; see go doc test2json and, for events of go build, go help buildjson.
+// event is a line of go test -json. See go doc test2json, and go help buildjson for the events of go
+// build.
 type event struct {
 	Action      string
 	Package     string
@@ -19,7 +20,7 @@ type event struct {
 	Test        string
 	Elapsed     float64 // in seconds
 	Output      string
-	FailedBuild string // the import path of the failed build that ended the package
+	FailedBuild string // the import path of the failed build because of which the package failed
 }
 
 // goTest runs a job and counts its results.

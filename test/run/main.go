@@ -1,30 +1,31 @@
 // Command run runs the tests of every module of the repository. At the end it lists the tests that ran,
-// were skipped and why, and failed.
+// the tests that were skipped and why, and the tests that failed.
 //
 //	go run ./test/run [-later=MODULES] [flags of go test] [packages]
 //
-// With packages it runs in the module of the working directory. Without, it runs all packages of all
-// modules that have tests, found by their go.mod and _test.go files. It skips the modules in -later,
-// separated by commas, and lists them at the end.
+// With packages it runs in the module of the working directory. Without packages, it runs all packages
+// of all modules that have tests. It finds these by their go.mod and _test.go files. It skips the
+// modules in -later, separated by commas, and lists them at the end.
 //
-// A build constraint on the race detector in a package's test files means that the package has tests that
-// would take too long with it. If -race is among the flags, such packages run twice: with the race detector
-// and without.
+// If a package's test files have build constraints on the race detector, some of its tests would take
+// too long with it. If -race is among the flags, such packages run twice: with the race detector and
+// without.
 //
 // # While it runs
 //
-// The packages of the root module run alone, then everything else two at a time: the other modules, and
-// what the root module runs without the race detector. A failing test prints its output at once, and a
-// package that ends prints its line. Output of passing tests is dropped, unless their package fails without
-// a failed test: then everything is printed. Build failures and other output of go test are printed as they
-// arrive.
+// The packages of the root module run first. Then everything else runs two at a time: the other modules,
+// and the packages of the root module that run without the race detector. The output of a failing test
+// is printed at once, and so is the line of a package when it ends. Output of passing tests is dropped,
+// but if a package fails without a failed test, all its output is printed. Build failures and other
+// output of go test are printed as they arrive.
 //
 // # Second chance
 //
-// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests of a module
-// are rerun, alone and three times. A test that then always passes does not fail the run. The summary lists
-// it as unsteady, and its first output is kept: either the test or the code has a bug. There is no second
-// chance after a data race, a panic, a test that did not end or a package that did not build.
+// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests of a
+// module are rerun, alone and three times. A test that then always passes does not fail the run. The
+// summary lists it as unsteady, and its first output is kept, because either the test or the code has a
+// bug. There is no second chance after a data race, a panic, a test that did not end or a package that
+// did not build.
 //
 // # Failure
 //
@@ -76,8 +77,8 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	return t.failures() > 0, nil
 }
 
-// abreast is the number of calls of go test at a time, after the root module. Most test one package, which
-// leaves cores idle.
+// abreast is the number of calls of go test at a time, after the root module. Most calls test one
+// package, which leaves cores idle.
 const abreast = 2
 
 // runAll runs jobs, atATime of them concurrently, and counts their results.

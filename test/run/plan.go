@@ -67,7 +67,7 @@ func withoutRace(flags []string) []string {
 type module struct {
 	dir    string
 	tested bool     // it has test files
-	slowed []string // packages that do less under the race detector
+	slowed []string // packages that run fewer tests under the race detector
 }
 
 // find returns all modules below a directory, the root module first.
@@ -127,7 +127,7 @@ func modulePath(dir string) string {
 func innermost(modules []module, path string) *module {
 	var m *module
 	for i := range modules {
-		// A directory is visited before its content, so the last match is the innermost.
+		// The walk visits a directory before its content, so the last match is the innermost.
 		if dir := modules[i].dir; dir == "." || strings.HasPrefix(path, dir+string(filepath.Separator)) {
 			m = &modules[i]
 		}

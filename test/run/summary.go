@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// told is the number of packages and tests listed with their time.
+// told is the number of slow packages and slow tests that are listed with their times.
 const told = 10
 
-// summary prints the tests that ran, were skipped and why, and failed. The last line has the counts.
+// summary prints the tests that ran, the tests that were skipped and why, and the tests that failed. The
+// last line has the counts.
 func (t *tally) summary(took time.Duration, without, later []string) {
 	var tested, untried []*pkg
 	for _, p := range t.ended {

@@ -11,7 +11,7 @@ import (
 // tally counts tests and prints their progress.
 type tally struct {
 	out     io.Writer
-	prefix  string          // of import paths, omitted in output
+	prefix  string          // prefix of import paths, omitted in output
 	running map[string]*pkg // by import path
 	ended   []*pkg
 	passed  int
@@ -64,10 +64,11 @@ func (t *tally) add(o *tally) {
 	t.unsteady = append(t.unsteady, o.unsteady...)
 }
 
-// failures returns the number of failed tests, and of packages that failed without one.
+// failures returns the number of failed tests plus the number of packages that failed without a failed
+// test.
 func (t *tally) failures() int { return len(t.failed) }
 
-// broken counts a failure other than a test's.
+// broken counts a failure that is not a failed test.
 func (t *tally) broken(what string) { t.failed = append(t.failed, failure{what: what}) }
 
 func (t *tally) print(text string) { _, _ = io.WriteString(t.out, text) }
@@ -200,7 +201,7 @@ func (t *tally) close(p *pkg, e event) {
 		}
 	}
 	for _, name := range p.order {
-		// A race is reported in whichever test is running then.
+		// A race is reported in the output of whichever test is running at that moment.
 		one := p.tests[name]
 		if !p.failed || slices.ContainsFunc(one.output, func(line string) bool { return strings.Contains(line, "DATA RACE") }) {
 			t.show(one)

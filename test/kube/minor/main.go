@@ -5,8 +5,8 @@
 //	go -C test/kube build -modfile=minors/v1.37.mod .
 //
 // k8s.io/kubernetes requires its staging modules as v0.0.0 and replaces them by folders of its own tree,
-// which other modules cannot see. minor replaces each by its release for the version; etcd has the version
-// that Kubernetes requires.
+// which other modules cannot see. minor replaces each by its release for the version, and uses the
+// version of etcd that Kubernetes requires.
 package main
 
 import (
