@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// backlog is a bare work queue with its workers, and the expected state of its keys.
+// backlog is a work queue on its own, with its workers and the expected state of its keys.
 type backlog struct {
 	play  *play
 	rand  *rand.Rand // of the goroutine that plays
@@ -34,16 +34,16 @@ const backlogKeys = 9
 type debt struct {
 	asked    bool
 	from, by time.Time // the key is due between from and by, if a worker is free
-	since    int       // value of gets when it started to wait; -1 before that
+	since    int       // value of gets when the key started to wait; -1 before that
 	added    time.Time // the last add
-	perhaps  bool      // one more hand-out is allowed: an add came during the hand-out
+	perhaps  bool      // one more hand-out is allowed, because an add came during the hand-out
 	failures int       // as counted by the rate limiter
 	running  bool
 }
 
 // worker takes keys until it is dismissed.
 type worker struct {
-	free  time.Time // when it started to wait for a key; zero while it has one
+	free  time.Time // when the worker started to wait for a key; zero while it has one
 	leave context.CancelFunc
 }
 
@@ -136,7 +136,7 @@ func (b *backlog) add(key int, opts workqueue.AddOptions) {
 	b.queue.AddWith(opts, key)
 }
 
-// wait records which keys are waiting at now, if they are not running.
+// wait records which keys are waiting at now because they are not running.
 func (b *backlog) wait(now time.Time) {
 	for key := range b.owed {
 		if d := &b.owed[key]; d.asked && !d.running && d.since < 0 && !d.by.After(now) {
@@ -188,8 +188,8 @@ func (b *backlog) done(w *worker, key int) {
 	b.wait(now)
 }
 
-// check finds keys that wait although a worker is free. It ignores the present instant, whose events may
-// still be in progress.
+// check finds keys that wait although a worker is free. It ignores the current instant, because events
+// of that instant may still be in progress.
 func (b *backlog) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,7 +205,8 @@ func (b *backlog) check() {
 	}
 }
 
-// close shuts the queue down, after all work if drain is set, and waits for the end.
+// close shuts the queue down and waits until it has ended. If drain is set, the queue finishes all work
+// first.
 func (b *backlog) close(drain bool) {
 	b.hire(1)
 	b.mu.Lock()
@@ -285,7 +286,7 @@ func (b *backlog) hurry(s Step) {
 	}
 }
 
-// giveUp dismisses a worker just after a key was added that may have woken it.
+// giveUp dismisses a worker just after adding a key that may have woken it.
 func (b *backlog) giveUp(s Step) {
 	b.hire(2)
 	time.Sleep(time.Duration(1 + s.N))

@@ -13,14 +13,14 @@ import (
 type backup struct {
 	snapshot    *apiservertest.Snapshot
 	at          time.Time
-	pods, other int // its moments in the histories
+	pods, other int // the moments in the histories at which it was made
 	served      bool
 }
 
-// frontOf returns the server of a step.
+// frontOf returns the server that a step selects.
 func (p *play) frontOf(s Step) *apiservertest.Server { return p.fronts[s.Who%len(p.fronts)] }
 
-// lag makes a server see changes late, or not at all.
+// lag lets a server see changes late or not at all.
 func (p *play) lag(s Step) {
 	p.frontOf(s).SetLag(s.For)
 	p.frontOf(s).SetStuck(s.N%4 == 0)
@@ -34,9 +34,9 @@ func (p *play) keep(Step) {
 // bump is how far a restore raises the versions above the newest.
 const bump = 1_000_000
 
-// restore restores the backup. With an odd N, or if others write too, it raises the versions, as one
-// should. Otherwise versions are reused, which an informer can only notice before the cluster reaches its
-// version again: such a play ends there.
+// restore restores the backup. With an odd N, or if others write too, it raises the versions, as
+// administrators should. Otherwise versions are reused, which an informer can only notice before the
+// cluster reaches the informer's version again, so the play ends there.
 func (p *play) restore(s Step) {
 	if p.backup == nil {
 		return

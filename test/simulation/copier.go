@@ -31,8 +31,8 @@ type copier struct {
 	mu      sync.Mutex
 	running map[object.Key]bool
 	wrote   map[object.Key]written // the last write per key
-	lost    map[object.Key]bool    // writes undone by a restore, of which there is no event
-	caught  map[object.Key]bool    // reconciles whose answers a restore may have overtaken
+	lost    map[object.Key]bool    // writes undone by a restore, for which no event arrives
+	caught  map[object.Key]bool    // reconciles whose answers may arrive only after a restore
 	again   map[object.Key]promise // when failed or requeued reconciles return
 	workers int
 	full    time.Time // when all workers were last busy
@@ -44,7 +44,7 @@ func newCopier(p *play) *copier {
 	return c
 }
 
-// start starts it as a new process.
+// start starts the controller as a new process.
 func (c *copier) start() {
 	if c.end != nil {
 		return
@@ -172,8 +172,8 @@ func (c *copier) note(key object.Key, rv string) {
 	}
 }
 
-// lose records which writes since a time a restore has undone. A write whose answer is still in flight is
-// not known yet.
+// lose records which writes since the given time were undone by a restore. A write whose answer is still
+// in flight is not known yet.
 func (c *copier) lose(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +209,7 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	c.note(key, "") // even if another client deleted it: a restore undoes that, and the cache may have missed both
+	c.note(key, "") // even if another client deleted it, because a restore undoes that, and the cache may have missed both
 	return nil
 }
 
@@ -222,8 +222,9 @@ type promise struct {
 // slack is how late a request may be.
 const slack = 100 * time.Millisecond
 
-// news lets a reconcile caused by a change write at once, whatever a server answered the previous one. A
-// mere retry has to wait. If causes arrive at the same instant, nothing is known.
+// news allows a reconcile caused by a change to write at once, whatever a server answered the previous
+// reconcile. A mere retry has to wait. If a change and a retry arrive at the same instant, either may be
+// the cause.
 func (c *copier) news(ctx context.Context, key object.Key) {
 	causes := controller.Causes(ctx)
 	if len(causes) == 0 || slices.ContainsFunc(causes, func(why controller.Cause) bool { return why.Type != controller.Failed }) {
@@ -248,7 +249,7 @@ func (c *copier) begin(ctx context.Context, key object.Key) {
 	c.busy()
 }
 
-// done records how a reconcile ended, and when there must be another.
+// done records how a reconcile ended, and when the next one must start.
 func (c *copier) done(key object.Key, result controller.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +279,7 @@ func (c *copier) busy() {
 }
 
 // kept breaks the play if a request is late although a worker was free all the time and the cache has
-// caught up with its writes.
+// caught up with the request's writes.
 func (c *copier) kept(key object.Key) {
 	p := c.again[key]
 	if !p.by.IsZero() && time.Now().After(p.by) && !c.full.After(p.since) && c.wrote[key].at.Add(controller.DefaultPatience).Before(p.by) {
@@ -298,7 +299,7 @@ func (c *copier) check() {
 	}
 }
 
-// settled says where the copies differ from the pods.
+// settled reports where the copies differ from the pods.
 func (c *copier) settled() []string {
 	want, got := map[object.Key]string{}, map[object.Key]string{}
 	for _, o := range c.play.srv.Objects(podGVR) {

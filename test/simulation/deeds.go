@@ -111,7 +111,7 @@ func (p *play) replace(s Step) {
 	p.putWidget(s.Who, s.N)
 }
 
-// burst makes s.N%30 changes to objects around Who, some of them close together.
+// burst makes s.N%30 changes to objects around Who, some of them in quick succession.
 func (p *play) burst(s Step) {
 	random := rand.New(rand.NewPCG(uint64(s.N), uint64(s.Who)))
 	for range s.N % 30 {
@@ -181,7 +181,7 @@ func (p *play) fault(s Step) {
 	p.say("play", "fault %T %+v", action, action)
 	verbs := []string{"list", "watch", ""}
 	if f, ok := action.(apiservertest.Fail); ok && f.Code < 410 {
-		verbs = verbs[:2] // writers believe an answer that says not found
+		verbs = verbs[:2] // because writers believe an answer that says not found
 	}
 	p.fronts[random.IntN(len(p.fronts))].Faults().Add(apiservertest.Fault{
 		Verb:  verbs[random.IntN(len(verbs))],
@@ -214,7 +214,7 @@ func (p *play) kill(m informer) {
 	dir := p.directory(m.name()).Path()
 	there := os.Rename(dir, dir+".before") == nil
 	m.stop()
-	_ = os.RemoveAll(dir) // discard anything it wrote at its end
+	_ = os.RemoveAll(dir) // discard anything that it wrote while it ended
 	if there {
 		_ = os.Rename(dir+".before", dir)
 	}
@@ -230,7 +230,7 @@ func (p *play) succeed(s Step, m informer) {
 
 func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }
 
-// leave removes a handler: the N-th, or in another goroutine with a wait.
+// leave removes the N-th handler, sometimes from another goroutine that waits for its end.
 func (p *play) leave(s Step) {
 	p.eachOf(s, func(m informer) {
 		all := m.handlers()
@@ -278,13 +278,13 @@ func (p *play) toggleCandidate(s Step) {
 	}
 }
 
-// stealCopies deletes some of the copies that the controller has created and seen. If one is deleted during
-// an outage before the cache has seen it, only a resync can find that.
+// stealCopies deletes some of the copies that the controller has created and seen. If a copy were
+// deleted during an outage before the cache has seen it, only a resync could find that.
 func (p *play) stealCopies(s Step) {
 	p.ofCopier(func(c *copier) {
 		for n := range s.N % 5 {
 			if _, seen := c.copies.Get(keyOf(s.Who + n)); seen {
-				_ = p.srv.Delete(configMapGVR, keyOf(s.Who+n)) // others may have been faster
+				_ = p.srv.Delete(configMapGVR, keyOf(s.Who+n)) // other clients may have been faster
 			}
 		}
 	})

@@ -1,9 +1,10 @@
 // Package simulation plays schedules of changes, faults and user actions against all parts of Millrace, in
 // one process and in virtual time.
 //
-// A seed determines a Schedule, which is plain data: a world (server, informers of all forms, a controller,
-// candidates for a lease, a factory, a bare work queue) and steps. Play runs it in a bubble of
-// testing/synctest against the simulated API server of apiservertest, and reports violations. It checks
+// A seed determines a Schedule, which is plain data: a world (server, informers of all forms, a
+// controller, candidates for a lease, a factory, a work queue on its own) and steps. Play runs the
+// schedule in a bubble of testing/synctest against the simulated API server of apiservertest, and
+// reports violations. It checks
 //
 //   - at every call of a handler: pairing, order, identity, the final state, that the cache is
 //     ahead of the call, that no call follows its removal, no resync comes before the sync or
@@ -46,10 +47,10 @@
 //
 // # What repeats
 //
-// All random draws derive from the seed, no two steps share an instant, each arrival from the network has
-// its own instant, and so has each feed of an informer that has several. With GOMAXPROCS=1, which command
-// simulate sets, a seed therefore leads to the same events at the same times; a test of that command checks
-// this. Occasionally a play differs, because Go does not specify these:
+// All random draws derive from the seed. No two steps happen at the same instant, nor do two arrivals
+// from the network, nor events of two feeds of an informer. With GOMAXPROCS=1, which the command
+// simulate sets, a seed therefore leads to the same events at the same times. A test of that command
+// checks this. Occasionally a play differs, because Go leaves the following open:
 //
 //   - Timers of one instant fire in any order, the children of a context end in any order, and
 //     a select chooses any ready case. So an election that loses its Lease names either of two

@@ -14,7 +14,7 @@ type lot struct {
 	do     Deed
 	weight int
 	last   time.Duration
-	in     func(World) bool // worlds in which it makes sense; nil for all
+	in     func(World) bool // worlds in which the deed makes sense; nil for all
 }
 
 // writesAlone reports whether the play is the only writer.
@@ -146,7 +146,7 @@ func drawForm(random *rand.Rand, w World) Form {
 		f.PageSize = int64(1 + random.IntN(9))
 	}
 	if f.Initial == reflector.WatchList && w.Streams == apiservertest.StreamingListsRefused {
-		f.Initial = reflector.Auto // otherwise it would rightly be refused forever
+		f.Initial = reflector.Auto // otherwise it would be refused forever, and rightly so
 	}
 	if random.IntN(2) == 0 {
 		f.StreamTimeout = time.Duration(15+random.IntN(60)) * time.Second
@@ -171,7 +171,7 @@ func drawStep(random *rand.Rand, lots []lot) Step {
 			continue
 		}
 		s := Step{Do: l.do, Who: random.IntN(100), N: random.IntN(1000)}
-		// Some steps follow at once, others later, but never two at one instant.
+		// Some steps follow quickly and others later, but never two at the same instant.
 		s.Wait = time.Duration(1 + random.IntN(3_000_000))
 		if random.IntN(2) == 0 {
 			s.Wait += time.Duration(random.ExpFloat64() * float64(2*time.Second))

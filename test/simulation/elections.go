@@ -28,7 +28,7 @@ type elections struct {
 	deleted time.Time        // when the Lease was deleted
 }
 
-// candidate is a candidate in a process of its own.
+// candidate is a candidate in a separate process.
 type candidate struct {
 	*elections
 	called  string
@@ -44,10 +44,10 @@ func newElections(p *play, n int) *elections {
 	e := &elections{play: p, leading: map[string]int64{}}
 	for i := range n {
 		c := &candidate{elections: e, called: name("candidate", i), process: p.process(false)}
-		c.process.manners.hasty = true // it sends another request while one is waiting
+		c.process.manners.hasty = true // the candidate sends another request while one is waiting
 		opts := leaderelection.Options{Namespace: leaseKey.Namespace, Name: leaseKey.Name, Identity: c.called}
 		patience := 10 * time.Second
-		if p.World.Drift { // a slower clock stretches everything
+		if p.World.Drift { // on a slower clock everything takes longer
 			patience = time.Duration(8+2*i) * time.Second
 			opts.RenewDeadline, opts.RetryPeriod = patience, patience/5
 		}
@@ -105,17 +105,17 @@ func (c *candidate) lead(ctx context.Context) error {
 	token, _ := leaderelection.Token(ctx)
 	c.mu.Lock()
 	for other := range c.leading {
-		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a restored old Lease belongs to anyone
+		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a restored old Lease may belong to anyone
 			c.play.breaks("%s leads while %s does", c.called, other)
 		}
 	}
-	if token <= c.own { // an elector remembers, whatever happens to the Lease
+	if token <= c.own { // an elector remembers it, whatever happens to the Lease
 		c.play.breaks("%s leads with token %d after %d of its own", c.called, token, c.own)
 	}
 	c.own = token
 	switch {
 	case time.Since(c.deleted) < lookout && !c.shows(c.called, token):
-		// It took the Lease that was deleted while the answer was in flight.
+		// The candidate took the Lease that was deleted while the answer was in flight.
 	case token <= c.last && c.play.restored.Load() == 0:
 		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
 	default:
@@ -142,8 +142,8 @@ func (c *candidate) lead(ctx context.Context) error {
 	return nil
 }
 
-// lookout is how long a leader may take to notice that another one has a recreated Lease, and to end its
-// work.
+// lookout is how long a leader may take to notice that another candidate holds a recreated Lease, and to
+// end its work.
 const lookout = 20 * time.Second
 
 // unmake deletes the Lease and restarts a candidate that has never seen it. The candidate takes the lease

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest/network"
 )
 
-// Episodes are deeds that combine several faults in an order that would rarely be drawn.
+// Episodes are deeds that combine several faults in an order that random draws would rarely produce.
 
 // trickle makes a client relist over a slow link while objects change.
 func (p *play) trickle(s Step) {
@@ -73,9 +73,9 @@ func (p *play) isolate(s Step) {
 	c.process.heal()
 }
 
-// rewind restores a backup without raising the versions, so they are reused. If all is quiet, it is known
-// what an informer can notice: a server whose version is below the cache's, or, once it is above and has
-// forgotten the history, that objects have other UIDs. Such a play ends there.
+// rewind restores a backup without raising the versions, so they are reused. If everything is quiet, it
+// is known what an informer can notice: that the server's version is below the cache's or, once it is
+// above and the server has forgotten the history, that objects have other UIDs. Such a play ends there.
 func (p *play) rewind(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -91,7 +91,7 @@ func (p *play) rewind(s Step) {
 		p.toggle(s)
 	}
 	p.ended = true
-	for _, f := range p.fronts { // a lagging server would pass a cache's version unseen
+	for _, f := range p.fronts { // a lagging server would pass a cache's version unnoticed
 		f.SetLag(0)
 	}
 	p.goBack(0)
@@ -128,11 +128,12 @@ func (p *play) refuse(s Step) {
 	p.goal = number(p.srv.RV())
 }
 
-// longStale is the age at which a cache is stale, as for readiness.
+// longStale is the age from which a cache counts as stale, the same as for readiness.
 const longStale = 15 * time.Minute
 
-// freeze makes the servers refuse each list and watch of one resource, or of all. Synced informers of these
-// must report that they are stale (L31), and no others. Then the servers answer again.
+// freeze makes the servers refuse each list and watch of one resource or of all resources. Synced
+// informers of these resources, and no others, must report that they are stale (L31). Then the servers
+// answer again.
 func (p *play) freeze(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -154,8 +155,8 @@ func (p *play) freeze(s Step) {
 	p.heal()
 }
 
-// rewrite makes changes determined by s, each to new content. With an even N it replaces objects; otherwise
-// it changes them until the server is almost at version below.
+// rewrite makes changes determined by s, each of which sets new content. With an even N it replaces
+// objects. Otherwise it changes them until the server has almost reached version below.
 func (p *play) rewrite(s Step, below uint64) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 7))
 	content := 2 * random.IntN(400)

@@ -9,8 +9,8 @@ import (
 )
 
 // history is the server's content of one kind at each moment, where a moment is the number of the last
-// change. It belongs to the goroutine that plays, which makes all changes; other goroutines may read up to
-// a moment that they were told.
+// change. The goroutine that plays owns it and makes all changes. Other goroutines may read it up to a
+// moment that they were given.
 type history struct {
 	now    int // the present moment
 	states map[object.Key][]state
@@ -32,7 +32,7 @@ type epoch struct {
 	marks []mark
 }
 
-// mark records that the server was at rv after the change of moment.
+// mark records that the server was at rv after the change numbered moment.
 type mark struct {
 	rv     uint64
 	moment int
@@ -79,7 +79,8 @@ func (h *history) restore(moment int, rv uint64) {
 	h.epochs = append(h.epochs, epoch{from: h.now, marks: []mark{{rv, h.now}}})
 }
 
-// promised returns the moments that a cache complete up to rv may show: in each epoch, those from then on.
+// promised returns the moments that a cache complete up to rv may show. In each epoch, these are the
+// moments from rv on.
 func (h *history) promised(rv uint64) (when []span) {
 	for n, e := range h.epochs {
 		moment := e.from
@@ -101,8 +102,9 @@ func (h *history) promised(rv uint64) (when []span) {
 // span is the moments from first up to, but not including, end.
 type span struct{ first, end int }
 
-// moments returns when the server held exactly what holds returns, for the objects for which seen is true.
-// If there is no such moment, the error names an object that does not match the others.
+// moments returns the moments at which the server had exactly the content that holds returns, for the
+// objects for which seen is true. If there is no such moment, the error names an object that does not
+// match the others.
 func (h *history) moments(keys []object.Key, holds func(object.Key) (uid string, rv uint64, ok bool), seen func(object.Key, state) bool) ([]span, error) {
 	when := []span{{0, math.MaxInt}}
 	for _, key := range keys {

@@ -104,7 +104,7 @@ func (l *loans) used(i *sharedinformer.Informer[*corev1.Pod]) bool {
 	return slices.ContainsFunc(l.open, func(o loan) bool { return o.informer == i })
 }
 
-// check finds informers with users that do not run.
+// check finds informers that have users but do not run.
 func (l *loans) check() {
 	for _, o := range l.open {
 		s := o.informer.Status().Reflector
@@ -114,7 +114,7 @@ func (l *loans) check() {
 	}
 }
 
-// settled says which informers have not synced.
+// settled reports which informers have not synced.
 func (l *loans) settled() (wrong []string) {
 	for _, o := range l.open {
 		if !o.informer.HasSynced() {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// manners is the transport of a client that must not return before a server allows it (L19).
+// manners is the transport of a client. It checks that the client does not return before a server allows
+// it (L19).
 type manners struct {
 	play   *play
 	called string
@@ -19,7 +20,7 @@ type manners struct {
 	until map[request]time.Time
 }
 
-// request identifies repeated requests.
+// request identifies a request and its repetitions.
 type request struct{ method, path string }
 
 // RoundTrip implements http.RoundTripper.
@@ -43,14 +44,14 @@ func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// allow allows the next request of path at once.
+// allow lets the client send its next request to path at once.
 func (m *manners) allow(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.until, func(of request, _ time.Time) bool { return of.path == path })
 }
 
-// forget allows a new run to send requests at once.
+// forget lets a new run send requests at once.
 func (m *manners) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -29,7 +29,7 @@ type informer interface {
 	handlers() []*handler // those that have not left
 	setNamespaces(n int)  // if it has any
 	block(time.Duration)  // blocks its cache for a time
-	awaitRV(rv string)    // checks that the cache has reached rv when a wait says so
+	awaitRV(rv string)    // checks that the cache has reached rv when a wait for it returns
 	check()               // at any time
 	settled() []string    // violations once everything should have settled
 	unserved() []string   // missing reports that its kind is not served
@@ -109,8 +109,8 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	return m
 }
 
-// slow returns how long the owner takes to receive a state of a feed. The feeds of several namespaces start
-// at one instant and continue at different ones, so they have an order.
+// slow returns how long the owner takes to receive a state of a feed. The feeds of several namespaces
+// start at one instant but continue at different instants, so their order is known.
 func (m *member[T]) slow(feed string) time.Duration {
 	nth := slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) })
 	return m.form.Slow + time.Duration(max(0, nth))
@@ -155,7 +155,7 @@ func (m *member[T]) stop() {
 	}
 	m.play.say(m.called, "stops")
 	m.blockedUntil.Store(0)
-	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // nothing of ours delays it
+	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // none of our faults delays it
 	for _, r := range m.heard {
 		free = free && r.in.Load() == 0 && !r.patient && r.next.Load() == int64(well)
 	}
@@ -213,8 +213,8 @@ func (m *member[T]) sees(key object.Key, s state) bool {
 }
 
 // covers reports whether the informer watches a namespace. An informer of some namespaces has all
-// cluster-scoped objects. One that no longer watches any has them too, if it discovered in time that the
-// kind has no namespaces.
+// cluster-scoped objects. An informer that no longer watches any namespace has them too, if it
+// discovered in time that the kind has no namespaces.
 func (m *member[T]) covers(namespace string) bool {
 	some := namespacesOf(m.spaces)
 	if namespace == "" && len(some) == 0 {
@@ -231,8 +231,8 @@ func (m *member[T]) parts() []string {
 	return m.Namespaces()
 }
 
-// check compares the cache with the server's history: it must show one whole moment, not before its
-// resource version's nor before the last one it showed.
+// check compares the cache with the server's history. The cache must show one whole moment, which must
+// not be before the moment of its resource version, nor before the last one it showed.
 func (m *member[T]) check() {
 	promises := map[string]string{} // read first, since the cache may advance
 	least := m.Cache().RV()
@@ -286,15 +286,15 @@ func (m *member[T]) checkStatus() {
 	}
 	since := st.Reflector.Since
 	if until := m.transform.blockedUntil(); until.After(since) {
-		since = until // before that no server was to blame
+		since = until // before that, no server caused the delay
 	}
 	if longest, ok := m.longest()[st.Reflector.State]; ok && time.Since(since) > longest && !m.transform.blocking() {
 		m.play.breaks("L20: %s is %s for %s, want %s at most", m.called, st.Reflector.State, time.Since(since), longest)
 	}
 }
 
-// longest returns how long an informer may be in some states, by the defaults of reflector.Timing: whatever
-// the server does, it gives up then.
+// longest returns how long an informer may stay in some states, according to the defaults of
+// reflector.Timing. After that time it gives up, whatever the server does.
 func (m *member[T]) longest() map[reflector.State]time.Duration {
 	stream := m.form.StreamTimeout
 	if stream == 0 {
@@ -305,7 +305,7 @@ func (m *member[T]) longest() map[reflector.State]time.Duration {
 	return map[reflector.State]time.Duration{
 		reflector.Connecting:   slack,
 		reflector.InitialWatch: stream + slack,
-		// After a silent watch it asks the server whether its history went back.
+		// After a silent watch the informer asks the server whether its history went back.
 		reflector.Watching: 2*m.form.WatchTimeout + 30*time.Second + slack,
 	}
 }
@@ -365,7 +365,7 @@ func (m *member[T]) checkIndex() {
 	}
 }
 
-// settled says where cache and handlers differ from the server.
+// settled reports where cache and handlers differ from the server.
 func (m *member[T]) settled() (wrong []string) {
 	if !m.HasSynced() {
 		return []string{fmt.Sprintf("L17: %s has not synced: %v", m.called, m.Unsynced())}
@@ -413,8 +413,8 @@ func (m *member[T]) settled() (wrong []string) {
 	return wrong
 }
 
-// stale breaks the play unless the informer reports that it has stopped following its server exactly when
-// that is so.
+// stale breaks the play unless the informer reports that it has stopped following its server exactly
+// when it has.
 func (m *member[T]) stale(frozen bool) {
 	want := frozen && len(m.parts()) > 0
 	if old := m.Status().Stale(time.Now(), longStale); m.runs() && len(old) > 0 != want {
@@ -438,7 +438,7 @@ func version(o object.Object) string {
 	return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion(), " ", o.GetLabels()["content"])
 }
 
-// difference says where two maps differ.
+// difference reports where two maps differ.
 func difference(what string, want, got map[object.Key]string) (all []string) {
 	for key, v := range want {
 		if got[key] != v {

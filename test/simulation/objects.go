@@ -30,7 +30,7 @@ func keyOf(who int) object.Key {
 	return object.Key{Namespace: namespaces[who%len(namespaces)], Name: fmt.Sprint("o", who)}
 }
 
-// allOfThem means all namespaces, in one feed.
+// allOfThem means all namespaces in a single feed.
 const allOfThem = 8
 
 // namespacesOf returns the namespaces whose bits are set.
@@ -56,7 +56,7 @@ func contentLabels(content int) map[string]string {
 	return map[string]string{"half": half, "content": fmt.Sprint(content)}
 }
 
-// Everything in an object derives from its content, so parts of another object are detected.
+// Everything in an object derives from its content, so that parts of another object are detected.
 func node(content string) string  { return "node-" + content }
 func image(content string) string { return "registry.example/app:" + content }
 

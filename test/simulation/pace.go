@@ -13,12 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// pace checks how an informer with one feed continues after failures (L19, L20), and that it reports each
-// (L22). It receives all failures and states of the informer.
+// pace checks how an informer with one feed continues after failures (L19, L20), and that it reports
+// each failure (L22). It receives all failures and states of the informer.
 type pace struct {
 	play   *play
 	called string
-	single bool // it always has one feed, so all reports concern that one
+	single bool // the informer always has one feed, so all reports are about that feed
 
 	atLeast time.Duration // shortest duration of a watch that ends normally; 0 if unknown
 
@@ -26,10 +26,10 @@ type pace struct {
 
 	mu       sync.Mutex // guards the fields below
 	asked    time.Time  // time of the last request
-	watching bool       // it was answered, and has not failed since
-	listing  bool       // a list is in progress, and has not failed
-	asking   bool       // a watch was requested, and its outcome is unknown
-	earliest time.Time  // no request may follow before
+	watching bool       // it was answered and has not failed since
+	listing  bool       // a list is in progress and has not failed
+	asking   bool       // a watch was requested and its outcome is unknown
+	earliest time.Time  // no request may follow before this time
 	recent   []time.Time
 	reason   bool      // there is a reason to list
 	failing  time.Time // the first failure of watches without events, or the last list since
@@ -47,8 +47,8 @@ const (
 	// reflector.Backoff.
 	firstWait = 800 * time.Millisecond
 
-	// The most failures in a minute: the waits of a series reach 50 s with the sixth failure; they may
-	// restart three times in a series, and after a watch that was served for ten seconds.
+	// The most failures in a minute. The waits of a series reach 50 s with the sixth failure. They may
+	// start over three times in a series, and after a watch that was served for ten seconds.
 	mostInAMinute = 30
 )
 
@@ -81,7 +81,7 @@ func (c *pace) failed(f *failure.Failure) {
 		}
 	}
 	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
-	mayPoll := c.mayPoll(f, now) // also records since when watches fail
+	mayPoll := c.mayPoll(f, now) // also records since when watches have been failing
 	c.reason = c.reason || mayList(f) || mayPoll
 }
 
@@ -103,7 +103,7 @@ func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 	return now.Sub(c.failing) >= patience-time.Second // the owner may receive it late
 }
 
-// mayList reports whether an informer that has a list may list again after f.
+// mayList reports whether an informer that has a list may list again after the failure f.
 func mayList(f *failure.Failure) bool {
 	return apierrors.IsResourceExpired(f.Err) || apierrors.IsGone(f.Err) || errors.Is(f.Err, reflector.ErrWentBack) ||
 		strings.Contains(f.Err.Error(), "Too large resource version") ||
@@ -150,9 +150,9 @@ func (c *pace) state(s reflector.Status) {
 	}
 }
 
-// began records the start of a run, which need not wait for earlier failures. The previous run may have
-// ended with an unreported failure if the owner is slow to receive states, or if it was stopped while
-// examining an answer.
+// began records the start of a run, which need not wait because of earlier failures. The previous run
+// may have ended with an unreported failure if the owner is slow to receive states, or if the run was
+// stopped while it examined an answer.
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *pace) check(s reflector.Status) {
 	}
 }
 
-// toldOf returns the number of reported failures of handlers.
+// toldOf returns the number of handler failures that were reported.
 func (c *pace) toldOf() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

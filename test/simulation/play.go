@@ -63,7 +63,7 @@ type play struct {
 	shape  apiservertest.Resource // of widgets
 	ended  bool                   // no more steps
 
-	unwatched *apiservertest.Fault // stays when everything else heals; nil for none
+	unwatched *apiservertest.Fault // a fault that stays when everything else heals; nil for none
 	goal      uint64               // the version that caches must reach in the end
 
 	restored atomic.Int32 // number of restores
@@ -86,11 +86,11 @@ type line struct {
 // most is the largest number of violations recorded per play.
 const most = 5
 
-// flood is the number of requests that ends a play, because virtual time stands still while a client sends
-// requests without a pause.
+// flood is the number of requests after which a play ends, because virtual time stands still while a
+// client sends requests without a pause.
 const flood = 20_000
 
-// Play plays s in a bubble of its own.
+// Play plays s in a separate bubble.
 func Play(t *testing.T, s Schedule) Result {
 	t.Helper()
 	return run(t, s, false)
@@ -227,8 +227,8 @@ func (p *play) over() bool {
 	return len(p.broken) > 0
 }
 
-// calm is how long everything may take at the end to reach the server's state. A watch of two minutes may
-// have just gone silent, and a stream just started.
+// calm is how long everything may take at the end to reach the server's state. A watch of two minutes
+// may just have gone silent, and a stream may just have started.
 const calm = 30 * time.Minute
 
 // close heals everything, waits until it has settled, and stops it.
@@ -279,7 +279,8 @@ func (p *play) settle() {
 	p.unsettled(wrong)
 }
 
-// unsettled records what is still wrong after the calm. The law stays first, for breaks.
+// unsettled records what is still wrong after the calm. Each text still begins with the law, because
+// breaks expects that.
 func (p *play) unsettled(wrong []string) {
 	for _, w := range wrong {
 		p.breaks("%s, after %s of calm", w, calm)
@@ -364,7 +365,7 @@ func (p *play) result() Result {
 	return r
 }
 
-// evenGarbled are the laws that hold even if answers are corrupted.
+// evenGarbled lists the laws that hold even if answers are corrupted.
 var evenGarbled = []string{"L07", "L18", "L19", "L22", "L23", "L26"}
 
 // breaks records a violation.
@@ -395,7 +396,7 @@ func (p *play) suspect(format string, args ...any) {
 	}
 }
 
-// say adds a line to the trace, which has a column per who.
+// say adds a line to the trace, which has one column for each value of who.
 func (p *play) say(who, format string, args ...any) {
 	if !p.tracing {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// process is a client program with a link to the cluster. The link leads to one of the servers, as through
-// a load balancer.
+// process is a client program with a link to the cluster. The link leads to one of the servers, as if
+// through a load balancer.
 type process struct {
 	client  *rest.Client
 	link    *network.Link
@@ -64,7 +64,7 @@ func (p *play) process(cbor bool) *process {
 // heal restores the link. It always has some latency, so every arrival has its own instant.
 func (c *process) heal() { c.link.Set(network.Conditions{Latency: c.latency}) }
 
-// harm returns the fault of a connection after some bytes.
+// harm returns the fault that a connection has after some bytes.
 func (c *process) harm(s Step) network.Harm {
 	if c.garbled && s.Who%3 == 0 {
 		return network.Flip

@@ -41,7 +41,7 @@ const (
 	moods
 )
 
-// recorder is a handler that checks everything a handler may rely on at every call.
+// recorder is a handler that checks, at every call, everything that a handler may rely on.
 type recorder[T object.Object] struct {
 	handler
 	member       *member[T]
@@ -130,7 +130,7 @@ func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) err
 	return r.feel(ctx)
 }
 
-// feel ends a call according to the mood.
+// feel ends a call in the way that the mood says.
 func (r *recorder[T]) feel(ctx context.Context) error {
 	now := mood(r.next.Swap(int64(well)))
 	if now == panics || now == exits || now == fails {
@@ -202,8 +202,8 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
 		}
-		// A list takes time. Changes of a watch may arrive at the same instant, and one of them finds
-		// another object under its key if a newer list replaced the one in between in the queue.
+		// A list takes time. Changes of a watch may arrive at the same instant, and such a change finds
+		// another object under its key if a newer list has replaced the object in between in the queue.
 		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
 		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")

@@ -29,8 +29,8 @@ type World struct {
 	Fronts    int           // additional servers
 	Lag       time.Duration // how late they see changes
 
-	// Garbled corrupts bytes of answers, which TLS would prevent. The cache may then hold anything that can
-	// be decoded, so only progress is checked.
+	// Garbled corrupts bytes of answers, which TLS would prevent. The cache may then contain anything
+	// that can be decoded, so only progress is checked.
 	Garbled bool
 
 	Informers  []Form
@@ -50,15 +50,15 @@ type Form struct {
 	CBOR          bool
 	WatchTimeout  time.Duration
 	StreamTimeout time.Duration
-	Slow          time.Duration // how long its owner takes to receive a state
+	Slow          time.Duration // how long the informer's owner takes to receive a state
 	Selected      bool          // only objects whose label "half" is "even"
 	Packed        bool          // the cache is packed
-	Snapshot      bool          // each restart is a new process that starts with the previous one's file
+	Snapshot      bool          // each restart is a new process that starts with the file of the previous one
 	Transformed   bool          // a function changes objects, and sometimes fails
-	Namespaces    int           // a bit per namespace, each with its own feed; 0 is one permanent feed for all, allOfThem one until they are set
+	Namespaces    int           // a bit per namespace, each with its own feed; 0 is one permanent feed for all, and allOfThem is one feed until they are set
 }
 
-// lags reports whether a server may be behind, which a first list may not notice.
+// lags reports whether a server may lag behind, which a first list may not notice.
 func (s Schedule) lags() bool {
 	return s.World.Fronts > 0 || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "lag" })
 }
@@ -74,8 +74,8 @@ const (
 	kinds
 )
 
-// Step is one event, Wait after the previous one. Who and N are taken modulo the number of candidates, so a
-// schedule stays valid whatever is removed from it.
+// Step is one event, which happens Wait after the previous one. Who and N are taken modulo the number of
+// possible values, so a schedule stays valid whatever is removed from it.
 type Step struct {
 	Wait time.Duration `json:",omitzero"`
 	Do   Deed
@@ -97,7 +97,7 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// Played counts what was played.
+// Played counts the steps, requests and so on that were played.
 type Played struct {
 	Schedules, Steps, Requests, Events int
 	Virtual                            time.Duration

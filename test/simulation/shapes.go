@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The shapes of the kind of widgets. Between two steps it has the usual one.
+// The shapes of the kind of widgets. Between two steps the kind has the usual shape.
 var (
 	usual     = shape("v1", true)
 	unspaced  = shape("v1", false)
@@ -74,9 +74,9 @@ func (p *play) serve(as apiservertest.Resource) {
 	}
 }
 
-// reshape gives the kind of widgets another shape for a while: cluster-scoped, or with an odd N another
-// version. Half of the time there are no faults meanwhile, so the expected state and status of every
-// informer are known.
+// reshape gives the kind of widgets another shape for a while. It makes the kind cluster-scoped or, with
+// an odd N, gives it another version. Half of the time there are no faults during that, so the expected
+// state and status of every informer are known.
 func (p *play) reshape(s Step) {
 	p.serve(usual)
 	well := s.N%4 >= 2 && !p.World.Garbled
@@ -119,8 +119,8 @@ func (p *play) replaceShape(by apiservertest.Resource) {
 	p.shape = by
 }
 
-// last keeps a shape for a while, in which objects change. Without faults it lasts until everything has
-// settled.
+// last keeps a shape for a while, during which objects change. Without faults, the shape lasts until
+// everything has settled.
 func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []string) {
 	for range 1 + random.IntN(4) {
 		p.burst(Step{Who: random.IntN(names), N: random.IntN(1000)})
@@ -140,7 +140,7 @@ func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []stri
 	}
 }
 
-// unserved says which informers of widgets do not report that the kind is not served.
+// unserved reports which informers of widgets do not report that the kind is not served.
 func (p *play) unserved() (all []string) {
 	for _, m := range p.members {
 		all = append(all, m.unserved()...)
@@ -148,8 +148,8 @@ func (p *play) unserved() (all []string) {
 	return all
 }
 
-// unserved says what is missing in the status of an informer whose kind is not served, or only in another
-// version.
+// unserved reports what is missing in the status of an informer whose kind is not served, or is served
+// only in another version.
 func (m *member[T]) unserved() (wrong []string) {
 	if m.form.Of != Widgets || len(m.parts()) == 0 {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Shrink returns the smallest schedule it can find for which fails still returns true, as it does for s. It
-// removes steps, in large parts first, then parts of the world, and then reduces numbers.
+// Shrink returns the smallest schedule it can find for which fails returns true, as it does for s. It
+// removes steps, many at a time first, then removes parts of the world, and then reduces numbers.
 func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
 	for {
 		before := s.size()

@@ -12,16 +12,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// transform is the transform of an informer. It changes objects in place, and sometimes fails, or takes
-// longer than a server may.
+// transform is the transform of an informer. It changes objects in place. Sometimes it fails, or takes
+// longer than a server may be silent.
 type transform[T object.Object] struct {
 	member *member[T]
 
-	mu     sync.Mutex // guards random: several feeds may call
+	mu     sync.Mutex // guards random, because several feeds may call
 	random *rand.Rand
 
 	blocks  atomic.Int64 // blocking calls
-	blocked atomic.Int64 // end of the last one, in nanoseconds since 1970; 0 for never
+	blocked atomic.Int64 // end of the last blocking call, in nanoseconds since 1970; 0 for never
 }
 
 // marking is the annotation that the transform adds to every object.
@@ -72,8 +72,8 @@ func (t *transform[T]) draw(n int) int {
 	return t.random.IntN(n)
 }
 
-// block takes longer than a server may be silent, and checks that the status reports it. With several feeds
-// the calling one may have left.
+// block takes longer than a server may be silent, and checks that the status reports the call. With
+// several feeds, the feed that calls it may have been removed meanwhile.
 func (t *transform[T]) block() {
 	t.blocks.Add(1)
 	defer t.blocks.Add(-1)

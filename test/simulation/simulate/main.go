@@ -1,9 +1,11 @@
-// Command simulate plays schedules of package simulation on all cores, for a number of schedules or a time.
+// Command simulate plays schedules of package simulation on all cores, either a number of schedules or
+// for some time.
 //
 //	go -C test/simulation run ./simulate -runs 1000000
 //	go -C test/simulation run ./simulate -time 1h -from 5000000
 //
-// It prints what was played. It shrinks a failing schedule and prints it as a test, and exits with 1.
+// It prints what was played. If a schedule fails, it shrinks the schedule, prints it as a test, and
+// exits with 1.
 package main
 
 import (

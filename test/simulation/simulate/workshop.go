@@ -41,7 +41,7 @@ type violation struct {
 // enough is the number of violations that ends the search.
 const enough = 3
 
-// patience is how much longer than it should one process may take for a schedule.
+// patience is how much longer than expected one process may take for a schedule.
 const patience = 5 * time.Minute
 
 // play plays until the number of schedules is reached or time is up.
@@ -102,7 +102,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 			return
 		}
 		if ctx.Err() != nil {
-			return // the schedules of this block are not counted
+			return // so the schedules of this block are not counted
 		}
 		if _, ran := errors.AsType[*exec.ExitError](err); !ran {
 			w.mu.Lock()
@@ -115,7 +115,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 			seed, _ = strconv.ParseUint(string(all[len(all)-1][1]), 10, 64)
 		}
 		text := strings.TrimSpace(string(tail(seedLine.ReplaceAll(said, nil))))
-		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // at once, in case the run is interrupted
+		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // print at once, in case the run is interrupted
 		w.mu.Lock()
 		w.broken = append(w.broken, violation{seed, text})
 		w.mu.Unlock()
@@ -158,7 +158,7 @@ func (w *workshop) shrink(ctx context.Context, seed uint64) string {
 	return w.shrinkSchedule(ctx, simulation.Draw(seed)).String()
 }
 
-// shrinkSchedule shrinks s. If s does not fail when played alone, it stays unchanged.
+// shrinkSchedule shrinks s. If s does not fail when played alone, shrinkSchedule returns it unchanged.
 func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) simulation.Schedule {
 	file := filepath.Join(w.dir, "schedule.json")
 	fails := func(s simulation.Schedule) bool {
