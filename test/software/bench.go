@@ -55,7 +55,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 		if s.once {
 			dir = filepath.Join(home, "both")
 		}
-		if !s.once || !way.millrace { // otherwise it exists already
+		if !s.once || !way.millrace { // otherwise the copy exists already
 			if err := b.copy(ctx, s, dir, way.millrace || s.once); err != nil {
 				return nil, err
 			}
@@ -88,8 +88,8 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 	return r, nil
 }
 
-// copy copies a suite's module and its edited dependencies. All copies are built with the same versions, so
-// that only the choice differs.
+// copy copies a suite's module and its edited dependencies. All copies are built with the same versions,
+// so that they differ only in the choice.
 func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) error {
 	source, err := download(ctx, s.module+"@"+s.version)
 	if err != nil {
@@ -129,7 +129,7 @@ func size(file string) (int, error) {
 	return int(info.Size()), nil
 }
 
-// revision returns the commit of this repository, with a plus sign if files have changed since.
+// revision returns the commit of this repository, followed by a plus sign if files have changed since.
 func (b *bench) revision(ctx context.Context) (string, error) {
 	commit, err := output(ctx, b.root, "git", "rev-parse", "--short=12", "HEAD")
 	if err != nil {
@@ -142,8 +142,9 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// require makes the module in a directory require this repository's modules, and all modules in the
-// versions that these need. It replaces replacements by local folders with releases.
+// require makes the module in a directory require this repository's modules, and all other modules in
+// the versions that these need. If the module replaces a dependency by a local folder, require uses the
+// dependency's release instead.
 func (b *bench) require(ctx context.Context, dir, version string) error {
 	args, err := releases(ctx, dir, version)
 	if err != nil {

@@ -1,8 +1,8 @@
 package main
 
 // certManager returns the suites of cert-manager's controllers. They create informers with fake clients,
-// and compare the controllers' actions with a script. The two for Venafi are excluded: the module proxy did
-// not have their library when this was chosen.
+// and compare the controllers' actions with a script. The two suites for Venafi are excluded, because
+// the module proxy did not have their library when this release was chosen.
 func certManager() *suite {
 	return &suite{
 		name:    "cert-manager controllers",

@@ -25,8 +25,8 @@ func at(file, signature, declaration, call string) []edit {
 	return []edit{{file, signature, "// Chosen takes the place of the function below.\nvar Chosen " + declaration + "\n\n" + signature + "\tif Chosen != nil {\n\t\treturn Chosen(" + call + ")\n\t}\n"}}
 }
 
-// informerTests are the tests of one informer, and lookInside those that access fields of client-go's
-// informer.
+// informerTests are the tests of one informer. lookInside are the tests that access fields of
+// client-go's informer.
 const (
 	informerTests = "^(TestIndexer|TestListenerResyncPeriods.*|TestResyncCheckPeriod|Test.*SharedInformer.*|TestRemoveOnStopped.*|TestRemoveWhileActive|TestAddWhileActive|TestShutdown|TestEventPanics|TestRemoveEventHandler_.*|TestShutDownEventHandler_.*)$"
 	lookInside    = "^(TestResyncCheckPeriod|TestSharedInformerWatchDisruption|TestSharedInformerRemoveHandler|TestSharedInformerRemoveForeignHandler|TestSharedInformerMultipleRegistration|TestRemovingRemovedSharedInformer|TestStateSharedInformer|TestRemoveWhileActive|TestAddWhileActive)$"
@@ -39,7 +39,7 @@ func sharedInformerChoice() []edit {
 		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
 }
 
-// chosenSharedInformers returns the choice of the adapter's informers, with a count.
+// chosenSharedInformers returns a choice that uses the adapter's informers and counts them.
 func chosenSharedInformers() choice {
 	return choice{
 		imports: []string{

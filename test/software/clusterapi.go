@@ -36,9 +36,9 @@ func clusterAPIs() (all []*suite) {
 	return all
 }
 
-// clusterAPI returns a suite of cluster-api, whose managers use Millrace's cache and queues. cluster-api's
-// own cache.Options.NewInformer names informers for logs and metrics, and creates client-go's. It is
-// removed, because Millrace's cache rejects it.
+// clusterAPI returns a suite of cluster-api, whose managers use Millrace's cache and queues. cluster-api
+// sets cache.Options.NewInformer to a function that names informers for logs and metrics and creates
+// client-go's. The edits remove it, because Millrace's cache rejects NewInformer.
 func clusterAPI(pkg string) *suite {
 	return &suite{
 		name:         "cluster-api " + pkg,

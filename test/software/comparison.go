@@ -65,7 +65,7 @@ func readComparison(file string) (*comparison, error) {
 	return &c, nil
 }
 
-// spread is the median, minimum and maximum over the rounds of one way.
+// spread holds the median, minimum and maximum over the rounds of one way.
 type spread struct{ median, least, most float64 }
 
 func (s spread) String() string {
@@ -121,7 +121,7 @@ func (c *comparison) table() string {
 	return b.String()
 }
 
-// asked returns the number of requests with a verb, or of all requests if verb is empty.
+// asked returns the number of requests with a verb, or the number of all requests if verb is empty.
 func (r *round) asked(verb string) (n int) {
 	for request, count := range r.Requests {
 		if verb == "" || strings.HasPrefix(request, verb+" ") {
@@ -131,8 +131,9 @@ func (r *round) asked(verb string) (n int) {
 	return n
 }
 
-// uneven returns the requests, by verb and resource, of which all rounds of one way made more than all of
-// the other's, by more than ten and a tenth.
+// uneven returns the requests, by verb and resource, that one way made more often than the other. It
+// returns a request if every round of one way made more of it than every round of the other, by more
+// than ten and more than a tenth.
 func (c *comparison) uneven() (all []string) {
 	names := map[string]bool{}
 	for _, r := range c.Rounds {
@@ -187,7 +188,7 @@ this: it checks that what is imported is there.
 %[6]s`, minor, len(c.Rounds)/2, c.agreement(), c.Date, c.Revision, c.table()+figureCauses+c.explain())
 }
 
-// agreement says whether all rounds ended in the same state.
+// agreement tells whether all rounds ended in the same state.
 func (c *comparison) agreement() string {
 	if len(c.Differences) == 0 {
 		return "the same after every round"
@@ -195,7 +196,8 @@ func (c *comparison) agreement() string {
 	return "not the same: see below"
 }
 
-// explain lists the requests of which one way makes more, and the differences at the end.
+// explain lists the requests that one way makes more often, and the differences between the final
+// states.
 func (c *comparison) explain() string {
 	var b strings.Builder
 	for _, name := range c.uneven() {

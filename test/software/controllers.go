@@ -22,8 +22,8 @@ import (
 // rounds is the number of rounds per way.
 const rounds = 3
 
-// minor is the version of Kubernetes whose controllers and server run: that of the module in folder
-// kubernetes.
+// minor is the version of Kubernetes whose controllers and server run. It is the version that the module
+// in the folder kubernetes uses.
 const minor = "1.37"
 
 // figures are the measurements reported by the controllers' process; see kubernetes/figures.go.
@@ -39,14 +39,14 @@ type round struct {
 	Informers string // stock or millrace
 	Seconds   float64
 	Objects   int   // at the end
-	Empty     int64 // bytes in use before there are objects
+	Empty     int64 // bytes in use before any objects exist
 	figures
 
 	state cluster.State
 }
 
-// playControllers plays the same in clusters whose controllers use client-go's informers or Millrace's, in
-// turn.
+// playControllers plays the same round in clusters whose controllers use client-go's informers and
+// Millrace's, in turn.
 func (b *bench) playControllers(ctx context.Context) (*comparison, error) {
 	if err := os.Setenv("MILLRACE_KUBERNETES", minor); err != nil { // for envtest
 		return nil, err

@@ -68,7 +68,7 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 		}
 		if len(specs) > 0 {
 			for _, name := range specs {
-				delete(all, p+" "+name) // its specs are counted instead
+				delete(all, p+" "+name) // because its specs are counted instead
 			}
 			if err := all.readSpecs(report, p); err != nil {
 				return nil, fmt.Errorf("%s: no report of its specs, so they did not run to their end; see %s: %w", p, log, err)
@@ -84,7 +84,8 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 	return all, nil
 }
 
-// running returns the arguments of go that run the tests of a package, up to those for the test program.
+// running returns the arguments with which the go command runs the tests of a package. The arguments for
+// the test program follow them.
 func (s *suite) running(dir, pkg string) []string {
 	if s.once {
 		return []string{"tool", "test2json", "-t", s.program(dir, pkg), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + patience}
@@ -97,8 +98,8 @@ func (s *suite) program(dir, pkg string) string {
 	return filepath.Join(dir, pkg, "millrace_choice.test")
 }
 
-// compile builds the test programs of a suite that is compiled once. Some find their files by the path of
-// their source, which must stay in the binary.
+// compile builds the test programs of a suite that is compiled once. Some suites find their files by the
+// path of their source, so that path must stay in the binary.
 func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	for _, p := range s.packages {
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-mod=mod", "-trimpath=false", "-vet=off", "-ldflags=-s -w", "-o", s.program(dir, p), p)
@@ -110,8 +111,9 @@ func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	return nil
 }
 
-// read reads the output of go test -json for a package. A test without an end has failed. A package also
-// fails if its process does without a failed test, for example because tests left something running.
+// read reads the output of go test -json for a package. A test that did not end has failed. A package
+// also fails if its process fails without a failed test, for example because tests left something
+// running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
 	names := map[string]string{} // by original name
@@ -201,7 +203,7 @@ func (o outcomes) readSpecs(file, pkg string) error {
 // runSpecs matches a test that runs all specs of its package.
 var runSpecs = regexp.MustCompile(`func (Test\w+)\([^)]*\) \{[^}]*\bRunSpecs\(`)
 
-// ginkgoTests returns the tests of a package that run its specs, or none.
+// ginkgoTests returns the tests of a package that run its specs, if there are any.
 func ginkgoTests(dir string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {

@@ -15,13 +15,14 @@ func integrations() (all []*suite) {
 	return all
 }
 
-// differing explains why tests of a suite have other results.
+// differing explains why tests of a suite have different results.
 var differing = map[string][]cause{
 	"volume": {{"TestPodAddedByDswp|TestPodDeletionWithDswp", "They change the store of a running informer behind its back, as a fault. Millrace's is read-only once it has synced, and says so."}},
 }
 
 // integration returns a suite of Kubernetes' integration tests. They start API servers in the process of
-// the test, so every informer is chosen: those of the servers, of the controllers and of the tests.
+// the test, so the choice applies to every informer: those of the servers, the controllers and the
+// tests.
 func integration(name string) *suite {
 	return &suite{
 		name:         "integration " + name,
@@ -34,10 +35,10 @@ func integration(name string) *suite {
 		dependencies: []dependency{{"k8s.io/client-go", "v0.37.0", sharedInformerChoice()}},
 		choose:       chosenSharedInformers(),
 		env: []string{
-			// As in Kubernetes' own script.
+			// These variables are the same as in Kubernetes' own script.
 			"KUBE_CACHE_MUTATION_DETECTOR=true",
 			"KUBE_PANIC_WATCH_DECODE_ERROR=false",
-			// An unused port, so that a new etcd starts even if another one is running.
+			// Use an unused port, so that a new etcd starts even if another one is running.
 			"KUBE_INTEGRATION_ETCD_URL=http://127.0.0.1:1",
 		},
 	}

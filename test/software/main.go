@@ -1,6 +1,6 @@
 // Command software runs other people's programs, once unchanged and once with Millrace instead of their
-// informers, caches or queues: their test suites, and the controllers and scheduler of Kubernetes in a
-// cluster. results/software.md reports the differences and their causes.
+// informers, caches or queues. It runs their test suites, and the controllers and scheduler of
+// Kubernetes in a cluster. results/software.md reports the differences and their causes.
 //
 //	make software                            # everything; the first time takes long
 //	make software ONLY=controller-runtime    # the suites whose name matches
@@ -14,22 +14,22 @@
 //   - with the edits of the suite, which are the one line by which an informer, a cache or a
 //     queue is chosen, and with a test file in each package that chooses Millrace's.
 //
-// Suites that take long to compile are compiled once, with the edits and the test file, and run twice. An
-// environment variable makes the choice, and chosen parts are counted: a run without any part of Millrace
-// is an error. Kubernetes' integration tests and cluster-api's suites are of this kind. Their edits are in
-// client-go and controller-runtime, which are copied too.
+// Suites that take long to compile are compiled once, with the edits and the test file, and run twice.
+// An environment variable makes the choice. The chosen parts are counted, and a run that uses no part of
+// Millrace is an error. Kubernetes' integration tests and cluster-api's suites are run in this way.
+// Their edits are in client-go and controller-runtime, which are copied too.
 //
-// Kubernetes' controllers are the module in folder kubernetes, which selects the informers itself; they
-// work on a cluster of package cluster. Every round has a new API server and a new process.
+// Kubernetes' controllers run in the module in the folder kubernetes, which selects the informers
+// itself. They work on a cluster of package cluster. Every round has a new API server and a new process.
 //
 // Every difference needs a cause in the suite's list. Suites that need an API server get a real one: etcd
 // and kube-apiserver are built from source.
 //
 // # Failure
 //
-// It exits with 1 if a suite could not be run, if a result differs without a known cause, or if two rounds
-// of Kubernetes' controllers ended in different states. The output of both runs is beside the copy, and its
-// path is printed.
+// It exits with 1 if a suite could not be run, if a result differs without a known cause, or if two
+// rounds of Kubernetes' controllers ended in different states. The output of both runs is stored next to
+// the copy, and the command prints its path.
 package main
 
 import (

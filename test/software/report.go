@@ -58,7 +58,7 @@ func report(root string) error {
 	return os.WriteFile(filepath.Join(root, "results", "software.md"), []byte(text), 0o644)
 }
 
-// place says which parts were replaced by Millrace's.
+// place tells which parts were replaced by Millrace's.
 func (r *result) place(s *suite) string {
 	if r.Chosen > 0 {
 		times := fmt.Sprintf("%d times", r.Chosen)

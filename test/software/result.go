@@ -16,10 +16,10 @@ import (
 type result struct {
 	Suite       string
 	Date        string
-	Revision    string // of Millrace, with a plus sign if there were uncommitted changes
+	Revision    string // of Millrace, followed by a plus sign if there were uncommitted changes
 	Stock       counts
 	Millrace    counts
-	Chosen      int `json:",omitempty"` // informers or caches of Millrace, if counted
+	Chosen      int `json:",omitempty"` // number of Millrace's informers or caches, if counted
 	Differences []difference
 
 	stock, millrace outcomes
@@ -30,7 +30,7 @@ type counts struct{ Passed, Failed, Skipped int }
 
 func (c counts) String() string { return fmt.Sprintf("%d / %d / %d", c.Passed, c.Failed, c.Skipped) }
 
-// difference is a test with another result, or not run at all.
+// difference is a test that has another result with Millrace, or that was not run at all.
 type difference struct{ Test, Stock, Millrace string }
 
 // count sums up both runs.

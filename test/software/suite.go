@@ -21,9 +21,9 @@ type suite struct {
 	edits        []edit
 	dependencies []dependency
 	choose       choice
-	once         bool // it takes long to compile: one program runs both ways
+	once         bool // it takes long to compile, so one program runs both ways
 
-	programs []string // that it starts: see assets
+	programs []string // the servers that it starts; see assets
 	env      []string // NAME=value
 
 	causes []cause
@@ -39,17 +39,17 @@ type dependency struct {
 // edit is a change of a file of the module.
 type edit struct {
 	file     string
-	old, new string // replaced everywhere; there must be at least one place
+	old, new string // replaced everywhere; it must occur at least once
 }
 
 // choice is the test file that selects Millrace's parts in a package.
 type choice struct {
 	imports []string // as in an import declaration
-	code    string   // body of its func init; in a suite that is compiled once it calls countChosen()
+	code    string   // body of its func init; if the suite is compiled once, it calls countChosen()
 }
 
-// chosenVariable is the environment variable that makes a suite that is compiled once select Millrace. Its
-// value is a file that grows by a byte for each selected informer or cache.
+// chosenVariable is the environment variable that selects Millrace in a suite that is compiled once. Its
+// value is the path of a file that grows by a byte for each selected informer or cache.
 const chosenVariable = "MILLRACE_CHOSEN"
 
 // counting is additional code for suites that are compiled once.
@@ -66,7 +66,7 @@ func countChosen() {
 }
 `
 
-// cause explains why tests have other results with Millrace.
+// cause explains why tests have different results with Millrace.
 type cause struct {
 	tests  string // a regular expression
 	reason string // a sentence

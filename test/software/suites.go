@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// suites lists what is run, in the order of the table.
+// suites lists the suites to run, in the order of the table.
 var suites = slices.Concat([]*suite{
 	controllerRuntime("cache", "./pkg/cache"),
 	controllerRuntime("source", "./pkg/source"),

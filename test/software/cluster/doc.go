@@ -1,5 +1,5 @@
-// Package cluster simulates everything in a cluster besides its controllers: the Nodes and their kubelets,
-// and users who create, change and delete objects.
+// Package cluster simulates everything in a cluster except its controllers: the Nodes and their
+// kubelets, and users who create, change and delete objects.
 //
 // # Usage
 //
@@ -16,11 +16,11 @@
 //
 // # Failure
 //
-// Play fails if a condition does not become true within five minutes, and reports the actual state. A
-// kubelet retries.
+// If a condition does not become true within five minutes, Play returns an error with the actual state.
+// Kubelets retry.
 //
 // # Concurrency
 //
-// A Cluster owns the goroutines of its kubelets, and Close waits for them. The other methods are for one
-// goroutine.
+// A Cluster owns the goroutines of its kubelets, and Close waits for them. Only one goroutine may call
+// the other methods.
 package cluster

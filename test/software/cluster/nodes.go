@@ -29,7 +29,7 @@ const (
 	renewalPause = 10 * time.Second // as for kubelets
 )
 
-// Cluster is the Nodes of a cluster.
+// Cluster represents the Nodes of a cluster.
 type Cluster struct {
 	client  *rest.Client
 	pods    *controller.Client[*corev1.Pod]
@@ -37,7 +37,7 @@ type Cluster struct {
 
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	failed error // of the kubelets; read after all
+	failed error // failures of the kubelets; read after they have ended
 }
 
 // New creates the Nodes and starts their kubelets.
@@ -62,7 +62,7 @@ func New(ctx context.Context, client *rest.Client) (*Cluster, error) {
 	return c, nil
 }
 
-// Close stops the kubelets. The Nodes stay.
+// Close stops the kubelets. It does not delete the Nodes.
 func (c *Cluster) Close() error {
 	c.cancel()
 	c.all.Wait()
@@ -131,7 +131,7 @@ func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Resu
 			GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(p.UID)),
 		})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			err = nil // it is gone, or another Pod has its name
+			err = nil // the Pod is gone, or another Pod has its name
 		}
 		return controller.Result{}, err
 	case p.Status.Phase == corev1.PodPending:

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// The number of namespaces that stay, and of those that are deleted with their content.
+// The number of namespaces that stay, and the number of those that are deleted with their content.
 const (
 	shops   = 38
 	markets = 10
@@ -45,7 +45,7 @@ func (c *Cluster) Play(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until no Node has a taint, which means that the controllers work.
+// Ready waits until no Node has a taint. This shows that the controllers work.
 func (c *Cluster) Ready(ctx context.Context) error {
 	return until(ctx, func(ctx context.Context) error {
 		return each(ctx, rest.ResourceFor[*corev1.Node](c.client), func(n *corev1.Node) error {
@@ -91,7 +91,7 @@ func (c *Cluster) open(ctx context.Context, ns string) error {
 	return errors.Join(append(errs, c.chain(ctx, ns))...)
 }
 
-// chain creates ConfigMaps that own each other: one owns five, each of which owns two.
+// chain creates ConfigMaps that own each other: one ConfigMap owns five, each of which owns two.
 func (c *Cluster) chain(ctx context.Context, ns string) error {
 	root, err := created(ctx, c, &corev1.ConfigMap{ObjectMeta: meta(ns, "root")})
 	if err != nil {

@@ -103,8 +103,8 @@ func (c *Cluster) settle(ctx context.Context) error {
 	})
 }
 
-// State is the content of a cluster: the number of objects with each text. A text is the resource, the
-// namespace and the object's JSON without parts that vary between runs.
+// State is the content of a cluster. It maps a text to the number of objects that have it. The text is
+// the resource, the namespace and the object's JSON without parts that vary between runs.
 type State map[string]int
 
 // Objects returns the number of objects.
@@ -115,7 +115,7 @@ func (s State) Objects() (n int) {
 	return n
 }
 
-// Differences returns the texts whose numbers differ.
+// Differences returns the texts whose numbers of objects differ.
 func Differences(a, b State) (all []string) {
 	keys := maps.Clone(a)
 	if keys == nil {
@@ -130,7 +130,7 @@ func Differences(a, b State) (all []string) {
 	return all
 }
 
-// passing lists the resources that describe the past or the present moment.
+// passing lists the resources that describe only the past or the present moment.
 var passing = []string{"events", "leases", "leasecandidates", "componentstatuses"}
 
 // State reads all objects of the cluster.
@@ -194,8 +194,8 @@ func compare(all []located) (State, error) {
 // renaming maps random values to fixed names.
 type renaming map[string]string
 
-// dropped lists the fields that count writes, or identify the writer, time or place. The presence of the
-// annotation depends on timing.
+// dropped lists the fields that count writes, or identify the writer, the time or the place. It includes
+// an annotation whose presence depends on timing.
 var dropped = []string{
 	"managedFields", "resourceVersion", "creationTimestamp", "generation", "nodeName",
 	"endpoints.kubernetes.io/last-change-trigger-time",
@@ -215,8 +215,8 @@ func chance(text string) string {
 	return address.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "ADDRESS")
 }
 
-// plain returns a value of an object of a generation without parts that vary between runs, including the
-// order of lists.
+// plain returns a value of an object of a generation, without parts that vary between runs. The order of
+// lists is one of these.
 func (r renaming) plain(v any, generation int64) any {
 	switch v := v.(type) {
 	case map[string]any:

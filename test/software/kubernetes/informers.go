@@ -25,7 +25,7 @@ import (
 type settings struct {
 	config   *clientrest.Config
 	resync   time.Duration
-	schedule bool // they are for the scheduler
+	schedule bool // these are for the scheduler
 }
 
 // factories are the informers of a program.
@@ -77,8 +77,8 @@ func millrace(s settings) (*factories, error) {
 	return &factories{typed: typed, metadata: objects}, nil
 }
 
-// millraceForScheduler includes the informer that the scheduler creates itself: of Pods that have not
-// ended, without their managed fields.
+// millraceForScheduler includes the informer that the scheduler creates itself, which has the Pods that
+// have not ended, without their managed fields.
 func millraceForScheduler(s settings) (*factories, error) {
 	typed, err := clientgo.NewSharedInformerFactoryForConfig(s.config, s.resync)
 	if err != nil {

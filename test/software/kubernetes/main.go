@@ -3,16 +3,16 @@
 //
 //	go -C test/software/kubernetes run . -kubeconfig FILE -informers millrace
 //
-// test/software controls it: it writes "ready" to stdout once everything runs, and answers every line on
-// stdin with one line of JSON, the current [Figures] of the process. It ends when stdin closes. Its log
-// goes to stderr.
+// test/software controls the command. It writes "ready" to stdout once everything runs, and answers
+// every line on stdin with one line of JSON, the current [Figures] of the process. It ends when stdin
+// closes. Its log goes to stderr.
 //
 // It is a separate module to keep k8s.io/kubernetes away from the others.
 //
 // # What is not there
 //
-// Controllers that need the cluster's keys (tokens of service accounts, certificates) or a cloud do not
-// run. There is no election, and the programs' servers do not run.
+// Controllers that need the cluster's keys (for tokens of service accounts and certificates) or a cloud
+// do not run. Nor do the election and the programs' servers.
 package main
 
 import (
@@ -60,7 +60,7 @@ func run(kubeconfig, informers string, stdin io.Reader, stdout io.Writer) error 
 	all.Go(func() { cancel(errors.Join(manager.run(ctx), errors.New("kube-controller-manager has ended"))) })
 	all.Go(func() { cancel(errors.Join(scheduler.run(ctx), errors.New("kube-scheduler has ended"))) })
 
-	go func() { // ends with the process: a read from stdin cannot be interrupted
+	go func() { // runs until the process ends, because a read from stdin cannot be interrupted
 		cancel(serve(stdin, stdout, &asked))
 	}()
 	<-ctx.Done()

@@ -29,9 +29,9 @@ const (
 	burst = 2000
 )
 
-// recount is how often quotas are recounted. The server adds a Pod to its quota before it stores the Pod.
-// If the controller sees the quota first, with any informers, it writes a count without the Pod, which by
-// default is corrected after five minutes.
+// recount is how often quotas are recounted. The server adds a Pod to its quota before it stores the
+// Pod. If the controller sees the quota first, which can happen with any informers, it writes a count
+// without the Pod. By default, it corrects that after five minutes.
 const recount = 10 * time.Second
 
 // manager is kube-controller-manager.
@@ -42,7 +42,7 @@ type manager struct {
 	patience    time.Duration // for controllers to end
 }
 
-// newManager builds the controllers like kube-controller-manager, with other informers.
+// newManager builds the controllers as kube-controller-manager does, but with other informers.
 func newManager(ctx context.Context, kubeconfig string, asked *requests, choose func(settings) (*factories, error)) (*manager, error) {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {

@@ -15,7 +15,7 @@ type requests struct {
 	count map[string]int // by verb and resource
 }
 
-// wrap returns a transport that counts.
+// wrap returns a transport that counts requests.
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper { return &counting{r, next} }
 
 func (r *requests) counts() map[string]int {
@@ -29,7 +29,7 @@ type counting struct {
 	next http.RoundTripper
 }
 
-// resolver parses verb and resource of a request, as the API server does.
+// resolver parses the verb and the resource of a request as the API server does.
 var resolver = request.RequestInfoFactory{
 	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 }

@@ -1,8 +1,10 @@
-// Package clock steps the wall clock of this process, as NTP or an administrator steps that of a machine.
-// The monotonic clock, which Go uses to measure durations, is unaffected, and so are other processes.
+// Package clock steps the wall clock of this process, as NTP or an administrator steps the clock of a
+// machine. It does not affect other processes, nor the monotonic clock, which Go uses to measure
+// durations.
 //
 // The Go runtime reads the time with a kernel function mapped into every process (vDSO(7)). This package
-// replaces it by its own. The runtime offers no API for that, so it must be enabled, on Linux and with cgo:
+// replaces that function by its own. The runtime has no API for that, so it must be enabled explicitly,
+// on Linux and with cgo:
 //
 //	go test -tags clocksteps -ldflags=-checklinkname=0
 package clock

@@ -13,7 +13,7 @@ typedef int (*reader)(clockid_t, struct timespec *);
 static reader kernels;
 static _Atomic int64_t ahead; // in nanoseconds
 
-// stepped is called on a stack of the runtime's, and so calls nothing but the kernel's reader.
+// stepped runs on a stack of the Go runtime, so it must not call anything but the kernel's function.
 static int stepped(clockid_t id, struct timespec *t) {
 	int failed = kernels(id, t);
 	if (id == CLOCK_REALTIME && !failed) {
