@@ -38,7 +38,7 @@ var bad = map[string]struct {
 	"wrong type": {apiservertest.WrongType{}, nil},
 }
 
-// Typed pods are encoded in protobuf, unstructured ones in JSON, and all of them in CBOR on request.
+// Typed pods arrive in protobuf, unstructured ones in JSON, and both in CBOR on request.
 func TestL21_BadInput(t *testing.T) {
 	for name, tc := range bad {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func podsInCBOR(r *rig) source.ListerWatcher {
 }
 
 func badInput[T object.Object](t *testing.T, do apiservertest.Action, cause error, from func(r *rig) source.ListerWatcher) {
-	// A garbled JSON frame may not be terminated. Then the silence after it is noticed.
+	// A garbled JSON frame may lack its end. The informer then notices the silence after it.
 	silence := func(f *failure.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
 	decodeFailure := func(r *rig, s reflector.Status, all []failure.Failure) {
 		r.Helper()
@@ -217,7 +217,7 @@ func (s *script) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 	}, nil
 }
 
-// An event that can be decoded but not applied holds the version back as well.
+// An event that can be decoded but not applied also holds the version back.
 func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 	at := func(name, rv string) *corev1.Pod {
 		p := pod(name)
@@ -252,7 +252,7 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 	}
 }
 
-// A list without a version cannot be followed by a watch: it does not sync.
+// A list without a version cannot be followed by a watch, so the informer does not sync.
 func TestL21_AListWithoutAVersionIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &unversioned{}
@@ -292,8 +292,8 @@ var badTransforms = map[string]struct {
 	"moved":   {func(p *corev1.Pod) (*corev1.Pod, error) { p.Namespace = ""; return p, nil }, reflector.ErrTransformKey, "namespace or name"},
 }
 
-// A failure of a transform is reported with the key of the object. Later versions are not counted as seen,
-// and nothing is lost once the transform works.
+// A failure of a transform is reported with the key of the object. Later versions do not count as seen,
+// and nothing is lost once the transform works again.
 func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 	for name, tc := range badTransforms {
 		t.Run(name, func(t *testing.T) {

@@ -34,8 +34,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// generations is a source whose lists each return another generation of the same ten pods and a pod of
-// their own, and whose watches have always expired.
+// generations is a source whose watches have always expired. Each of its lists returns another
+// generation of the same ten pods, and one pod that no other list has.
 type generations struct{ lists atomic.Int64 }
 
 const generationSize = 11
@@ -133,8 +133,8 @@ func (h *history) note(r *rig) {
 	h.at[r.srv.RV()] = r.truth()
 }
 
-// The resource version of a snapshot is exact: the snapshot contains every change up to it and none after
-// it. The same holds after a wait for a version.
+// The resource version of a snapshot is exact: the snapshot contains every change up to that version and
+// no later one. The same holds after a wait for a version.
 func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
 		for _, compact := range []bool{false, true} {
@@ -281,8 +281,8 @@ func TestL14_AWaitThatFailsSaysWhatFailedLast(t *testing.T) {
 	})
 }
 
-// No value reachable from the public API of an informer has a method that writes, or can be converted to a
-// type that has one.
+// No value reachable from the public API of an informer has a method that writes, nor can it be
+// converted to a type that has one.
 func TestL16_AnInformerGivesNoWayToWrite(t *testing.T) {
 	type pod = *corev1.Pod
 	writers := []reflect.Type{reflect.TypeFor[*indexer.Indexer](), reflect.TypeFor[indexer.Writer]()}
@@ -354,7 +354,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 				}})
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))
-				// For the race detector: this orders the change before the check.
+				// This tells the race detector that the change comes before the check.
 				r.put(pod("a", "touched=1"))
 				settle(10 * time.Second)
 				all := reported.heard()
@@ -373,7 +373,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 	}
 }
 
-// An object that was changed and then left the cache before a check is checked when it leaves.
+// If an object was changed and leaves the cache before the next check, it is checked when it leaves.
 func TestL16_AMutationIsFoundWhenTheObjectLeaves(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)

@@ -62,8 +62,8 @@ func versionOf(n int) *corev1.Pod {
 	return p
 }
 
-// Regardless of the number of events that pass through an informer whose objects share parts, only the
-// parts that its objects use are kept, and none when the objects are gone (W03).
+// However many events pass through an informer whose objects share parts, it keeps only the parts that
+// its objects use, and none once the objects are gone (W03).
 func TestW03_ChurnThroughAnInformer(t *testing.T) {
 	wholeAlone(t)
 	const events = 20_000
@@ -108,7 +108,7 @@ func TestW03_ChurnThroughAnInformer(t *testing.T) {
 		writeEvent(t, w, watch.Deleted, versionOf(n))
 	}
 	heap(events + 499)
-	writeEvent(t, w, watch.Added, last) // the log keeps the latest batch, which is now this one
+	writeEvent(t, w, watch.Added, last) // the log keeps the latest batch, which is now this batch
 	for range 100 {
 		if heap(events + 500); pool.Len() == 0 {
 			break

@@ -26,7 +26,7 @@ type (
 	funcs = sharedinformer.HandlerFuncs[*corev1.Pod]
 )
 
-// handler makes a handler of a function that returns no error.
+// handler makes a handler from a function that returns no error.
 func handler(f func(event)) sharedinformer.Handler[*corev1.Pod] {
 	return sharedinformer.HandlerFunc[*corev1.Pod](func(_ context.Context, e event) error { f(e); return nil })
 }
@@ -48,8 +48,8 @@ func (g *gate) Handle(ctx context.Context, e event) error {
 	return nil
 }
 
-// lose makes the informer miss all changes made by missed: it cuts the watch and removes the history that
-// the informer would resume from.
+// lose makes the informer miss all changes made by missed. It cuts the watch and removes the history
+// from which the informer would resume.
 func (r *rig) lose(missed func()) {
 	r.Helper()
 	r.srv.Down()
@@ -241,7 +241,7 @@ func TestL06_LateHandlerReceivesEverythingOnce(t *testing.T) {
 		var late []*recorder
 		for range 40 {
 			time.Sleep(3 * time.Millisecond)
-			h := record(r, i) // a repeat or a gap shows as an error or a difference
+			h := record(r, i) // a repeated or missing event shows as an error or a difference
 			late = append(late, h)
 			require.NoError(r, i.AddHandler(h).WaitForSync(r.ctx))
 		}

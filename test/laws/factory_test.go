@@ -36,7 +36,7 @@ type (
 	podsCache = *sharedinformer.Informer[*corev1.Pod]
 )
 
-// started starts a factory with its own context, and returns a function that ends it.
+// started starts a factory with its own context, and returns a function that ends the context.
 func (r *rig) started(opts factory.Options) (f *factory.Factory, stop func()) {
 	f = newFactory(r.client, opts)
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -247,8 +247,8 @@ func TestL25_TheLastReleaseStops(t *testing.T) {
 	})
 }
 
-// A factory runs again after the end of its context, and waits for the new run even while the previous one
-// is ending.
+// A factory can run again after the end of its context. Waits are for the new run even while the
+// previous one is ending.
 func TestL25_AFactoryRunsAgain(t *testing.T) {
 	for name, settled := range map[string]bool{"after the end": true, "during the end": false} {
 		t.Run(name, func(t *testing.T) {
@@ -343,7 +343,8 @@ func TestL25_MisuseIsReported(t *testing.T) {
 	}
 }
 
-// A factory is not broken for good: it forgets a misuse with the informer that was requested wrongly.
+// A misuse does not break a factory permanently. The factory forgets it together with the informer that
+// was requested wrongly.
 func TestL25_MisuseIsForgottenWithTheInformer(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
@@ -379,7 +380,8 @@ func TestL25_UnknownKindIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-// An informer that has failed for long enough ends the wait for all. The slow ones are named too.
+// An informer that has failed for long enough ends the wait for all informers. The error names the slow
+// ones too.
 func TestL25_WaitForSyncReturnsOnceOneInformerHasFailed(t *testing.T) {
 	inBubble(t, apiservertest.Options{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		r.srv.Faults().Add(apiservertest.Fault{Resource: "configmaps", Do: []apiservertest.Action{apiservertest.Silence{}}})
@@ -397,7 +399,8 @@ func TestL25_WaitForSyncReturnsOnceOneInformerHasFailed(t *testing.T) {
 	})
 }
 
-// A part of a program may still wait for the end while another has noticed it and starts the factory again.
+// One part of a program may still be waiting for the end while another part has noticed it and starts
+// the factory again.
 func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
 	client, err := rest.NewClient(&config.Config{Host: "http://nowhere.invalid", Dial: refused}, sharedScheme())
@@ -456,8 +459,8 @@ func TestL25_WaitForSyncSkipsAnOptionalKindThatIsNotServed(t *testing.T) {
 	})
 }
 
-// The kind is installed in the first run and missing in the second. Its informer still has the cache of the
-// first.
+// The kind is installed in the first run but not in the second. Its informer still has the cache of the
+// first run.
 func TestL25_WaitForSyncSkipsAnOptionalKindThatIsGoneInALaterRun(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -482,7 +485,7 @@ func TestL25_WaitForSyncSkipsAnOptionalKindThatIsGoneInALaterRun(t *testing.T) {
 	})
 }
 
-// Releasing an informer before it has synced does not end the waits for other informers, nor does it if the
+// Releasing an informer before it has synced does not end the waits for other informers, even if the
 // factory has not been started.
 func TestL25_ReleasingAnInformerDoesNotEndOtherWaits(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -509,7 +512,8 @@ func TestL25_ReleasingAnInformerDoesNotEndOtherWaits(t *testing.T) {
 	})
 }
 
-// A selector that selects nothing has the same text as one that selects everything, or more.
+// A selector that selects nothing has the same text as a selector that selects everything, or at least
+// more.
 func TestL25_NothingIsNotEverything(t *testing.T) {
 	nothing, err := metav1.LabelSelectorAsSelector(nil)
 	require.NoError(t, err)

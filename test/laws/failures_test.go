@@ -70,8 +70,8 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 				i := newInformer[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind).Source(), sharedinformer.Options{})
 				defer r.run(i)()
 
-				// It waits until the deadline of the context, but not longer than SyncPatience if there are
-				// only failures.
+				// WaitForSync waits until the deadline of the context, but not longer than SyncPatience if
+				// there are only failures.
 				ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -110,7 +110,7 @@ func TestL22_SyncPatienceStartsAtTheFirstFailure(t *testing.T) {
 	})
 }
 
-// A failure of any kind is in the status at the moment it occurs, and the error handler gets the same
+// A failure of any kind is in the status as soon as it occurs, and the error handler receives the same
 // value.
 func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 	broken := errors.New("broken")
@@ -314,7 +314,7 @@ func TestL22_ErrorHandlerMayCallTheInformer(t *testing.T) {
 	}
 }
 
-// The log has the stack of a panic. The text of the failure does not.
+// The log contains the stack of a panic. The text of the failure does not.
 func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(20)

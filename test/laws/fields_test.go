@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// An informer caches the server's objects without the dropped fields, whether they come by a list, a
-// streaming list or a watch. The informer itself does not use other fields of the type.
+// An informer caches the server's objects without the dropped fields, whether the objects arrive by a
+// list, a streaming list or a watch. The informer itself does not use other fields of the type.
 func TestW04_InformersCacheOnlySelectedFields(t *testing.T) {
 	managed := func(name, node string) *corev1.Pod {
 		p := pod(name, "app=web")

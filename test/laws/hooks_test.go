@@ -24,7 +24,8 @@ import (
 // unruly lists the ways a hook may misbehave.
 var unruly = map[string]func(){"panic": func() { panic("oh") }, "exit": runtime.Goexit}
 
-// A hook that panics or ends its goroutine does not affect handlers, informer or process, and is reported.
+// A hook that panics or ends its goroutine is reported, and does not affect the handlers, the informer
+// or the process.
 func TestL08_MisbehavingHookDoesNoHarm(t *testing.T) {
 	for name, misbehave := range unruly {
 		for _, hook := range []string{"OnSync", "OnError", "OnState"} {
@@ -85,7 +86,7 @@ func TestL10_AnErrorThatWrapsAPanicIsAnError(t *testing.T) {
 	})
 }
 
-// A handler that blocks is named in the log once, with its event and the number of events waiting. Its call
+// The log names a handler that blocks once, with its event and the number of events waiting. The call
 // counts as slow, and no wait lasts forever.
 func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -113,7 +114,7 @@ func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 	})
 }
 
-// An index function that blocks holds up the cache and everything after it.
+// An index function that blocks also blocks the cache and everything after it.
 func TestL22_AnIndexFunctionThatBlocksIsNamedOnce(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(1)

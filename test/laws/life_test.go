@@ -129,7 +129,7 @@ func TestL23_StopEndsEveryWait(t *testing.T) {
 	})
 }
 
-// A run has not ended until its handlers have returned, and no other run starts before.
+// A run has not ended until its handlers have returned, and no other run starts before that.
 func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
@@ -163,8 +163,8 @@ func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
 	})
 }
 
-// A stop requested by an error handler, in each goroutine that may call it, ends everything, and Run
-// returns its failure.
+// A stop requested by an error handler ends everything, whichever goroutine calls the handler, and Run
+// returns the failure.
 func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 	failing := errors.New("failing")
 	for name, tc := range map[string]struct {
@@ -199,7 +199,7 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 	}
 }
 
-// A stopped informer resumes: without a list, with one watch from its version, and handlers see only the
+// A stopped informer resumes without a list, with one watch from its version, and handlers see only the
 // changes.
 func TestL24_ARestartResumes(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
@@ -228,7 +228,7 @@ func TestL24_ARestartResumes(t *testing.T) {
 	})
 }
 
-// If the history is gone, a list finds the changes, and handlers still see only those.
+// If the history is gone, a list finds the changes, and handlers still see only the changes.
 func TestL24_RestartAfterTheHistoryExpiredReportsTheDifference(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(4)
@@ -337,7 +337,7 @@ func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 	}
 }
 
-// The time that the last run had been failing does not count.
+// The time for which the last run had been failing does not count.
 func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(2)

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// shown is an informer in the form a process shows.
+// shown is an informer in the form in which a process shows it.
 type shown struct {
 	*sharedinformer.Informer[*corev1.Pod]
 }
@@ -87,7 +87,8 @@ func workload(r *rig, look func(*debug.Process), later func()) []string {
 	return heard
 }
 
-// Viewers, however many and slow, do not change the events of handlers or their times.
+// Viewers, however many and however slow, do not change the events of handlers or the times of the
+// events.
 func TestD01_ObservingDelaysNothing(t *testing.T) {
 	var alone, watched []string
 	inBubble(t, apiservertest.Options{}, func(r *rig) { alone = workload(r, func(*debug.Process) {}, func() {}) })
@@ -102,7 +103,7 @@ func TestD01_ObservingDelaysNothing(t *testing.T) {
 			go func() { ended <- server.Serve(v) }()
 			synctest.Wait()
 			before = runtime.NumGoroutine()
-			for range 20 { // more than allowed; none reads
+			for range 20 { // more viewers than allowed; none of them reads
 				v.ask(r, "events")
 			}
 			for range 40 {
@@ -113,7 +114,7 @@ func TestD01_ObservingDelaysNothing(t *testing.T) {
 			for range 10 {
 				readers.Go(func() {
 					for range 100 {
-						// This may exceed the limit of viewers: a refusal is right.
+						// This may exceed the limit of viewers, so a refusal is correct.
 						_, _ = client.Status(r.ctx)
 						_, _ = client.Objects(r.ctx, debug.Which{}, debug.Page{})
 						time.Sleep(37 * time.Millisecond)
@@ -135,7 +136,7 @@ func TestD01_ObservingDelaysNothing(t *testing.T) {
 			c.Close()
 		}
 		synctest.Wait()
-		// Each viewer used a goroutine or two. None remains.
+		// Each viewer used one or two goroutines. None of them remains.
 		require.LessOrEqual(r, runtime.NumGoroutine(), before)
 		require.NoError(r, server.Close())
 		require.ErrorIs(r, <-ended, http.ErrServerClosed)
@@ -167,7 +168,7 @@ func TestD01_MissedEventsAreCounted(t *testing.T) {
 				require.Greater(r, e.Position, last, "in order")
 				last = e.Position
 				if seen++; seen == 1 {
-					time.Sleep(time.Minute) // everything happens meanwhile
+					time.Sleep(time.Minute) // all changes happen during this time
 				}
 			}
 		}

@@ -55,8 +55,8 @@ func (r *rig) forbid(namespaces ...string) {
 	})
 }
 
-// There is one cache and one sequence of events for all namespaces. Objects of a new namespace arrive as
-// initial Adds, those of a removed one leave as Deletes with their last known state.
+// There is one cache and one sequence of events for all namespaces. Objects of an added namespace arrive
+// as initial Adds; objects of a removed namespace leave as Deletes with their last known state.
 func TestL03_NamespacesComeAndGo(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 	}
 }
 
-// An object wanted before and after is not deleted in between, and a stale list from the server's watch
-// cache reverts nothing.
+// An object that is wanted before and after a change of the namespaces is not deleted in between, and a
+// stale list from the server's watch cache reverts nothing.
 func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
@@ -178,7 +178,8 @@ func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
 	})
 }
 
-// The version promised for all namespaces is the lowest of theirs. Each has its own as well.
+// The version promised for all namespaces is the lowest of their versions. Each namespace also has its
+// own version.
 func TestL13_VersionIsTheLowestOfTheNamespaces(t *testing.T) {
 	inBubble(t, apiservertest.Options{BookmarkPeriod: time.Minute}, func(r *rig) {
 		r.put(podIn("bank", "b"))
@@ -231,7 +232,7 @@ func TestL19_OnlyTheExpiredNamespaceListsAgain(t *testing.T) {
 	})
 }
 
-// A namespace that may not be read holds up the sync, and is named. The others continue.
+// A namespace that may not be read delays the sync, and the error names it. The others continue.
 func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range []string{"bank", "mail", "shop"} {
@@ -323,7 +324,7 @@ func TestL18_HandlersSyncAgain(t *testing.T) {
 	}
 }
 
-// A cluster-scoped kind is cached whole, without an error.
+// All objects of a cluster-scoped kind are cached, without an error.
 func TestL22_NamespacesOfAClusterScopedKind(t *testing.T) {
 	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +351,7 @@ func TestL22_NamespacesOfAClusterScopedKind(t *testing.T) {
 	}
 }
 
-// A kind that is installed later is found in all namespaces once it is found in one.
+// If a kind is installed later, it is found in all namespaces once it is found in one.
 func TestL17_NamespacesDiscoverAKindTogether(t *testing.T) {
 	widgets := apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -472,8 +473,8 @@ func someOf(random *rand.Rand) []string {
 	return set
 }
 
-// The order of a set does not matter, and different sets are different informers. A request without
-// namespaces uses those of the factory.
+// The order of the namespaces in a set does not matter, and different sets mean different informers. A
+// request without namespaces uses the factory's namespaces.
 func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		for _, namespace := range three {
@@ -519,7 +520,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 	})
 }
 
-// A namespace that was listed and whose watch fails does not hold up the wait.
+// A namespace that was listed does not delay the wait, even if its watch fails.
 func TestL22_WaitForSyncNamesOnlyUnsyncedNamespaces(t *testing.T) {
 	for name, set := range map[string][]string{"one comes": {"bank", "mail", "shop"}, "one goes": {"bank"}} {
 		t.Run(name, func(t *testing.T) {

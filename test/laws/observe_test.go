@@ -86,8 +86,8 @@ func (s *spy[T]) heard() []asked {
 	return log
 }
 
-// verbs returns the names of requests: "list", "stream" for a streaming list, "watch", and "probe" for the
-// list of one item that compares resource versions.
+// verbs returns the names of requests: "list", "stream" for a streaming list, "watch", and "probe" for a
+// list of one item that is used to compare resource versions.
 func verbs(log []asked) []string {
 	var names []string
 	for _, a := range log {
@@ -112,7 +112,7 @@ func streaming() sharedinformer.Options {
 	return sharedinformer.Options{Initial: reflector.Auto}
 }
 
-// fault makes all requests for pods with this verb fail until it is removed.
+// fault makes all requests for pods with this verb fail until the fault is removed.
 func (r *rig) fault(verb string, do ...apiservertest.Action) apiservertest.FaultID {
 	return r.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: "pods", Do: do})
 }
@@ -153,5 +153,5 @@ func phases(all []failure.Failure) []failure.Phase {
 	return names
 }
 
-// distinct removes repetitions of the preceding element.
+// distinct removes elements that repeat the preceding element.
 func distinct[E comparable](all []E) []E { return slices.Compact(slices.Clone(all)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// A server that refuses every watch still serves lists. They keep the cache current, at most one a
+// A server that refuses every watch still serves lists. The lists keep the cache current, at most one a
 // minute, and the status says so.
 func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 	notFound := metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound}
@@ -64,8 +64,8 @@ func TestL19_RefusedWatchesAreReplacedByLists(t *testing.T) {
 	}
 }
 
-// A list may fail too while a kind is polled. It is retried at the same interval, and the status says how
-// old the cache is.
+// While a kind is polled, a list may also fail. It is retried at the same interval, and the status says
+// how old the cache is.
 func TestL17_RefusedWatchAndListAreRetried(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(3)
@@ -142,8 +142,8 @@ func TestL19_NoListFollowsAnOutage(t *testing.T) {
 	})
 }
 
-// An outage behind a gateway that answers 502 or 503 counts as an outage: it is followed by
-// watches, not by lists.
+// An outage behind a gateway that answers 502 or 503 counts as an outage, so watches follow it, not
+// lists.
 func TestL19_NoListFollowsAGatewayOutage(t *testing.T) {
 	for _, code := range []int{502, 503, 504} {
 		inBubble(t, apiservertest.Options{}, func(r *rig) {

@@ -39,14 +39,14 @@ type observed struct {
 	RV                       string
 }
 
-// moment is an action of an informer and its time.
+// moment is an action of an informer with its time.
 type moment struct {
 	At       time.Duration
 	Of, Text string // the namespace and the action
 }
 
-// duration matches times in messages. The recording does not contain the progress of unanswered requests
-// and their times.
+// duration matches times in messages. The recording does not contain the progress of unanswered
+// requests, nor the times of that progress.
 var duration = regexp.MustCompile(`\b([0-9]+h)?([0-9]+m)?[0-9]+(\.[0-9]+)?[mµ]?s\b`)
 
 // note appends a moment.
@@ -177,7 +177,7 @@ func (o *observed) run(t testing.TB, client *rest.Client, initial reflector.Init
 	o.watch(t, newInformer[*corev1.Pod](rest.ResourceFor[*corev1.Pod](client).Sharing(wire.NewPool()).Source(), o.options(initial, namespaces)), meanwhile)
 }
 
-// watch is run for an existing informer.
+// watch is like run, but for an existing informer.
 func (o *observed) watch(t testing.TB, i *sharedinformer.Informer[*corev1.Pod], meanwhile func(ctx context.Context)) {
 	t.Helper()
 	o.Began = time.Now()
@@ -199,7 +199,7 @@ func (o *observed) replayed(t *testing.T, path string, initial reflector.Initial
 	o.replayedAt(t, 1, path, initial, namespaces)
 }
 
-// replayedAt is replayed at the given speed.
+// replayedAt is like replayed, but at the given speed.
 func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial reflector.Initial, namespaces []string) {
 	synctest.Test(t, func(t *testing.T) {
 		defer jitter.Longest()()
@@ -214,22 +214,22 @@ func (o *observed) replayedAt(t *testing.T, speed float64, path string, initial 
 	})
 }
 
-// Replayed in virtual time, a recording leads an informer through the same states, events and failures in
-// the same order and at the same times.
+// A recording that is replayed in virtual time leads an informer through the same states, events and
+// failures in the same order and at the same times.
 func TestD02_RecordingReproducesTheRun(t *testing.T) {
 	for seed := range uint64(10) {
 		sameAgain(t, seed, "shop")
 	}
 }
 
-// The same holds if the namespaces are read separately: the order covers all of them.
+// The same holds if the namespaces are read separately, because the order covers all of them.
 func TestD02_SeveralNamespacesAreOneRun(t *testing.T) {
 	for seed := range uint64(9) {
 		sameAgain(t, seed, "bank", "mail", "shop")
 	}
 }
 
-// sameAgain records a run, replays it and compares the two.
+// sameAgain records a run, replays it and compares the replay with the run.
 func sameAgain(t *testing.T, seed uint64, namespaces ...string) {
 	initial := []reflector.Initial{reflector.Auto, reflector.List, reflector.WatchList}[seed%3]
 	t.Run(fmt.Sprint("seed ", seed, ", ", initial), func(t *testing.T) {
@@ -271,8 +271,9 @@ func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
 	}
 }
 
-// A watch that other watches had shown to be deaf, or that was mute, ends in a replay as in the recording.
-// Then the server is asked for its version, whether its history went back or not.
+// A watch that other watches had shown to be deaf, or that was mute, ends in a replay as it did in the
+// recording. Then the informer asks the server for its version, whether the server's history went back
+// or not.
 func TestD02_RecordingOfAWatchThatDeliversNothing(t *testing.T) {
 	for name, c := range map[string]struct{ deaf, back bool }{
 		"deaf":                {true, false},

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// reusingTeller is a teller that reuses the objects its caller has.
+// reusingTeller is a teller that reuses the objects that its caller already has.
 type reusingTeller struct{ *teller }
 
 func (reusingTeller) Describe() source.Description {

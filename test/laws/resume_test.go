@@ -26,7 +26,7 @@ import (
 )
 
 // spied is a running and synced informer with its requests, its reported failures and the events of its
-// handler. Everything up to the sync is dropped.
+// handler, without those up to the sync.
 type spied struct {
 	*sharedinformer.Informer[*corev1.Pod]
 	source   *spy[*corev1.Pod]
@@ -154,8 +154,8 @@ func TestL19_OtherFailuresDoNotCauseAList(t *testing.T) {
 	}
 }
 
-// A change that cannot be decoded stays in the history after the object was repaired. A list skips it,
-// after three watches and then at growing intervals.
+// A change that cannot be decoded stays in the history even after the object was repaired. The informer
+// skips it with a list after three watches, and then at growing intervals.
 func TestL19_UnreadableChangeIsReplacedByAListAtIntervals(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
@@ -278,8 +278,8 @@ func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
 	})
 }
 
-// If the token of a page expires during a list, the list is read again from the start, finally in one
-// response.
+// If the token of a page expires during a list, the informer reads the list again from the start, and
+// finally in one response.
 func TestL19_AnExpiredPageIsFollowedByAWholeList(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.fill(5)
@@ -347,8 +347,8 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// Each wait is between the doubled one and one and a half times as long, bounded, and different for each
-// client. Only a quiet period shortens it again.
+// Each wait is between one and one and a half times twice the previous wait, bounded, and different for
+// each client. Only a quiet period makes the waits short again.
 func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 	backoff := reflector.Backoff{Initial: time.Second, Max: 20 * time.Second, Reset: time.Minute}
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -391,7 +391,7 @@ func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 	})
 }
 
-// A history that has always expired costs one relist per back-off.
+// If the history has always expired, the informer relists once per back-off.
 func TestL19_ContinualCompactionMakesNoRelistStorm(t *testing.T) {
 	gone := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
 	for name, action := range map[string]apiservertest.Action{
@@ -418,7 +418,7 @@ func TestL19_ContinualCompactionMakesNoRelistStorm(t *testing.T) {
 	}
 }
 
-// A server or proxy that closes every watch at once is not queried in a loop.
+// The informer does not loop if a server or proxy closes every watch at once.
 func TestL19_WatchesThatBringNothingNewBackOff(t *testing.T) {
 	old := pod("a")
 	old.UID, old.ResourceVersion = "1", "7"

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// rig is a simulated API server and a client for it, inside one bubble of testing/synctest: time is
+// rig is a simulated API server and a client for it, inside one bubble of testing/synctest. Time is
 // virtual, and a goroutine that remains at the end fails the test.
 type rig struct {
 	*testing.T
@@ -57,7 +57,7 @@ func inBubble(t *testing.T, opts apiservertest.Options, body func(r *rig)) {
 	})
 }
 
-// connect replaces the client, which must not have been used.
+// connect replaces the client, which must not have been used yet.
 func (r *rig) connect() {
 	r.Helper()
 	client, err := rest.NewClient(&r.config, sharedScheme())
@@ -74,7 +74,7 @@ func (r *rig) speakCBOR() {
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
-// run starts i and returns a function that stops it and waits for its end.
+// run starts i and returns a function that stops i and waits until it has ended.
 func (r *rig) run(i interface{ Run(context.Context) error }) (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan error, 1)
@@ -87,7 +87,7 @@ func (r *rig) run(i interface{ Run(context.Context) error }) (stop func()) {
 	}
 }
 
-// source returns the source of informers. Its objects share equal parts, as in a factory (W03).
+// source returns a source for informers. Its objects share equal parts, as in a factory (W03).
 func (r *rig) source() *rest.Resource[*corev1.Pod] {
 	return rest.ResourceFor[*corev1.Pod](r.client).Sharing(r.pool)
 }
@@ -148,13 +148,14 @@ func cached(i *sharedinformer.Informer[*corev1.Pod]) map[string]string {
 
 func version(o object.Head) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
 
-// settle waits for d, as needed by back-offs and timeouts, and then until all goroutines are blocked.
+// settle waits for d, so that back-offs and timeouts can pass, and then until all goroutines are
+// blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// recorder is a handler that records its events and checks the guarantees of every handler at each call:
+// recorder is a handler that records its events and checks at each call what every handler may rely on:
 // pairing (L03), identity (L04), order (L01) and that the cache is ahead (L05).
 type recorder struct {
 	t     testing.TB

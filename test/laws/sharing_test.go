@@ -102,8 +102,8 @@ func TestL12_RelistKeepsUnchangedObjects(t *testing.T) {
 	}
 }
 
-// The informers of a factory share by default. A transform may change its argument, but must not change the
-// objects of others.
+// The informers of a factory share parts by default. A transform may change its argument, but that must
+// not change the objects of other informers.
 func TestW03_InformersOfAFactoryShareParts(t *testing.T) {
 	wholeAlone(t)
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -149,7 +149,7 @@ func TestW03_InformersOfAFactoryShareParts(t *testing.T) {
 	})
 }
 
-// Objects decoded by packed caches share parts to the same extent as whole objects of the factory.
+// Objects that packed caches decode share as many parts as whole objects of the factory do.
 func TestW03_OpenedObjectsShareParts(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		r.alike(6)
@@ -244,8 +244,8 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 	}
 }
 
-// A changed part is not used after its report: an object that arrives later and equals the others in their
-// former state is as on the server, and shares parts with the objects after it.
+// A changed part is not used again after it was reported. An object that arrives later and equals the
+// others in their former state is as on the server, and shares parts with the objects after it.
 func TestL16_StateAfterAReportIsCorrect(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"element":      func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mine" },
@@ -288,7 +288,8 @@ func TestL16_StateAfterAReportIsCorrect(t *testing.T) {
 	}
 }
 
-// A change that occurred during no call is attributed to no handler: handlers called later are not blamed.
+// A change that did not happen during a call is not attributed to any handler, not even to those called
+// later.
 func TestL16_HandlerIsNotBlamedForAnEarlierMutation(t *testing.T) {
 	wholeAlone(t)
 	inBubble(t, apiservertest.Options{}, func(r *rig) {

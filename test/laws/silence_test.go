@@ -122,7 +122,7 @@ func TestL20_SilentListIsAbortedAndRetried(t *testing.T) {
 	}
 }
 
-// Discovering a kind is part of the first request.
+// The discovery of a kind counts as part of the first request.
 func TestL20_SilentDiscoveryIsAborted(t *testing.T) {
 	whichever(t, apiservertest.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(3)
@@ -137,8 +137,9 @@ func TestL20_SilentDiscoveryIsAborted(t *testing.T) {
 	})
 }
 
-// A watch must end by its own timeout. If it does not, it is dead after a margin, for whatever reason, and
-// the next one brings the missed changes. A watch without an answer is abandoned earlier.
+// The server must end a watch after the watch's timeout. If it does not, the watch counts as dead after
+// a margin, for whatever reason, and the next watch brings the missed changes. A watch without an answer
+// is abandoned earlier.
 func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 	for name, after := range map[string]int{"not answered": 0, "after one event": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 	}
 }
 
-// halfOpen makes connections that can stop carrying data without being closed.
+// halfOpen creates connections that can stop carrying data without being closed.
 type halfOpen struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 

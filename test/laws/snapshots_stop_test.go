@@ -24,8 +24,8 @@ func (r *rig) silent() {
 	}
 }
 
-// A stop asks the server for the cluster of the last file, if it is not known yet, and does not wait long
-// for the answer, regardless of the number of files.
+// If the cluster of the last file is not known yet when the informer stops, it asks the server. It does
+// not wait long for the answer, however many files there are.
 func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 	const within = time.Second
 	for name, breaks := range map[string]func(r *rig){
@@ -66,7 +66,7 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 	}
 }
 
-// If the server does not answer the question which cluster it is, everything is listed.
+// If the server does not answer which cluster it is, everything is listed.
 func TestL20_ServerWithoutAnIdentity(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {

@@ -67,7 +67,7 @@ type next struct {
 	stop   func()
 }
 
-// begin runs an informer with snapshots in dir, as a process of its own.
+// begin runs an informer with snapshots in dir, as if in a separate process.
 func (r *rig) begin(dir string, opts sharedinformer.Options) next {
 	r.Helper()
 	return r.beginOn(rest.ResourceFor[*corev1.Pod](r.client).Sharing(wire.NewPool()).Source(), dir, opts)
@@ -105,8 +105,8 @@ func files(t testing.TB, dir string) []string {
 	return found
 }
 
-// An informer starts with the snapshot of its predecessor. Whatever happened meanwhile, it is correct once
-// it is synced, and no handler sees objects that were deleted.
+// An informer starts with the snapshot of its predecessor. Whatever happened in between, the informer is
+// correct once it has synced, and no handler sees objects that were deleted.
 func TestC02_InformerStartsFromItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(r *rig)
@@ -174,7 +174,7 @@ func (r *rig) unreachable(d time.Duration) {
 }
 
 // Until the server has confirmed the snapshot, the informer is not synced, its cache is empty and no
-// handler sees its objects. They are available on request.
+// handler sees its objects. The objects are available on request.
 func TestC02_SnapshotIsNotTrustedUntilConfirmed(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
@@ -205,7 +205,7 @@ func TestC02_SnapshotIsNotTrustedUntilConfirmed(t *testing.T) {
 	})
 }
 
-// A file of another origin or without content costs a list and one line in the log.
+// A file of another origin or without content causes a list and one line in the log.
 func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 	only := func(fields wire.Fields) func(r *rig, dir string) next {
 		return func(r *rig, dir string) next {
@@ -293,8 +293,8 @@ func (r *rig) namespace(name string) {
 	require.NoError(r, err)
 }
 
-// another turns the server into another cluster at the same address with the same pods. It differs only in
-// kube-system.
+// another turns the server into another cluster at the same address with the same pods. The cluster
+// differs only in kube-system.
 func (r *rig) another() {
 	system := metav1.ObjectMeta{Name: metav1.NamespaceSystem}
 	require.NoError(r, r.srv.Delete(corev1.SchemeGroupVersion.WithResource("namespaces"), object.Key{Name: system.Name}))
@@ -303,7 +303,7 @@ func (r *rig) another() {
 	r.connect()
 }
 
-// Each process of a chain with snapshots is correct, whatever the history.
+// In a chain of processes with snapshots, each process is correct, whatever happened before.
 func TestC02_AnyNumberOfRestarts(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -442,7 +442,7 @@ func sorted(s []string) []string {
 	return s
 }
 
-// While an informer runs, its file is written at the interval, not more and not less often.
+// While an informer runs, it writes its file at the interval, neither more nor less often.
 func TestC02_SnapshotsAreWrittenAtIntervals(t *testing.T) {
 	dir := t.TempDir()
 	inBubble(t, apiservertest.Options{BookmarkPeriod: 24 * time.Hour}, func(r *rig) {
@@ -476,7 +476,8 @@ func TestC02_SnapshotsAreWrittenAtIntervals(t *testing.T) {
 	})
 }
 
-// If the file cannot be written, or belongs to another process, the informer works, and logs it once.
+// If the file cannot be written, or belongs to another process, the informer works anyway, and logs the
+// problem once.
 func TestC02_AnInformerWorksWithoutItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir  func(t *testing.T) string

@@ -29,7 +29,7 @@ func TestC02_ContradictedSnapshotIsRemoved(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		meanwhile func(w world)
-		running   bool // apply meanwhile to a running informer
+		running   bool // whether meanwhile is called while an informer runs
 	}{
 		"the history has expired":                {func(w world) { w.delete("b"); w.srv.Compact() }, false},
 		"the history went back":                  {func(w world) { w.restore() }, false},
@@ -62,7 +62,7 @@ func TestC02_ContradictedSnapshotIsRemoved(t *testing.T) {
 				r.untilSynced(first)
 				require.False(t, first.Status().Reflector.Resumed)
 				settle(time.Second)
-				for _, file := range files(t, dir) { // as a kill -9 would leave them
+				for _, file := range files(t, dir) { // as a kill -9 would leave the files
 					now, err := os.ReadFile(file)
 					require.NoError(t, err)
 					require.NotEqual(t, before, now)
@@ -107,8 +107,8 @@ func (p *hostilePod) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*mildPod)(p))
 }
 
-// If methods of a type panic, or end their goroutine, this costs a list, or the file, and the type is named
-// (C02).
+// If methods of a type panic or end their goroutine, the informer has to list, or the file is not
+// written, and a message names the type (C02).
 func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	for name, do := range map[string]func(){"panicked": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// packed makes informers without a choice of store cache bytes.
+// packed makes all informers that do not choose a store cache bytes.
 var packed = flag.Bool("packed", false, "let informers cache bytes")
 
 // store resolves s according to the flag.
@@ -38,7 +38,8 @@ func newFactory(client *rest.Client, opts factory.Options) *factory.Factory {
 	return factory.New(client, opts)
 }
 
-// wholeAlone skips a test of a property of whole objects only, such as parts shared by cached objects.
+// wholeAlone skips a test of a property that only whole objects have, such as parts shared by cached
+// objects.
 func wholeAlone(t testing.TB) {
 	if *packed {
 		t.Skip("cached bytes have no parts")

@@ -126,7 +126,7 @@ func TestL18_ACancelledListDoesNotSync(t *testing.T) {
 	}
 }
 
-// A handler is synced when its last initial Add has returned, not with the informer.
+// A handler is synced when its last initial Add has returned, not when the informer is synced.
 func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
 		for when, late := range map[string]bool{"early": false, "late": true} {

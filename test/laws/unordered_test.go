@@ -67,7 +67,7 @@ func (s *teller) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// tell makes the source send changes, such as "added a/1@5", where 1 is the UID.
+// tell makes the source send changes such as "added a/1@5", where 1 is the UID.
 func (s *teller) tell(changes ...string) {
 	for _, c := range changes {
 		kind, state, _ := strings.Cut(c, " ")
@@ -115,8 +115,8 @@ func told(t *testing.T, s *teller, from source.ListerWatcher, opts sharedinforme
 	})
 }
 
-// The versions of some servers grow per object only, not over all objects. An event that is new for its
-// object is applied. Others never restore an older state or a deleted object.
+// The versions of some servers grow only per object, not over all objects. An event that is new for its
+// object is applied. Other events never restore an older state or a deleted object.
 func TestL17_VersionsThatDoNotGrowOverAllObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell      []string
@@ -172,12 +172,13 @@ func btoi(b bool) int {
 	return 0
 }
 
-// A relist sets the version up to which events of an object it lacks are old.
+// A relist sets a version for the objects that it lacks. Events of these objects up to that version are
+// old.
 func TestL17_AnOldEventAfterARelist(t *testing.T) {
 	s := newTeller(100, podAt("a/1@10"), podAt("b/2@20"))
 	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
 		s.items, s.rv = s.items[1:], 300
-		s.tell("bookmark /@90") // the history went back: a list follows
+		s.tell("bookmark /@90") // the history went back, so a list follows
 		require.NoError(t, i.WaitForRV(t.Context(), "300"))
 		s.tell("modified a/1@250")
 		require.Equal(t, []string{"b/2@20"}, states(i))
@@ -185,7 +186,7 @@ func TestL17_AnOldEventAfterARelist(t *testing.T) {
 	})
 }
 
-// A server that repeats an event, however old, is not an unordered server.
+// A server does not count as unordered because it repeats an event, however old.
 func TestL17_RepeatedDeletionIsNotReported(t *testing.T) {
 	const many = 1000 // more deletions than are remembered
 	s := newTeller(100, podAt("a/1@10"))
@@ -204,8 +205,8 @@ func TestL17_RepeatedDeletionIsNotReported(t *testing.T) {
 	})
 }
 
-// A watch resumes at the highest version, so a replayed event does not move it back. Without an order of
-// versions it resumes at the last one.
+// A watch resumes at the highest version, so a replayed event does not move it back. If versions have no
+// order, it resumes at the last one.
 func TestL19_ResumingWithoutOrder(t *testing.T) {
 	s := newTeller(100, podAt("a/1@10"))
 	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
@@ -254,7 +255,7 @@ func TestL17_AnyUnorderedServerConverges(t *testing.T) {
 				}
 				past = append(past, kind+" "+state)
 				kept := len(past)
-				if random.IntN(8) == 0 { // as if the last events had been missed
+				if random.IntN(8) == 0 { // as if the informer had missed the last events
 					kept = max(0, kept-random.IntN(30))
 				}
 				for _, e := range append(past[len(past)-1:], past[kept:]...) {
