@@ -54,8 +54,8 @@ func TestOwnedBy(t *testing.T) {
 	})
 }
 
-// An owner that was made again under its name is another object, whose UID no child has: nothing
-// is taken over, by any form of write. The garbage collector deletes the children of the first.
+// An owner that was recreated under the same name is another object, and no child has its UID. So no
+// form of write takes over the children. The garbage collector deletes the children of the first owner.
 func TestOwnedByARecreatedOwner(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
@@ -77,12 +77,12 @@ func TestOwnedByARecreatedOwner(t *testing.T) {
 	})
 }
 
-// A client with a nil owner refuses to write: nothing would ever delete the object.
+// A client with a nil owner refuses to write, because nothing would ever delete the object.
 func TestOwnedByWithoutAnOwner(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		e.Start()
-		var none *corev1.Pod // what Client.Get returns of what is not there
+		var none *corev1.Pod // the result of Client.Get for a missing object
 		for _, nobody := range []object.Object{nil, none} {
 			_, err := pods.OwnedBy(nobody).Create(e.Context(), pod("a"))
 			require.ErrorContains(e, err, "owner reference of shop/a: the owner is nil")

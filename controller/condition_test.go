@@ -73,7 +73,8 @@ func TestSetCondition(t *testing.T) {
 	})
 }
 
-// Objects without a Go type have conditions; of kinds without them, or with others, the error says so.
+// Objects without a Go type can have conditions. If a kind has no conditions, or different ones, the
+// error says so.
 func TestSetConditionOfOtherTypes(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		untyped := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")})
@@ -190,7 +191,7 @@ type (
 	}
 )
 
-// Conditions are found in statuses of many forms, and in no other object does the search panic.
+// Conditions are found in statuses of many forms, and the search does not panic on any other object.
 func TestLocationOfConditions(t *testing.T) {
 	change := func(all *[]metav1.Condition) {
 		meta.SetStatusCondition(all, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})

@@ -106,8 +106,8 @@ func TestAConflictWaitsForTheCache(t *testing.T) {
 	}
 }
 
-// A conflict that comes again and again is an error in the log, and one about something else than the
-// object's version is retried after the back-off alone.
+// A conflict that keeps occurring is logged as an error. A conflict that is not about the object's
+// version is retried after the back-off alone.
 func TestRepeatedConflicts(t *testing.T) {
 	for name, err := range map[string]error{
 		"of no write":     apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("it was changed")),
@@ -142,8 +142,8 @@ func TestRepeatedConflicts(t *testing.T) {
 	}
 }
 
-// A conflict about another version than the cached one does not wait, and none waits for longer than the
-// controller's patience.
+// After a conflict about another version than the cached one, the request does not wait. No request
+// waits for longer than the controller's patience.
 func TestAConflictWaitsNoLonger(t *testing.T) {
 	for name, of := range map[string]struct {
 		version     string // the version that is sent; empty for the cached one

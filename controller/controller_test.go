@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// journal is a reconciler that writes down what it is called for.
+// journal is a reconciler that records its calls.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -51,7 +51,7 @@ func (j *journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// read returns what was written since the last call, when all is quiet.
+// read waits until everything is idle, and returns the calls recorded since the last read.
 func (j *journal) read() []string {
 	synctest.Wait()
 	j.mu.Lock()
@@ -149,7 +149,7 @@ func TestOwnersAreRequested(t *testing.T) {
 	}
 }
 
-// An object that changes hands concerns both.
+// If an object changes owners, both owners are reconciled.
 func TestBothOwnersAreRequestedWhenTheOwnerChanges(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, sets := factory.Informer[*corev1.Pod](e.Factory), controller.ClientFor[*appsv1.ReplicaSet](e.Factory)
@@ -233,7 +233,7 @@ func TestResultsOfAReconcile(t *testing.T) {
 				pods := factory.Informer[*corev1.Pod](e.Factory)
 				var calls []time.Time
 				r := controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {
-					calls = append(calls, time.Now()) // one at a time, it is one request
+					calls = append(calls, time.Now()) // one at a time, because it is one request
 					if len(calls) == 1 {
 						return c.first(ctx)
 					}
@@ -281,8 +281,7 @@ func TestRunReturnsAfterItsGoroutinesHaveEnded(t *testing.T) {
 	})
 }
 
-// A kind that is forbidden holds up only the controllers that need it, and they
-// say so.
+// A forbidden kind blocks only the controllers that need it, and they report it.
 func TestUnsyncedSourceDelaysOnlyItsController(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))
@@ -377,8 +376,8 @@ func TestBadConfigurationFailsAtOnce(t *testing.T) {
 	require.Equal(t, controller.Idle, c.Status().State)
 }
 
-// A retry is as urgent as the request was: ten thousand objects that fail at start
-// do not get in front of live changes.
+// A retry is as urgent as the request was, so ten thousand objects that fail at the start do not get in
+// front of live changes.
 func TestARetryKeepsItsPriority(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -452,7 +451,7 @@ func TestASecondRunWaitsForItsSourcesToo(t *testing.T) {
 	})
 }
 
-// To ask for another reconcile is not to fail.
+// Requesting another reconcile is not a failure.
 func TestAttemptsCountFailures(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -66,8 +66,8 @@ func Example() {
 	// shop yes
 }
 
-// A record outside of the cluster is removed before its namespace goes. In a reconcile, the two calls of
-// Finalize are one, at its beginning.
+// A record outside of the cluster is removed before its namespace is deleted. In a reconcile, one call
+// of Finalize at the beginning replaces the two calls.
 func ExampleClient_Finalize() {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()

@@ -22,7 +22,7 @@ import (
 
 const finalizer = "example.com/dns"
 
-// The life of an object with a finalizer, beside another controller's finalizer.
+// The life of an object with our finalizer and another controller's.
 func TestFinalize(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -77,7 +77,8 @@ func TestFinalize(t *testing.T) {
 	})
 }
 
-// A finalizer added by another controller in the meantime stays: the patch fails with a conflict.
+// A finalizer that another controller adds in the meantime stays, because the patch fails with a
+// conflict.
 func TestFinalizeKeepsOthersFinalizers(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -136,7 +137,7 @@ func TestACleanupThatChangesTheObject(t *testing.T) {
 	})
 }
 
-// A cleanup that reports in the status is called again after the conflict with its own write.
+// A cleanup that writes the status is called again after the conflict with its own write.
 func TestACleanupThatWrites(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		budgets := controller.ClientFor[*policyv1.PodDisruptionBudget](e.Factory)

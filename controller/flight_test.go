@@ -17,13 +17,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// typedNil is an error whose text cannot be had of the nil that users return by mistake.
+// typedNil is an error whose Error method panics on the nil pointer that users return by mistake.
 type typedNil struct{ text string }
 
 func (e *typedNil) Error() string { return e.text }
 
-// The way of a request is in the flight recorder: why it was asked for, how long it
-// waited, how it ended, and what is next.
+// The flight recorder shows the path of a request: why it was requested, how long it waited, how it
+// ended, and what comes next.
 func TestTheFlightRecorderKnowsEachRequest(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		recorder := flight.New(flight.DefaultSize)

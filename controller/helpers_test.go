@@ -163,7 +163,7 @@ func TestPatchStatus(t *testing.T) {
 	})
 }
 
-// A status may be a map too, as of a custom resource without Go types.
+// A status may also be a map, as in a custom resource without Go types.
 func TestPatchStatusOfACustomResource(t *testing.T) {
 	custom := widgets
 	custom.Status = true

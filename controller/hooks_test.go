@@ -21,8 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// A function that ends its goroutine, as FailNow does, is reported, and nothing is
-// lost by it.
+// A function that ends its goroutine, as FailNow does, is reported, and nothing is lost.
 func TestFunctionThatCallsGoexit(t *testing.T) {
 	exit := func(times *int) {
 		if *times++; *times <= 2 {
@@ -245,7 +244,7 @@ func TestAnErrorOfASourceMayPanic(t *testing.T) {
 	}
 }
 
-// The informer reports failures of a handler. A failure of Handle's function is also one of the
+// The informer reports failures of a handler. A failure of Handle's function is also a failure of the
 // source.
 func TestErrorOfHandleIsReportedForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ type conditioned interface {
 	Conditions() []string
 }
 
-// A kind whose Go type lacks a method of the interface is refused before anything is sent.
+// A kind whose Go type lacks a method of the interface is rejected before any request is sent.
 func TestAReadOfAnInterfaceThatTheKindLacks(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		p := controllertest.Put(e, pod("a"))

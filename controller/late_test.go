@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// incomparable is a share that == panics for.
+// incomparable is a share on which == panics.
 type incomparable struct {
 	shard.Share
 	_ []int

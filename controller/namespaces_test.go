@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 )
 
-// tenants is a controller for two namespaces, of which some are forbidden: "*" is both.
+// tenants is a controller for two namespaces, some of which are forbidden; "*" forbids both.
 type tenants struct {
 	*controllertest.Env
 	maps      *controller.Client[*corev1.ConfigMap]
@@ -51,7 +51,7 @@ func (p *tenants) put(namespace, name, value string) {
 	controllertest.Put(p.Env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"v": value}})
 }
 
-// A source that comes later holds nothing up.
+// A source that is added later does not delay anything.
 func TestLateSourceDelaysNothing(t *testing.T) {
 	runTenants(t, "gone", func(p *tenants) {
 		p.put("shop", "a", "1")
@@ -71,7 +71,8 @@ func TestLateSourceDelaysNothing(t *testing.T) {
 	})
 }
 
-// After ten seconds, if each missing namespace has failed and another one is there, it begins.
+// After ten seconds the controller begins, if each missing namespace has failed and another namespace
+// has synced.
 func TestReconcilesStartSoonAfterTheOtherSourcesSync(t *testing.T) {
 	runTenants(t, "*", func(p *tenants) {
 		p.put("shop", "a", "1")

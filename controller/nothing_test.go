@@ -17,7 +17,7 @@ import (
 
 type podPredicate = controller.Predicate[*corev1.Pod]
 
-// A predicate that is nil was called for each event, and failed for each.
+// A nil predicate used to be called for each event, and failed each time.
 func TestNilPredicatesAreRefusedAtOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -47,7 +47,7 @@ func TestNilPredicatesAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// Without the kind of the owners, each event of an object with an owner would fail.
+// Without the kind of the owners, every event of an object with an owner would fail.
 func TestNilKindsOfOwnersAreRefusedAtOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -55,8 +55,8 @@ func (w *ownWorld) again(o object.Object) {
 
 const hold = "example.com/hold"
 
-// The state that a reconcile has written, by any form of write, is in the cache at the next
-// reconcile of the request, as soon as the watch has it, and no request waits for longer.
+// The state that a reconcile has written, by any form of write, is in the cache at the next reconcile of
+// the request. That reconcile starts as soon as the watch has delivered the state.
 func TestO01_OwnWritesAreSeen(t *testing.T) {
 	written := func(m *corev1.ConfigMap) bool { return m.Data["a"] == "written" }
 	write := func(m *corev1.ConfigMap) { m.Data = map[string]string{"a": "written"} }
@@ -286,8 +286,8 @@ func evictionsOf(w *ownWorld) *controller.Client[*policyv1.Eviction] {
 	return controller.SubresourceFor[*policyv1.Eviction](w.pods, "eviction")
 }
 
-// A goroutine that a reconcile left behind may still write with its context. The wait for the
-// writes before stays as it was.
+// A goroutine that a reconcile left behind may still write with its context. This does not change the
+// wait for earlier writes.
 func TestO01_AWriteThatOutlivesItsReconcile(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const lag = 10 * time.Second
@@ -310,7 +310,7 @@ func TestO01_AWriteThatOutlivesItsReconcile(t *testing.T) {
 					return controller.Result{}, err
 				}
 			}
-			time.AfterFunc(lag+2*time.Second, func() { _, late = pods.Create(ctx, in("six")) }) // while the deletion alone is waited for
+			time.AfterFunc(lag+2*time.Second, func() { _, late = pods.Create(ctx, in("six")) }) // while the request waits only for the deletion
 			time.Sleep(lag / 2)
 			deleted = time.Now()
 			return controller.Result{Requeue: true}, pods.Delete(ctx, pod("a"))

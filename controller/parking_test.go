@@ -60,9 +60,8 @@ func late[T object.Object](e *controllertest.Env, lag func() time.Duration) *con
 
 func by(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// The law of this package: a reconcile never sees a state older than its own last
-// write, whatever it wrote, however late the cache is, whoever else writes, and whatever
-// happens to the watches.
+// The law of this package: a reconcile never sees a state older than its own last write, whatever it
+// wrote, however late the cache is, whoever else writes, and whatever happens to the watches.
 func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 	for _, faults := range []bool{false, true} {
 		var parked, writes, relists uint64
@@ -87,7 +86,7 @@ func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 							return []controller.Request{{Key: object.KeyOf(m)}}, nil
 						}))
 					e.Start(c)
-					for range 100 { // somebody else changes the pods too
+					for range 100 { // another client also changes the pods
 						if faults && draw(10) == 0 {
 							disturb(e, draw)
 						}
@@ -113,7 +112,7 @@ func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 	}
 }
 
-// disturb lets something go wrong for a while.
+// disturb injects a fault for a while.
 func disturb(e *controllertest.Env, draw func(int) int) {
 	add := func(verb string, do ...apiservertest.Action) {
 		e.Server.Faults().Add(apiservertest.Fault{Verb: verb, Count: 1 + draw(3), Do: do})
@@ -122,7 +121,7 @@ func disturb(e *controllertest.Env, draw func(int) int) {
 	case 0:
 		e.Server.Restart() // every connection is cut
 	case 1:
-		e.Server.Compact() // and the history is gone too
+		e.Server.Compact() // and the history is also gone
 		e.Server.Restart()
 	case 2:
 		e.Server.Down()
@@ -143,8 +142,8 @@ func disturb(e *controllertest.Env, draw func(int) int) {
 	}
 }
 
-// writer is a reconciler that writes something at random and checks that the
-// cache has what it wrote the time before.
+// writer is a reconciler that writes something at random and checks that the cache has its previous
+// write.
 type writer struct {
 	t    testing.TB
 	draw func(int) int
@@ -191,7 +190,7 @@ func (w *writer) Reconcile(ctx context.Context, req controller.Request) (control
 	w.check(req, last)
 	for range w.draw(3) { // several writes count too
 		if err := w.write(ctx, req, last); err != nil {
-			return controller.Result{}, err // a conflict with somebody else, or a fault
+			return controller.Result{}, err // a conflict with another client, or a fault
 		}
 		w.mu.Lock()
 		w.count++
@@ -252,8 +251,7 @@ func (w *writer) write(ctx context.Context, req controller.Request, last *writte
 	return wroteMap(w.maps.Patch(ctx, req.Key, types.MergePatchType, fmt.Appendf(nil, `{"data":{"m":%q}}`, something)))
 }
 
-// touch is a reconciler that writes to each object once and notes when it is
-// called.
+// touch is a reconciler that writes to each object once and records the times of its calls.
 func touch(pods *controller.Client[*corev1.Pod], j *journal) controller.Func {
 	began := time.Now()
 	return func(ctx context.Context, req controller.Request) (controller.Result, error) {
@@ -268,7 +266,7 @@ func touch(pods *controller.Client[*corev1.Pod], j *journal) controller.Func {
 	}
 }
 
-// One worker is enough: the request that waits does not hold it.
+// One worker is enough, because a waiting request does not occupy it.
 func TestAParkedRequestHoldsNoWorker(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{Tick: -1}, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))
@@ -299,7 +297,7 @@ func TestAParkedRequestHoldsNoWorker(t *testing.T) {
 	})
 }
 
-// The wait is bounded, and what it ends with is counted.
+// The wait is bounded, and its outcome is counted.
 func TestWaitForTheCacheIsBounded(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))
@@ -328,7 +326,7 @@ func TestWaitForTheCacheIsBounded(t *testing.T) {
 	})
 }
 
-// deaf is a source whose watches tell nothing any more once its connections are half open.
+// deaf is a source whose watches deliver nothing once its connections are half open.
 type deaf[T object.Object] struct {
 	source.ListerWatcher
 	halfOpen *atomic.Bool
@@ -491,8 +489,8 @@ func TestNamespaceWatchThatDeliversNothingIsReopened(t *testing.T) {
 	})
 }
 
-// A request that comes again only after its patience is over is counted as stale too, if the cache
-// still lacks its write.
+// A request that comes again only after the patience is over is also counted as stale if the cache still
+// lacks its write.
 func TestReconcilesAfterThePatienceAreCountedToo(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		for _, name := range []string{"a", "b", "c"} {
@@ -618,7 +616,7 @@ func TestRecordedWritesAreBounded(t *testing.T) {
 	})
 }
 
-// A write outside of a reconcile is a write and nothing more.
+// A write outside of a reconcile has no further effect.
 func TestAClientWorksOutsideOfAReconcile(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -653,7 +651,8 @@ func TestAClientWorksOutsideOfAReconcile(t *testing.T) {
 	})
 }
 
-// Writes that never reach the cache are not waited for; objects that leave it are.
+// A request does not wait for writes that never reach the cache, but it waits until objects have left
+// the cache.
 func TestAWriteOutsideOfTheCacheDoesNotPark(t *testing.T) {
 	web, err := labels.Parse("app=web")
 	require.NoError(t, err)
@@ -691,7 +690,7 @@ func TestAWriteOutsideOfTheCacheDoesNotPark(t *testing.T) {
 	}
 }
 
-// An object that a write takes out of the selector is seen to leave.
+// If a write makes an object no longer match the selector, the reconcile sees it leave the cache.
 func TestWaitForAWriteThatLeavesTheSelector(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		web, err := labels.Parse("app=web")
@@ -802,7 +801,7 @@ func TestARemovedObjectIsNotReconciledAgain(t *testing.T) {
 	}
 }
 
-// A note that is no longer needed goes long before the patience is over.
+// A note that is no longer needed is dropped long before the patience is over.
 func TestRecordedWritesWithALongPatience(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Without a resource version, a list in a patch would replace entries of others.
+// Without a resource version, a list in a patch would replace other writers' entries.
 func TestPatchesOfObjectsThatWereNotRead(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, budgets := controller.ClientFor[*corev1.Pod](e.Factory), controller.ClientFor[*policyv1.PodDisruptionBudget](e.Factory)
@@ -88,7 +88,7 @@ func TestPatchSendsOnlyDifferences(t *testing.T) {
 	})
 }
 
-// A reconcile sees what it has patched.
+// A reconcile sees its own patches.
 func TestAPatchIsSeenByTheNextReconcile(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
@@ -110,7 +110,7 @@ func TestAPatchIsSeenByTheNextReconcile(t *testing.T) {
 	})
 }
 
-// If the cache holds an object in part, only its whole parts are sent.
+// If the cache holds only parts of an object, only complete parts are sent.
 func TestAPatchOfAnObjectInPart(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		ctx := e.Context()
@@ -141,8 +141,8 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 	})
 }
 
-// A patch of finalizers or owner references that is based on an old state never drops entries of
-// others: it fails with a conflict.
+// A patch of finalizers or owner references that is based on an old state never drops other writers'
+// entries. It fails with a conflict.
 func TestPatchOfASharedListUsesOptimisticLocking(t *testing.T) {
 	owner := func(p *corev1.Pod, name string) {
 		p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)})
@@ -155,7 +155,7 @@ func TestPatchOfASharedListUsesOptimisticLocking(t *testing.T) {
 			controllertest.Run(t, func(e *controllertest.Env) {
 				pods := controller.ClientFor[*corev1.Pod](e.Factory)
 				e.Start()
-				p := controllertest.Put(e, pod("a")) // the version both have read
+				p := controllertest.Put(e, pod("a")) // the version that both have read
 				patch := func(name string) error {
 					_, err := controller.Patch(e.Context(), pods, p, func(p *corev1.Pod) error { add(p, name); return nil })
 					return err
@@ -172,7 +172,7 @@ func TestPatchOfASharedListUsesOptimisticLocking(t *testing.T) {
 	}
 }
 
-// To take off the last label that the caller knows of takes off no other.
+// Removing the last label that the caller knows does not remove any other label.
 func TestAPatchThatTakesOffTheLastLabel(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
@@ -213,7 +213,7 @@ func TestAPatchOfATransformedObject(t *testing.T) {
 }
 
 // A generated ApplyConfiguration, whose fields are pointers, is sent as it encodes itself, and its write
-// is noted as any other.
+// is noted like any other.
 func TestAnApplyConfigurationIsSentAsAPatch(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)

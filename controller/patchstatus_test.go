@@ -36,7 +36,7 @@ func TestALockedPatchOfTheStatus(t *testing.T) {
 	})
 }
 
-// A field of the status may be required, and be zero: the first patch has to bring it.
+// A field of the status may be required and zero, so the first patch must include it.
 func TestTheFirstPatchOfAStatusBringsItsZeroValues(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		sets := controller.ClientFor[*appsv1.ReplicaSet](e.Factory)

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// The client itself waits for half a minute at most, so that it is the controller that
-// would come back after milliseconds.
+// The client itself waits for at most half a minute, so it is the controller that would retry after
+// milliseconds.
 func TestL19_ReconcileIsRetriedWhenTheServerAsksForIt(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// userShare is all of the slots, by a user's Share that fails.
+// userShare is a user's Share that owns all slots and fails.
 type userShare struct {
 	shard.Share
 	enter func(ctx context.Context, hash uint64) (context.Context, func(), error)
@@ -35,7 +35,8 @@ func (u *userShare) Enter(ctx context.Context, hash uint64) (context.Context, fu
 	return u.enter(ctx, hash)
 }
 
-// A share that fails costs no worker and no request: the failure is reported and the request retried.
+// If a share fails, no worker and no request is lost. The failure is reported and the request is
+// retried.
 func TestAShareThatFails(t *testing.T) {
 	fine := shard.Ordinal(0, 1)
 	leaving := func(leave func()) func(context.Context, uint64) (context.Context, func(), error) {
@@ -96,7 +97,7 @@ type nobodys struct {
 	_ []int
 }
 
-// A share that is not comparable is an error of the source that has it, and of no other.
+// A share that is not comparable is an error of the source that has it, and not of other sources.
 func TestIncomparableShareIsReportedOnce(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		holding := func(share shard.Share) *sharedinformer.Informer[*corev1.Pod] {
@@ -122,7 +123,7 @@ func TestIncomparableShareIsReportedOnce(t *testing.T) {
 	})
 }
 
-// A key that fails where a worker asks for it takes no worker along.
+// If a key fails when a worker calls it, the worker survives.
 func TestAKeyThatFailsInAWorker(t *testing.T) {
 	for want, fail := range map[string]func(){
 		`shard.ByFunc("name") at controller/share_test.go:`: func() { panic("broken") },
@@ -269,7 +270,7 @@ func TestL27_ObjectRecreatedDuringItsReconcile(t *testing.T) {
 	}
 }
 
-// The same, and nothing is lost: the work is done in the term of its slot.
+// The same, and nothing is lost, because the work is done in the term of its slot.
 func TestS01_RecreatedObjectIsReconciledInItsOwnSlot(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const first, second = 3, 40
@@ -448,7 +449,7 @@ func TestL27_ChangesWhileASlotIsLostAreNotDropped(t *testing.T) {
 	})
 }
 
-// A slot that was entered is left, also if the key fails behind that.
+// A slot that was entered is left even if the key fails afterwards.
 func TestS02_SlotIsReleasedIfTheKeyFails(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		var broken, entered atomic.Bool

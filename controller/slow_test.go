@@ -35,8 +35,8 @@ func (b *lockedBuffer) String() string {
 	return b.buffer.String()
 }
 
-// A reconcile that does not return is named in the log after SlowReconcile, with its request, once;
-// Unfinished names it as long as it lasts.
+// If a reconcile does not return, the log names it once after SlowReconcile, with its request.
+// Unfinished names it as long as it runs.
 func TestAReconcileThatHangsIsNamed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log lockedBuffer
@@ -68,7 +68,7 @@ func TestAReconcileThatHangsIsNamed(t *testing.T) {
 	})
 }
 
-// Many reconciles that do not return make few lines of log.
+// Many reconciles that do not return produce few log lines.
 func TestManySlowReconcilesAreLoggedRarely(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		var log lockedBuffer
@@ -89,7 +89,8 @@ func TestManySlowReconcilesAreLoggedRarely(t *testing.T) {
 	})
 }
 
-// While a controller stops, whatever keeps its Run from returning is named, however short it has run.
+// While a controller stops, it names whatever keeps its Run from returning, however briefly that has
+// been running.
 func TestReconcileThatKeepsRunFromReturningIsNamed(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, release := controller.ClientFor[*corev1.Pod](e.Factory), make(chan struct{})

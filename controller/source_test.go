@@ -161,8 +161,8 @@ func widget(name string) *unstructured.Unstructured {
 	return u
 }
 
-// A kind that is not installed does not hold the controller up, and works as soon
-// as it is. Rights that are missing are another matter.
+// A kind that is not installed does not delay the controller, and works as soon as it is installed.
+// Missing rights are another matter.
 func TestAnOptionalKindMayComeAndGo(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -203,8 +203,8 @@ func TestAnOptionalKindThatIsForbiddenIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Sources come and go a thousand times, and nothing is left of them; synctest
-// itself fails where a goroutine is left at the end.
+// Sources come and go a thousand times and leave nothing behind. synctest itself fails if a goroutine is
+// left at the end.
 func TestRemovedSourcesLeaveNothingBehind(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -235,7 +235,7 @@ func TestRemovedSourcesLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// The place of a handler is that of Watch.
+// The reported position of a handler is the call of Watch.
 func TestHandlerHasTheSourceLineOfWatch(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
@@ -273,7 +273,7 @@ func TestASourceMayRemoveItself(t *testing.T) {
 	})
 }
 
-// Live changes go before the initial list, and the list is not starved by them.
+// Live changes take precedence over the initial list, but do not starve it.
 func TestLiveChangesPrecedeTheInitialList(t *testing.T) {
 	const objects = 5_000
 	controllertest.Run(t, func(e *controllertest.Env) {
@@ -426,8 +426,8 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-// Predicates that need only heads decode nothing, alone or combined; if one needs more, the others are
-// asked first.
+// Predicates that need only heads decode nothing, alone or combined. If one needs more, the others are
+// evaluated first.
 func TestPredicatesOfHeadsDecodeNothing(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Store: sharedinformer.Packed})
@@ -457,7 +457,8 @@ func TestPredicatesOfHeadsDecodeNothing(t *testing.T) {
 	})
 }
 
-// A predicate about a field that the cache does not keep would drop every update: the source says so.
+// A predicate about a field that the cache does not keep would drop every update, so the source reports
+// it.
 func TestPredicatesNeedTheirFields(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		labelsChanged, annotationsChanged := controller.LabelsChanged[*corev1.Pod](), controller.AnnotationsChanged[*corev1.Pod]()

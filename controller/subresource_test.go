@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// A reconcile sees the scale that it wrote, and the pod that it evicted go, though the
-// watch is slow.
+// A reconcile sees the scale that it wrote, and sees that the pod it evicted is gone, although the watch
+// is slow.
 func TestReconcileSeesItsOwnSubresourceWrites(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		key := object.KeyOf(controllertest.Put(e, &appsv1.Deployment{

@@ -57,8 +57,8 @@ func TestReadFromAnUnsyncedCacheIsNotNotFound(t *testing.T) {
 	})
 }
 
-// A kind that bypasses the cache is read from the server, without the rights to list
-// and to watch it, and a reconcile sees what it wrote without waiting.
+// A kind that bypasses the cache is read from the server. This needs no rights to list and watch it, and
+// a reconcile sees its own writes without waiting.
 func TestAKindThatBypassesTheCache(t *testing.T) {
 	opts := controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}}}
 	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
@@ -142,7 +142,8 @@ func TestMapFunc(t *testing.T) {
 	})
 }
 
-// An error of a read from a kind that the controller does not wait for says how to make it wait.
+// If a controller does not wait for a kind, the error of a read from that kind says how to make the
+// controller wait.
 func TestAReadOfAKindThatIsNotASource(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiservertest.Deny("", "secrets"))

@@ -112,7 +112,7 @@ func TestWhyAWaitHasEnded(t *testing.T) {
 	})
 }
 
-// An object that moves to another process while it is waited for is not reported as deleted.
+// If an object moves to another process while a caller waits for it, it is not reported as deleted.
 func TestWaitForAnObjectThatMovesAway(t *testing.T) {
 	labelled := func(of string) *corev1.Pod {
 		return pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"of": of} })
@@ -170,7 +170,7 @@ func TestInvalidWaitFor(t *testing.T) {
 	})
 }
 
-// Of an object whose bytes are damaged WaitFor says so.
+// WaitFor reports that the bytes of an object are damaged.
 func TestWaitForOfADamagedObject(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Store: sharedinformer.Packed, DetectMutations: -1}}, func(e *controllertest.Env) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)

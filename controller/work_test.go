@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// oneSlot is a share of one slot, which can be lost.
+// oneSlot is a share that owns one slot, which it can lose.
 type oneSlot struct {
 	mu      sync.Mutex
 	owned   shard.Slots
@@ -52,7 +52,7 @@ func (s *oneSlot) Enter(ctx context.Context, hash uint64) (context.Context, func
 	return working, func() { stop(); cancel(nil) }, nil
 }
 
-// lose takes the slot away, as an election does whose lease was not renewed in time.
+// lose takes the slot away, as an election does when the lease was not renewed in time.
 func (s *oneSlot) lose() {
 	s.end(shard.ErrLost)
 	s.mu.Lock()
@@ -62,8 +62,8 @@ func (s *oneSlot) lose() {
 	s.changed = make(chan struct{})
 }
 
-// S03: a move is not a deletion. A reconcile whose slot was lost while it ran does not see its object
-// as deleted: it might clean up, and no guard would stop it.
+// S03: a move is not a deletion. A reconcile that loses its slot while it runs does not see its object
+// as deleted. Otherwise it might clean up, and no guard would stop it.
 func TestS03_ReadInALostSlotFails(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		share := newOneSlot()

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// clock is a cache that counts how often it is asked.
+// clock is a cache that counts how often it is queried.
 type clock struct {
 	mu      sync.Mutex
 	rv      int
@@ -105,7 +105,7 @@ func collected(writes ...Write) *Writes {
 	return all
 }
 
-// However many wait, a change costs what it lets go.
+// However many requests wait, the cost of a change depends only on the number that it releases.
 func TestChangeWakesTheRequestsWaitingForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const parked = 5000
@@ -166,8 +166,8 @@ func TestParkedRequestsTimeOut(t *testing.T) {
 	})
 }
 
-// Of writes at the same time, the answer to one from before a deletion may come after that to the
-// deletion, which has to be seen all the same.
+// If writes overlap, the answer to a write from before a deletion may arrive after the answer to the
+// deletion. The deletion must still be seen.
 func TestO01_ALateAnswerCoversNoDeletion(t *testing.T) {
 	at := &clock{}
 	for uid, want := range map[types.UID]int{"1": 2, "": 1} {
