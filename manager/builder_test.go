@@ -51,7 +51,7 @@ func addGreeter(m *manager.Manager) error {
 		})
 }
 
-// A controller that could not be added leaves nothing in the metrics and the report.
+// A controller that could not be added leaves no traces in the metrics and the report.
 func TestRefusedControllerLeavesNothing(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
@@ -127,13 +127,13 @@ func exposition(t testing.TB, m *manager.Manager) string {
 	return text.String()
 }
 
-// Options that are not set are the manager's, and the others are kept.
+// Options that are not set are taken from the manager, and the others are kept.
 func TestABuiltControllerHasOptions(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		m := e.Manager(manager.Options{SyncPeriod: time.Hour, LeaderElection: &leaderelection.Options{Name: "other", Namespace: "shop"}})
 		controllertest.Put(e, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: labels.Set{"app": "web"}}})
 		controllertest.Put(e, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0"}})
-		var mu sync.Mutex // guards counts: several controllers count
+		var mu sync.Mutex // guards counts, because several controllers count
 		counts := map[string]int{}
 		calls := func() map[string]int {
 			mu.Lock()
@@ -202,7 +202,7 @@ func TestABuiltControllerRunsInItsGroup(t *testing.T) {
 	})
 }
 
-// A kind that is only read holds up the first reconcile.
+// The first reconcile waits for a kind that is only read.
 func TestBuiltControllerWaitsForTheCachesItReads(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.Faults().Add(apiservertest.Fault{Resource: "secrets", Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
@@ -226,7 +226,7 @@ func TestBuiltControllerWaitsForTheCachesItReads(t *testing.T) {
 	})
 }
 
-// Other sources are asked for by the place where they were named.
+// Other sources are identified by the position of the call that named them.
 func TestABuiltControllerWatches(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		m := e.Manager(manager.Options{})
@@ -316,7 +316,7 @@ func TestBuilderRefusesInvalidControllers(t *testing.T) {
 	manager.ControllerFor[*corev1.Pod](nil)
 }
 
-// Events of one name have one recorder.
+// Events with the same name share a recorder.
 func TestEventsOfAManager(t *testing.T) {
 	inBubble(t, apiservertest.Options{}, func(r *rig) {
 		m := r.manager(manager.Options{})

@@ -136,7 +136,7 @@ func TestShardedControllers(t *testing.T) {
 	}
 }
 
-// A share is a part of the objects that the program is limited to.
+// The program can be limited to a part of the objects, and a share is then a share of that part.
 func TestAShareKeepsTheDefaultScope(t *testing.T) {
 	ours := factory.Scope{Namespaces: []string{"shop"}, Labels: labels.SelectorFromSet(labels.Set{"ours": "yes"})}
 	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Scope: ours}}, func(e *controllertest.Env) {

@@ -67,7 +67,7 @@ func TestNamespacesChangeAtRunTime(t *testing.T) {
 	})
 }
 
-// A controller has each object again every period, each source at its own time.
+// A controller gets each object again every period, from each source at a different time.
 func TestSyncPeriodRequestsEveryObject(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		r.pod("a")

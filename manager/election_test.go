@@ -33,7 +33,7 @@ func (r *rig) holder(srv *apiservertest.Server) string {
 	return *o.(*coordinationv1.Lease).Spec.HolderIdentity
 }
 
-// contender is a manager with a part that only the leader runs.
+// contender is a manager with a runnable that only the leader runs.
 func (r *rig) contender(name string, stopping time.Duration) *run {
 	r.Helper()
 	m := r.manager(options{LeaderElection: &leaderelection.Options{Name: "janitor", Identity: name}, GracefulShutdownTimeout: -1})
@@ -42,7 +42,7 @@ func (r *rig) contender(name string, stopping time.Duration) *run {
 	return r.start(m)
 }
 
-// cr#2719: the lease was given up while work still ran.
+// cr#2719: the lease was released while work was still running.
 func TestTheLeaseOutlivesTheLedWork(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		a := r.contender("a", 30*time.Second)
@@ -147,7 +147,7 @@ func TestAStandbyIsWarm(t *testing.T) {
 	})
 }
 
-// A process that is not warm lets others go first, but not forever.
+// A process that has not warmed up lets others go first, but not forever.
 func TestElectionWaitsForCachesForALimitedTime(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
@@ -180,7 +180,7 @@ func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
 		require.True(r, m.Report().Election.Leading)
 		require.NoError(r, run.end())
 
-		// Its client is one of the manager's own.
+		// It uses one of the manager's own clients.
 		require.Contains(r, log.String(), "msg=request verb=create path=/apis/coordination.k8s.io")
 		counted, err := testutil.GatherAndCount(m.Metrics(), "rest_client_requests_total")
 		require.NoError(r, err)
@@ -200,7 +200,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// A manager that has ended holds no connection, not even an idle one of the election's.
+// A manager that has ended has no open connections, not even an idle one of the election.
 func TestNoConnectionIsLeftOfAManager(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		var open atomic.Int64

@@ -87,8 +87,8 @@ func (p *tenants) ready() string {
 	return w.Body.String()
 }
 
-// A namespace that is forbidden when the program starts holds up what is in it, and what may be
-// about all namespaces. The rest is reconciled, and /readyz names the namespace.
+// A namespace that is forbidden when the program starts blocks requests in that namespace, and requests
+// that may concern all namespaces. The rest is reconciled, and /readyz names the namespace.
 func TestForbiddenNamespaceDoesNotDelayOthers(t *testing.T) {
 	runTenants(t, "gone", func(p *tenants) {
 		p.put("shop", "a", "1")
@@ -125,7 +125,7 @@ func TestForbiddenNamespaceDoesNotDelayOthers(t *testing.T) {
 	}, "shop", "gone")
 }
 
-// A namespace that becomes forbidden later, or is added while it is forbidden, blocks nothing either.
+// A namespace that becomes forbidden later, or is added while it is forbidden, does not block anything.
 func TestNamespaceThatBecomesForbiddenDoesNotDelayOthers(t *testing.T) {
 	runTenants(t, "none", func(p *tenants) {
 		p.put("shop", "a", "1")

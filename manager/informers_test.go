@@ -18,7 +18,7 @@ type told func() []sharedinformer.Status
 
 func (f told) Status() []sharedinformer.Status { return f() }
 
-// Informers that cannot be asked are shown with the reason, beside all others.
+// Informers whose status cannot be read are shown with the reason, together with all others.
 func TestAReportSurvivesASourceOfInformersThatFails(t *testing.T) {
 	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{})
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// reconciles makes a controller of the Pods of a manager.
+// reconciles creates a controller for the Pods of a manager.
 func (r *rig) reconciles(m *manager.Manager, name string, workers int, reconcile controller.Func) *controller.Controller {
 	r.Helper()
 	opts := m.ControllerOptions()
@@ -37,9 +37,9 @@ func (r *rig) reconciles(m *manager.Manager, name string, workers int, reconcile
 	return c
 }
 
-// A leader is stopped while all workers are busy, thousands of requests are queued, and others wait
-// for a back-off, a delay, the cache, or a failing map function. Running work is finished, no new work
-// starts, and the lease is released after that.
+// A leader is stopped while all workers are busy, thousands of requests are queued, and others wait for
+// a back-off, a delay, the cache, or a failing map function. Running work is finished, no new work
+// starts, and then the lease is released.
 func TestStopUnderLoad(t *testing.T) {
 	const (
 		objects = 5000
@@ -59,7 +59,7 @@ func TestStopUnderLoad(t *testing.T) {
 			defer ended.Add(1)
 			events.Recordf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}, "", "Seen", "See", "seen")
 			_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: fmt.Sprint("c", n)}})
-			time.Sleep(work) // it does not listen to its context
+			time.Sleep(work) // it ignores its context
 			if holder := r.holder(r.srv); holder != "us" {
 				r.Errorf("%s works while the lease is %q's", req, holder)
 			}
@@ -103,7 +103,7 @@ func TestStopUnderLoad(t *testing.T) {
 	})
 }
 
-// Work that does not end in time is named. While it runs, the lease is kept, even after Run has
+// If work does not end in time, it is named. While it runs, the lease is kept, even after Run has
 // returned, so no other process starts.
 func TestTheLeaseIsKeptByWorkThatDoesNotStop(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
@@ -140,8 +140,9 @@ func TestTheLeaseIsKeptByWorkThatDoesNotStop(t *testing.T) {
 	})
 }
 
-// A stuck reconcile is named by /readyz?verbose, and when the manager stops, by the warning and the
-// error. The leader election, which only waits for it and may not even be configured, is not named.
+// /readyz?verbose names a stuck reconcile, and so do the warning and the error when the manager stops.
+// They do not name the leader election, which only waits for the reconcile and may not even be
+// configured.
 func TestAReconcileThatHangsIsNamed(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		r.pod("a")
@@ -193,7 +194,7 @@ func TestRemovedSourcesAndInformersLeaveNothingBehind(t *testing.T) {
 					return []controller.Request{{Key: object.Key{Namespace: "shop", Name: name}}}, nil
 				})),
 			}
-			if n%3 > 0 { // else it goes before it has come
+			if n%3 > 0 { // otherwise it is removed before it was added
 				synctest.Wait()
 				bell <- "b"
 			}
@@ -207,7 +208,7 @@ func TestRemovedSourcesAndInformersLeaveNothingBehind(t *testing.T) {
 			require.NoError(r, err)
 			comeAndGo(n) // allocates everything that is created only once
 		}
-		settle(10 * time.Minute) // connections that nobody uses any more are closed by then
+		settle(10 * time.Minute) // unused connections are closed by then
 		flight.Process().Resize(0)
 		defer flight.Process().Resize(flight.DefaultSize)
 		goroutines, memory, watches := runtime.NumGoroutine(), heap(), r.srv.Stats().Open("watch", "")

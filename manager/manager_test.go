@@ -39,7 +39,7 @@ func TestGroupsStopInTheReverseOrder(t *testing.T) {
 		for name, group := range map[string]manager.Group{
 			"server": manager.Servers, "webhook": manager.Webhooks, "cache": manager.Caches, "other": manager.Others, "led": manager.LeaderElected,
 		} {
-			// Each takes a while to stop, so that an order is to be seen.
+			// Each takes a while to stop, so that the order is visible.
 			require.NoError(r, m.AddTo(group, &part{rig: r, name: name, stopping: time.Second}))
 		}
 		run := r.start(m)
@@ -69,8 +69,8 @@ func TestARunnableFindsTheCachesSynced(t *testing.T) {
 	})
 }
 
-// cr#1179, cr#2456: one forbidden kind stopped all controllers, while the pod
-// said that it was ready.
+// cr#1179, cr#2456: one forbidden kind stopped all controllers, while the pod reported that it was
+// ready.
 func TestForbiddenKindDelaysOnlyItsControllersAndReadySaysSo(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "secrets")}, func(r *rig) {
 		m := r.manager(options{})
@@ -211,7 +211,7 @@ func TestRunnablesThatDoNotStopInTimeAreNamed(t *testing.T) {
 		run := r.start(m)
 		settle(time.Second)
 		run.stop()
-		settle(10 * time.Second) // before somebody kills the process
+		settle(10 * time.Second) // before the process would be killed
 		require.Contains(r, logged.String(), `msg="stopping takes long" running=[slow] timeout=20s`)
 		settle(12 * time.Second)
 		require.True(r, run.ended.Load())
@@ -219,11 +219,11 @@ func TestRunnablesThatDoNotStopInTimeAreNamed(t *testing.T) {
 		require.ErrorContains(r, run.err, "slow")
 		require.NotContains(r, run.err.Error(), "quick")
 		require.ElementsMatch(r, []string{"+slow", "+quick", "-quick"}, r.noted())
-		settle(time.Hour) // of the test's own goroutines none may be left
+		settle(time.Hour) // none of the test's own goroutines may be left
 	})
 }
 
-// A runnable that has ended leaves its name to another one.
+// Once a runnable has ended, another one may use its name.
 func TestNameOfAnEndedRunnableCanBeReused(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
@@ -261,7 +261,7 @@ func (u *until) Run(ctx context.Context) error {
 	return u.Controller.Run(ctx)
 }
 
-// asking is a runnable with a Ready of the test's.
+// asking is a runnable whose Ready is a function of the test.
 type asking struct {
 	*part
 	ready func() error
@@ -269,12 +269,12 @@ type asking struct {
 
 func (r *asking) Ready() error { return r.ready() }
 
-// nilError is an error whose methods need more than a nil pointer.
+// nilError is an error whose methods panic on a nil pointer.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
-// A Ready that panics, or whose error does, is named, and hides no other reason.
+// If a Ready panics, or its error does, it is named and does not hide other reasons.
 func TestAReadyThatPanicsIsNamed(t *testing.T) {
 	for what, ready := range map[string]func() error{
 		"Ready":     func() error { panic("oops") },

@@ -26,7 +26,7 @@ func TestAddressesReachableFromOutside(t *testing.T) {
 	}
 }
 
-// Contents need access control on other interfaces than loopback.
+// On interfaces other than loopback, contents need access control.
 func TestContentsOnAReachableAddressNeedAccess(t *testing.T) {
 	open := Options{PprofBindAddress: "10.1.2.3:6060", DebugContents: true}
 	_, err := open.withDefaults(&config.Config{})
@@ -38,7 +38,7 @@ func TestContentsOnAReachableAddressNeedAccess(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A web page of another origin may lead to the page of package debug, and asks for nothing else.
+// A web page of another origin may link to the page of package debug, but cannot request anything else.
 func TestForeignWebPagesCannotReadDebugPages(t *testing.T) {
 	m, err := New(&config.Config{Host: "http://127.0.0.1:1"}, Options{Scheme: scheme.New()})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 )
 
-// port is a part that listens, and that closes its port itself when it has run.
+// port is a runnable that listens, and closes its port itself when it has run.
 type port struct {
 	part
 	open, closed int
@@ -23,8 +23,8 @@ type port struct {
 func (p *port) Listen() error { p.open++; return nil }
 func (p *port) Close() error  { p.closed++; return nil }
 
-// Runnables that have never run, because another process leads or a cache is not synced, leave no port
-// open.
+// Runnables that have never run, because another process leads or a cache is not synced, do not leave a
+// port open.
 func TestNoPortIsLeftOfAManager(t *testing.T) {
 	inBubble(t, server{Authorize: apiservertest.Deny("", "pods")}, func(r *rig) {
 		leader := r.contender("a", 0)
@@ -48,7 +48,7 @@ func TestNoPortIsLeftOfAManager(t *testing.T) {
 	})
 }
 
-// twin is a server whose certificate would have the name that another one's has.
+// twin is a server whose certificate would have the same name as another server's.
 type twin struct{ open, closed int }
 
 func (w *twin) Listen() error                           { w.open++; return nil }
@@ -56,7 +56,7 @@ func (w *twin) Close() error                            { w.closed++; return nil
 func (w *twin) Run(ctx context.Context) error           { <-ctx.Done(); return nil }
 func (w *twin) Certificate() (*x509.Certificate, error) { return nil, nil }
 
-// A runnable that could not be added leaves no port open.
+// A runnable that could not be added does not leave a port open.
 func TestNoPortIsOpenAfterAddFails(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})

@@ -63,7 +63,7 @@ func (r *rig) manager(opts manager.Options) *manager.Manager {
 	return m
 }
 
-// run is a manager that runs, and its end.
+// run is a running manager and its result.
 type run struct {
 	*rig
 	*manager.Manager
@@ -90,14 +90,14 @@ func (r *run) end() error {
 	return r.err
 }
 
-// note writes down what happens.
+// note records something that happened.
 func (r *rig) note(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, what)
 }
 
-// noted returns what was written down since the last call.
+// noted returns everything recorded since the last call.
 func (r *rig) noted() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -107,7 +107,7 @@ func (r *rig) noted() []string {
 	return log
 }
 
-// part is a runnable that notes its life.
+// part is a runnable that records its start and its end.
 type part struct {
 	*rig
 	name     string
@@ -153,7 +153,7 @@ func (p *readier) Ready() error {
 	return errors.New(p.name + " waits for its source")
 }
 
-// settle lets d pass, and then everything that is under way.
+// settle waits for d, and then for everything in progress.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -165,7 +165,7 @@ func (r *rig) pod(name string) {
 	require.NoError(r, err)
 }
 
-// probe asks a manager's probes.
+// probe requests a manager's probes.
 func probe(m *manager.Manager, path string) (code int, body string) {
 	w := httptest.NewRecorder()
 	m.Probes().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

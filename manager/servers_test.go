@@ -158,7 +158,7 @@ func TestTheServersOfAManager(t *testing.T) {
 	require.Error(t, err, "the port of what was refused is closed")
 }
 
-// otherAddress is one of this machine's that is not the loopback interface's.
+// otherAddress returns an address of this machine that is not on the loopback interface.
 func otherAddress() string {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -199,7 +199,7 @@ func TestPortInUseIsReportedBeforeAnythingRuns(t *testing.T) {
 	require.Nil(t, late.Addr(), "the port of what was refused is not open")
 }
 
-// The test runs itself as another process, since the second signal ends that.
+// The test runs itself as another process, because the second signal ends the process.
 func TestTheFirstSignalStopsGracefullyAndTheSecondAtOnce(t *testing.T) {
 	if os.Getenv("SIGNAL_CHILD") != "" {
 		ctx := manager.SignalContext()
@@ -240,7 +240,7 @@ func (l idle) Accept() (net.Conn, error) {
 func (l idle) Close() error   { close(l.closed); return nil }
 func (l idle) Addr() net.Addr { return &net.UnixAddr{Name: "idle"} }
 
-// /readyz says so while the API server should not send webhooks to us.
+// /readyz fails while the API server should not send us webhook requests.
 func TestReadyWhenWebhooksAreServed(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
@@ -270,7 +270,7 @@ func TestReadyWhenWebhooksAreServed(t *testing.T) {
 	})
 }
 
-// Two servers of webhooks have two addresses, two names and two checks.
+// Two webhook servers have two addresses, two names and two checks.
 func TestTwoServersOfWebhooks(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})

@@ -40,8 +40,8 @@ var (
 	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 )
 
-// workshop is programs that share Deployments, and keep a ConfigMap for each of them that
-// says what its Deployment wants.
+// workshop is a set of programs that share Deployments. They keep a ConfigMap for each Deployment with
+// the Deployment's desired state.
 type workshop struct {
 	*testing.T
 	srv      *apiservertest.Server
@@ -57,7 +57,7 @@ type workshop struct {
 	done    int
 }
 
-// written is a write that a program knows of.
+// written is a write that a program knows about.
 type written struct {
 	by string
 	rv string
@@ -130,8 +130,8 @@ func (h *hand) heal() {
 	h.link.Set(network.Conditions{Latency: time.Duration(len(h.name)) * 3 * time.Millisecond})
 }
 
-// reconcile sees to it that the ConfigMap says what the Deployment wants. At no time are two
-// at it (S01), and none begins with less than another has written (S04).
+// reconcile makes the ConfigMap match the Deployment. It checks that no two programs reconcile the same
+// Deployment at a time (S01), and that none begins with an older state than another has written (S04).
 func (h *hand) reconcile(ctx context.Context, d *appsv1.Deployment) (controller.Result, error) {
 	key := object.KeyOf(d)
 	for _, cause := range controller.Causes(ctx) {
@@ -204,7 +204,7 @@ func (h *hand) versionOf(c *corev1.ConfigMap) string {
 	return c.ResourceVersion
 }
 
-// user changes what is wanted, and makes more.
+// user changes the desired states, and creates more Deployments.
 func (w *workshop) user(n int) {
 	key := object.Key{Namespace: "shop", Name: fmt.Sprint("d", w.random.IntN(20))}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -216,8 +216,8 @@ func (w *workshop) user(n int) {
 	require.NoError(w, err)
 }
 
-// settled fails unless every Deployment has what it wants, and each program holds its share
-// and nothing else (S02, S05).
+// settled fails the test unless every Deployment has its ConfigMap in the desired state, and each
+// program holds its share and nothing else (S02, S05).
 func (w *workshop) settled(hands []*hand) {
 	w.Helper()
 	all := w.srv.Objects(deployments)
@@ -248,7 +248,7 @@ func (w *workshop) settled(hands []*hand) {
 	}
 }
 
-// Programs that share Deployments, while they come, go and are killed, and links fail.
+// Programs share Deployments while they join, leave and are killed, and links fail.
 func TestProgramsThatShareWork(t *testing.T) {
 	done := 0
 	for n := uint64(1); n <= *schedules; n++ {
@@ -270,7 +270,7 @@ func (w *workshop) play() {
 	for n := range 15 {
 		w.user(n)
 	}
-	random := rand.New(rand.NewPCG(w.random.Uint64(), 0)) // w.random belongs to the programs
+	random := rand.New(rand.NewPCG(w.random.Uint64(), 0)) // w.random is used by the programs
 	hands := []*hand{w.join("a")}
 	for n := range 15 + random.IntN(30) {
 		time.Sleep(time.Duration(random.Int64N(int64(5*time.Second))) + 1)
@@ -317,7 +317,7 @@ func without(all []*hand, h *hand) (rest []*hand) {
 	return rest
 }
 
-// Configurations that would leave work undone, or do it twice, are refused.
+// Configurations that would leave work undone, or do it twice, are rejected.
 func TestSharingThatCannotWork(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
 		h := &hand{workshop: w}
@@ -356,7 +356,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 	require.False(t, errors.Is(err, manager.ErrRunning))
 }
 
-// A program that may not have Leases says so where it is asked whether it is ready.
+// A program that may not use Leases reports that in its readiness check.
 func TestSharingWithoutTheRightToLeases(t *testing.T) {
 	inWorkshop(t, 1, func(w *workshop) {
 		w.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "leases" })

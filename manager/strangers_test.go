@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Odd paths and methods at the ports of metrics and probes reach nothing else.
+// Odd paths and methods on the metrics and probe ports do not reach anything else.
 func TestOddRequestsReachNothingElse(t *testing.T) {
 	metrics, health := freePort(t), freePort(t)
 	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{Scheme: sharedScheme(), MetricsBindAddress: metrics, HealthProbeBindAddress: health})
@@ -36,7 +36,7 @@ func TestOddRequestsReachNothingElse(t *testing.T) {
 			require.NotContains(t, body, "State", line)
 			require.NotEqual(t, http.StatusInternalServerError, code, line)
 			if code == http.StatusOK {
-				require.Empty(t, body, line) // OPTIONS * is net/http's own
+				require.Empty(t, body, line) // net/http itself answers OPTIONS *
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func TestOddRequestsReachNothingElse(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// ask sends a request as it is written. It follows no redirect.
+// ask sends a request exactly as given. It does not follow redirects.
 func ask(t *testing.T, address, line string) (code int, body string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Webhooks that want an owner of each Pod, and give Pods a label.
+// Webhooks that require an owner label on each Pod, and give Pods a label.
 func ExampleWebhookFor() {
 	validate := func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
 		if r.Object != nil && r.Object.Labels["owner"] == "" {
