@@ -72,8 +72,7 @@ func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
 	})
 }
 
-// The server gets its time again after the transform has returned, and short calls are not
-// reported.
+// After the transform has returned, the server gets its full time again. Short calls are not reported.
 func TestAServerIsBlamedBehindATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -96,7 +96,7 @@ func TestReconnectOpensTheWatchAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{lists: []answer{{rv: "8"}, {rv: "8"}}}
 			r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
-			r.Reconnect(why) // before the run: there is no watch
+			r.Reconnect(why) // before the run there is no watch
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- r.Run(ctx) }()
@@ -106,7 +106,7 @@ func TestReconnectOpensTheWatchAgain(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, BackingOff, r.Status().State)
 			require.ErrorIs(t, r.Status().Failure, want)
-			r.Reconnect(why) // there is none now, either
+			r.Reconnect(why) // there is no watch now, either
 			time.Sleep(time.Minute)
 			status := r.Status()
 			require.Equal(t, Watching, status.State)
@@ -123,7 +123,7 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{err: errors.New("no")}, {rv: "8"}}}
 		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Timing: Timing{Backoff: Backoff{Initial: time.Hour}}})
-		r.RetryNow() // before the run: there is nothing to end
+		r.RetryNow() // before the run there is nothing to end
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()

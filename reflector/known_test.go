@@ -31,7 +31,7 @@ func (r repeater) List(ctx context.Context, o source.Request) source.List[object
 	}}
 }
 
-// A source may yield a known object repeatedly. It is in use each time.
+// A source may yield a known object repeatedly. The object is in use each time.
 func TestL16_KnownObjectIsNotTransformedAgain(t *testing.T) {
 	have := obj("same", 1)
 	from := repeater{&keeper{&script{lists: []answer{{items: []object.Head{obj("same", 1)}, rv: "5"}}}}}

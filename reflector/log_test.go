@@ -26,7 +26,7 @@ func TestAFailureIsLoggedWithEachAttributeOnce(t *testing.T) {
 		`level=WARN msg="reflector failure" resource=things phase=transform key=shop/x attempts=1 err="no spec" in="strip shop/main.go:12"`)
 }
 
-// A kind that is not served is logged when that is found, but not at each attempt.
+// The reflector logs once that a kind is not served, and not again at each attempt.
 func TestAKindThatIsNotServedIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := New(&script{}, nil, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -73,7 +73,7 @@ func TestL19_BookmarksThatLagLeadToNoList(t *testing.T) {
 	require.Equal(t, "9", r.Status().RV)
 }
 
-// A watch from "0" may begin at any version: objects deleted since the list would stay.
+// A watch from "0" may begin at any version, so objects deleted since the list would stay.
 func TestL13_AListOfVersionZeroIsRefused(t *testing.T) {
 	zero := endOfInitial(0)
 	s := &script{lists: []answer{{rv: "0"}, {rv: "5"}}, watches: []answer{{events: []wire.Event[object.Head]{zero}}}}
@@ -127,7 +127,7 @@ func TestL20_ABusyWatchThatOutlivesItsTimeIsNotSilent(t *testing.T) {
 	}
 }
 
-// The same watch once it is silent.
+// The same watch, once it is silent.
 func TestL20_AWatchThatOutlivesItsTimeAndFallsSilentIsDead(t *testing.T) {
 	s := &odd{rv: 10}
 	s.watch = func(ctx context.Context, _ source.Request, yield func(wire.Event[object.Head], error) bool) {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// runOn is play for any source, and runs for four minutes.
+// runOn is like play, but for any source, and runs for four minutes.
 func runOn(t *testing.T, from source.ListerWatcher, opts Options) (r *Reflector, d []deltafifo.Delta) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestW03_ASourceThatSharesIsNotTransformed(t *testing.T) {
 	Transformed(sharing{&script{}, wire.NewPool()}, func(o partial) (partial, error) { return o, nil })
 }
 
-// The error of a request made by a transform says that a version has expired. It is not the version
-// of the watch: the watch resumes, and a list follows only after the third failure (L19).
+// The error of a request made by a transform says that a version has expired. That is not the version of
+// the watch, so the watch resumes, and a list follows only after the third failure (L19).
 func TestL19_ExpiredErrorOfATransformIsNotTheWatchs(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}, {rv: "7"}, {rv: "7"}, {rv: "7"}, {rv: "7"}}, watches: []answer{
 		{events: []wire.Event[object.Head]{change(watch.Added, "a", 6)}}, {block: true},

@@ -127,13 +127,13 @@ func (q *taken) WaitForRoom(context.Context) error { return nil }
 
 func (q *taken) NewHistoryQueued(string) bool { return false }
 
-// play plays a script to its end and returns what was queued.
+// play plays a script to its end and returns the queued deltas.
 func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector) {
 	t.Helper()
 	return playFrom(t, s, opts, nil)
 }
 
-// playFrom is play for a reflector that starts from a saved state, if e is not nil.
+// playFrom is like play, but if e is not nil, the reflector starts from a saved state.
 func playFrom(t *testing.T, s *script, opts Options, e *SavedState) (queued []string, r *Reflector) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +187,7 @@ func TestRefusedStreamIsListedWithoutAFailure(t *testing.T) {
 	require.Zero(t, r.Status().Failures)
 }
 
-// Missing permissions do not mean that streaming is unsupported: it is tried again for the next
-// list.
+// Missing permissions do not mean that streaming is unsupported, so it is tried again for the next list.
 func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 	s := &script{
 		watches: []answer{
@@ -203,8 +202,8 @@ func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`, `watch rv="" initial`}, s.asked)
 }
 
-// A load balancer that closes every connection does not mean that streaming is unsupported: it is
-// tried again for the next list. After a stream without an end it is not.
+// If a load balancer closes every connection, that does not mean that streaming is unsupported, so it is
+// tried again for the next list. After a stream without an end, it is not tried again.
 func TestAStreamThatWasCutShortIsListedThisTimeOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		first answer
@@ -409,7 +408,7 @@ func TestBackoffNeverWaitsLongerThanMaxAsks(t *testing.T) {
 	}
 }
 
-// A user who means never passes the longest possible duration.
+// A user who means "never" passes the longest possible duration.
 func TestTheLongestWaitsStayWaits(t *testing.T) {
 	const never = math.MaxInt64
 	for _, b := range []Backoff{{Initial: never}, {Max: never}, {Initial: never, Max: never, Reset: never}, {Initial: never / 2, Max: never}} {
@@ -439,7 +438,7 @@ func TestBackoffGrowsWithJitterAndResets(t *testing.T) {
 	now = now.Add(5 * time.Minute)
 	require.Less(t, p.delay(now, 0, nowhere, false), 1300*time.Millisecond, "a quiet time resets it")
 
-	for n := range 20 { // a load balancer cuts every minute
+	for n := range 20 { // a load balancer cuts the connection every minute
 		now = p.last.Add(time.Minute)
 		require.Less(t, p.delay(now, 0, nowhere, true), 1300*time.Millisecond, "cut %d", n)
 	}
@@ -472,8 +471,8 @@ func TestAnExpiredVersionIsForgivenOnceInASeries(t *testing.T) {
 	require.Less(t, fail(historyGone), 1300*time.Millisecond, "another series")
 }
 
-// A custom resource definition is installed: the kind was missing for a while, then the server asks
-// for one second of patience. That must not cost half a minute.
+// A custom resource definition is installed. The kind was missing for a while, and then the server asks
+// the client to wait for one second. That must not take half a minute.
 func TestProgressResetsTheBackoff(t *testing.T) {
 	p := pacer{Backoff: Backoff{}.withDefaults()}
 	missing := progressOf(&failure.Failure{Phase: failure.PhaseResolve, Err: &meta.NoKindMatchError{}})

@@ -56,7 +56,7 @@ func (k *keeper) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 	}, err
 }
 
-// Known objects were transformed before and are in use: they are not transformed again, whatever
+// Known objects were transformed before and are in use, so they are not transformed again, whatever
 // happens to the cache.
 func TestTransformSkipsKnownObjects(t *testing.T) {
 	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
@@ -116,7 +116,7 @@ func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
 
 func slim(o partial) (partial, error) { return nil, errors.New("no") }
 
-// The wrapped function is named, and not its wrapper.
+// The message names the wrapped function, not its wrapper.
 func TestWrappedTransformIsNamedAfterTheFunctionItCalls(t *testing.T) {
 	s := &script{lists: []answer{{items: []object.Head{obj("a", 1)}, rv: "5"}}}
 	from := TransformedBy(s, func(o partial) (partial, error) { return slim(o) }, slim)

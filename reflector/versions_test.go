@@ -38,7 +38,7 @@ func (l lasting) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Ev
 	}, nil
 }
 
-// The server was restored from a backup: it is silent until its history reaches the version of the
+// The server was restored from a backup. It is silent until its history reaches the version of the
 // watch, which may take days.
 func TestAServerThatWentBackIsListed(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -142,7 +142,7 @@ func TestWatchThatDeliversNothingOnAServerThatWentBack(t *testing.T) {
 	})
 }
 
-// Servers that send no bookmarks are asked for one item, and left alone.
+// The reflector asks servers that send no bookmarks for one item, and then leaves them alone.
 func TestSilentWatchOfAnUpToDateServerContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
@@ -254,7 +254,7 @@ func TestKnownObjectsAreNotReusedAfterTheHistoryWentBack(t *testing.T) {
 	}
 }
 
-// If versions are not ordered, a bookmark below the last version means little.
+// If versions are not ordered, a bookmark below the last version does not prove anything.
 func TestAServerWithoutOrderGoesBackThreeTimes(t *testing.T) {
 	s := &script{lists: []answer{{rv: "10"}}}
 	for range 8 {

@@ -102,9 +102,8 @@ func (b *buffered) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.
 	}, nil
 }
 
-// If the end of a streaming list arrives at the moment at which it is abandoned, it counts: the
-// watch continues from there, the failure does not say that the end was missing, and no list
-// follows.
+// If the end of a streaming list arrives just when the list is abandoned, the end counts. The watch
+// continues from there, the failure does not say that the end was missing, and no list follows.
 func TestStreamingListEndsAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &buffered{script{watches: []answer{{}, {block: true}}}}
@@ -184,8 +183,8 @@ func TestStatusIsWatchingOnceTheServerHasAccepted(t *testing.T) {
 	})
 }
 
-// resting is a source that waits as long as the server has asked it to, unless that is forever, and
-// then for the server.
+// resting is a source that first waits as long as the server has asked it to, unless that is forever,
+// and then waits for the server.
 type resting struct {
 	plugged
 	pause time.Duration
@@ -201,8 +200,8 @@ func (s resting) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Ev
 	}
 }
 
-// A streaming list is not abandoned while its source waits because the server asked it to. After
-// that, and after StallTimeout, it is.
+// A streaming list is not abandoned while its source waits because the server asked it to. It is
+// abandoned after that wait, and after StallTimeout.
 func TestBackoffDoesNotCountAsSilence(t *testing.T) {
 	for _, c := range []struct{ pause, given time.Duration }{
 		{35 * time.Second, 40 * time.Second},
@@ -228,8 +227,8 @@ func TestBackoffDoesNotCountAsSilence(t *testing.T) {
 	}
 }
 
-// The watch of a quiet kind delivers nothing for a minute. That an earlier one broke must not make
-// it count as failing all that time.
+// The watch of a quiet kind delivers nothing for a minute. It must not count as failing all that time
+// because an earlier watch broke.
 func TestWorkingWatchEndsASeriesOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
