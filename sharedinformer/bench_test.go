@@ -34,8 +34,8 @@ func (quiet) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Event[
 	}, nil
 }
 
-// BenchmarkFanOut measures the pipeline without network and decoding: one operation is one event,
-// from the queue through the cache to every handler.
+// BenchmarkFanOut measures the pipeline without network and decoding. One operation is one event, from
+// the queue through the cache to every handler.
 func BenchmarkFanOut(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
@@ -75,8 +75,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkLateHandler measures a handler that joins 10,000 cached objects: one operation is all of
-// its initial Adds.
+// BenchmarkLateHandler measures a handler that joins when 10,000 objects are cached. One operation is
+// all of its initial Adds.
 func BenchmarkLateHandler(b *testing.B) {
 	b.ReportAllocs()
 	i := New[partial](quiet{}, Options{Initial: reflector.List})

@@ -186,7 +186,7 @@ func TestDamagedObjectsAreRequestedAtABoundedRate(t *testing.T) {
 	})
 }
 
-// Damage found during a list may not be repaired by that list: another one follows.
+// Damage found during a list may not be repaired by that list, so another list follows.
 func TestObjectsFoundDamagedDuringTheListAreRequestedAgain(t *testing.T) {
 	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, _ *[]string, during *func()) {
 		damage(t, i, "1")

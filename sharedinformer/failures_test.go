@@ -39,7 +39,7 @@ func having(objects ...podPtr) *scripted {
 	return s
 }
 
-// The server is down when the informer runs again: the cache has the state of the previous run.
+// The server is down when the informer runs again, so the cache has the state of the previous run.
 func TestL24_WaitForSyncWaitsForTheServerInEachRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -144,7 +144,8 @@ func TestL22_AWaitSaysWhyTheInformerEnded(t *testing.T) {
 	})
 }
 
-// A function that panics on everything is reported ten times a second, with a count of the others.
+// A function that panics on everything is reported ten times a second, with a count of the panics that
+// were not reported.
 func TestL22_FailuresOfOneFunctionAreSummedUp(t *testing.T) {
 	const objects = 20_000
 	var all []podPtr
@@ -226,7 +227,7 @@ func TestL09_AHandlerThatBlocksInAResyncIsBehind(t *testing.T) {
 	}
 }
 
-// Call times use the monotonic clock. A step of the wall clock during a call must not show in the
+// Call times use the monotonic clock. A step of the wall clock during a call must not affect the
 // recorded time.
 func TestAStepOfTheClockMakesNoSlowCall(t *testing.T) {
 	w := stopwatch{made: time.Now()}
@@ -332,7 +333,7 @@ func TestL22_AFailureIsNotCountedAsOneOfAnotherFunction(t *testing.T) {
 	})
 }
 
-// Contradictory options do not go away, so the wait fails immediately however long its patience.
+// Contradictory options do not go away, so the wait fails immediately, however long its patience is.
 func TestL22_AWaitSaysAtOnceThatOptionsContradict(t *testing.T) {
 	for _, patience := range []time.Duration{0, time.Hour, -1} {
 		synctest.Test(t, func(t *testing.T) {

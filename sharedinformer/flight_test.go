@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The flight recorder has the events of an object up to the call of each handler, including
-// handlers called for many changes in a row.
+// The flight recorder contains the events of an object up to the call of each handler, including
+// handlers that are called for many changes in a row.
 func TestTheFlightRecorderKnowsWhatHappened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := flight.New(flight.DefaultSize)

@@ -79,7 +79,7 @@ func bookmarkAt(rv string) wire.Event[object.Head] {
 	return wire.Event[object.Head]{Type: watch.Bookmark, Object: o}
 }
 
-// A quiet kind behind a load balancer that cuts each watch after 50 s.
+// A quiet kind is behind a load balancer that cuts each watch after 50 s.
 func TestQuietKindIsNotStaleIfItsWatchesAreCut(t *testing.T) {
 	for _, bookmarkFirst := range []bool{false, true} {
 		t.Run(strconv.FormatBool(bookmarkFirst), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestL17_SilentWatchesAreReplacedByLists(t *testing.T) {
 	})
 }
 
-// Late repeats between a superseded list and the newer one.
+// Repeated events arrive late, between a superseded list and the newer one.
 func TestL13_SupersededListDoesNotMarkTheServerUnordered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var phase atomic.Int64
@@ -201,7 +201,7 @@ func TestL13_SupersededListDoesNotMarkTheServerUnordered(t *testing.T) {
 	})
 }
 
-// The time between two runs does not count as failing of watches.
+// Watches do not count as failing during the time between two runs.
 func TestL19_TimeBetweenTwoRunsIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &scripted{list: func() ([]podPtr, string) { return []podPtr{podAt("x", "5", nil)}, "10" }}

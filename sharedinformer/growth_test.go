@@ -35,7 +35,8 @@ func numbered(prefix string, n int) (names []string) {
 	return names
 }
 
-// The work for one namespace does not grow with their number, whether or not other callers wait.
+// The work for one namespace does not grow with the number of namespaces, whether or not other callers
+// wait.
 func TestWaitersDoNotMultiplyTheWorkOfASync(t *testing.T) {
 	statuses := func(namespaces int) (perNamespace int64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,8 +89,8 @@ func TestTheCostOfOtherNamespacesIsLinear(t *testing.T) {
 	require.InEpsilon(t, bytes(100), bytes(2000), 0.5)
 }
 
-// A source that does not return delays added namespaces. Those removed again before they start
-// leave nothing behind.
+// A source that does not return delays added namespaces. Namespaces that are removed again before they
+// start leave nothing behind.
 func TestNamespacesChangeWhileTheSourceIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})

@@ -28,7 +28,7 @@ func (a curious) Describe() source.Description {
 	return a.ListerWatcher.Describe()
 }
 
-// No lock is held while a source describes itself, on any occasion.
+// No lock is ever held while a source describes itself.
 func TestSourceMayCallItsInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var i *Informer[partial]
@@ -87,8 +87,7 @@ func TestL22_BlockedIndexFunctionDoesNotBlockOtherWaits(t *testing.T) {
 	}
 }
 
-// Status, the waits and Close of a registration do not wait for index functions, whoever called
-// them.
+// Status, the waits, and Close of a registration do not wait for index functions, whoever called these.
 func TestL22_BlockedIndexFunctionDoesNotBlockStatusOrClose(t *testing.T) {
 	for name, begin := range map[string]func(*Informer[partial], func(partial) []string){
 		"by the informer": func(i *Informer[partial], values func(partial) []string) {
@@ -138,7 +137,7 @@ func TestL22_BlockedIndexFunctionDoesNotBlockStatusOrClose(t *testing.T) {
 	}
 }
 
-// No lock is held when the informer begins to run either.
+// Nor is a lock held when the informer begins to run.
 func TestSourceMayCallItsInformerDuringTheStart(t *testing.T) {
 	var i *Informer[partial]
 	i = informerOf(curious{newFixed(things(1)...), func() {

@@ -228,8 +228,8 @@ func (s turncoat) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.E
 	}, nil
 }
 
-// A kind that comes back with namespaces is read in the wanted ones, and objects of others are not
-// delivered.
+// A kind that comes back with namespaces is read in the wanted namespaces, and objects of other
+// namespaces are not delivered.
 func TestAKindThatComesBackWithNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespaces []string
@@ -287,7 +287,7 @@ func (s contrary) List(ctx context.Context, req source.Request) source.List[obje
 	return list
 }
 
-// Two feeds that replace each other make no more requests than one that fails. The informer
+// Two feeds that replace each other make no more requests than one feed that fails. The informer
 // recovers when the source is consistent again, either way.
 func TestL19_ASourceThatContradictsItself(t *testing.T) {
 	for name, namespaced := range map[string]bool{"with namespaces": true, "without": false} {
@@ -380,7 +380,7 @@ func in(namespace, name string, rv int) partial {
 	return o
 }
 
-// The RV of the cache is the smallest of the feeds', even if the history of one went back.
+// The RV of the cache is the smallest RV of all feeds, even if the history of one feed went back.
 func TestL13_HistoryGoesBackInOneNamespace(t *testing.T) {
 	i := informerOf(part{newWorld()}, Options{Namespaces: []string{"a", "b"}})
 	list := func(namespace string, rv int, anew bool) deltafifo.Delta {
@@ -396,8 +396,8 @@ func TestL13_HistoryGoesBackInOneNamespace(t *testing.T) {
 	require.Equal(t, "50", i.Cache().RV())
 }
 
-// A list that reuses no known objects is also compared with a list that is not in the cache yet:
-// here a list of all namespaces is queued before that of the first namespace.
+// A list that reuses no known objects is also compared with a list that is not in the cache yet. Here, a
+// list of all namespaces is queued before the list of the first namespace.
 func TestL17_ObjectsInTwoListsAreReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(part{newWorld()}, Options{})
@@ -418,7 +418,7 @@ func TestL17_ObjectsInTwoListsAreReportedOnce(t *testing.T) {
 	})
 }
 
-// ofBank is a source of one namespace that supports every part of a request, like that of a
+// ofBank is a source of one namespace that supports every part of a request, like the source of a
 // rest.Resource. It reads whichever namespace is requested.
 type ofBank struct{ asked *atomic.Int64 }
 
@@ -437,7 +437,7 @@ func (s ofBank) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	return func(func(wire.Event[object.Head], error) bool) { <-ctx.Done() }, nil
 }
 
-// A source of one namespace is never asked for another one, whoever would narrow the request.
+// A source of one namespace is never asked for another namespace, whoever would narrow the request.
 func TestAnInformerOfANamespaceThatTheSourceDoesNotReach(t *testing.T) {
 	for name, from := range map[string]func(source.ListerWatcher) source.ListerWatcher{
 		"plain": func(s source.ListerWatcher) source.ListerWatcher { return s },

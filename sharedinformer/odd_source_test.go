@@ -90,8 +90,8 @@ func (r reusing) List(ctx context.Context, o source.Request) source.List[object.
 	return list
 }
 
-// A relist without changes delivers nothing, even if the cache is packed and its source reuses
-// known objects: the slot of a placeholder must be computed from the head of its packed object,
+// A relist without changes delivers nothing, even if the cache is packed and its source reuses known
+// objects. For this, the slot of a placeholder must be computed from the head of its packed object,
 // which has the owner.
 func TestC01_KnownObjectIsFilteredByItsWholeHead(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
@@ -174,7 +174,7 @@ func (l late) Watch(ctx context.Context, o source.Request) (iter.Seq2[wire.Event
 	}, nil
 }
 
-// A watch may fail with ErrNotNamespaced at any time: then the kind is cached whole.
+// A watch may fail with ErrNotNamespaced at any time. All objects of the kind are then cached.
 func TestAWatchThatFailsWithNotNamespacedWhenItIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := New[partial](late{part{newWorld()}}, Options{Namespaces: []string{"a"}, Initial: reflector.WatchList})
@@ -222,7 +222,7 @@ func (z noMeta) List(ctx context.Context, o source.Request) source.List[object.H
 	return list
 }
 
-// A list without metadata has no resource version; resuming reports the same.
+// A list without metadata has no resource version. A resume reports the same error.
 func TestAListWithoutMetadataHasNoVersion(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -277,8 +277,8 @@ func podAt(name, rv string, labels map[string]string) podPtr {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID("u-" + name), ResourceVersion: rv, Labels: labels}}
 }
 
-// labelled is a wrapper as source.ListerWatcher describes it: it embeds its source, passes the
-// request on, inspects the objects, and declares that. It leaves out objects without a label.
+// labelled is a wrapper as described in source.ListerWatcher. It embeds its source, passes the request
+// on, inspects the objects, and declares that. It leaves out objects without a label.
 type labelled struct{ source.ListerWatcher }
 
 func (l labelled) Describe() source.Description {
@@ -316,8 +316,8 @@ func (l labelled) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// A relist without changes delivers nothing, even through a wrapper that inspects the objects: it
-// sees each of them completely.
+// A relist without changes delivers nothing, even through a wrapper that inspects the objects. The
+// wrapper sees each object completely.
 func TestC01_AWrapperSeesEachObjectWhole(t *testing.T) {
 	stripped := func(from source.ListerWatcher) source.ListerWatcher {
 		return reflector.Transformed(from, func(p podPtr) (podPtr, error) {
@@ -356,7 +356,7 @@ func TestC01_AWrapperSeesEachObjectWhole(t *testing.T) {
 	}
 }
 
-// marking is a wrapper that modifies the objects, as Transformed does: it owns the objects of its
+// marking is a wrapper that modifies the objects, as Transformed does. It owns the objects of its
 // source.
 type marking struct{ source.ListerWatcher }
 

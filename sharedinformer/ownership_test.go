@@ -232,7 +232,7 @@ func TestS05_OldEventDoesNotRestoreAMovedObject(t *testing.T) {
 	}
 }
 
-// Nor does it restore one that was dropped with its slot, and deleted while another process owned
+// Nor does it restore an object that was dropped with its slot and deleted while another process owned
 // the slot.
 func TestS04_OldEventDoesNotRestoreADroppedObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +284,7 @@ func (s *streams) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.E
 	}, nil
 }
 
-// While a streaming list is read, an object comes back and is deleted: that is not a move.
+// While a streaming list is read, an object comes back and is deleted. That is not a move.
 func TestS03_AnObjectThatCameBackInAStreamingListIsDeleted(t *testing.T) {
 	ours, others := teams()
 	end := func(rv string) wire.Event[object.Head] {

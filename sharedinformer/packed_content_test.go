@@ -208,7 +208,7 @@ func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
 	})
 }
 
-// Packed objects must be recoverable: others are rejected, with their key (L21, L22).
+// Objects that could not be recovered after packing are rejected, with their key (L21, L22).
 func TestC01_ObjectsThatCannotBeDecodedAreRefused(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestAListKeepsNoKnownObjectThatHasChanged(t *testing.T) {
 	gc.KeepAlive(old)
 }
 
-// A source may give a known object back more than once.
+// A source may return a known object more than once.
 func TestC01_AKnownObjectMayComeBackTwice(t *testing.T) {
 	packer := wire.NewPacker(nil)
 	p := podOf(0, 2)
@@ -459,7 +459,7 @@ func newTwinWithout(of Store) *twin {
 	return w
 }
 
-// Modifying all objects produces a few reports, and the last counts the others.
+// Modifying all objects produces a few reports, the last of which counts the rest.
 func TestL16_ManyChangedObjectsMakeFewReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 50

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Readers, a writer, indexes and the collector run at once: every read is complete.
+// Readers, a writer, indexes and the collector run at once, and every read is complete.
 func TestPackedUnderACollector(t *testing.T) {
 	w := newTwinWithout(Packed)
 	byNode := AddIndex(w.Informer, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })

@@ -294,8 +294,8 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta {
 	return d
 }
 
-// Whatever events come, and whichever handlers join, leave, lag and read: a packed informer
-// delivers and shows the same as a whole one.
+// Whatever events come, and whichever handlers join, leave, lag and read, a packed informer delivers and
+// shows the same as an informer of whole objects.
 func TestC01_PackedIsInvisible(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {

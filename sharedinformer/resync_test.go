@@ -36,7 +36,7 @@ func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
 }
 
 // In a synctest bubble, Go's race detector may crash if several goroutines create timers that are
-// already due. Here a resync is due whenever blocked handlers are looked for.
+// already due. Here, a resync is due whenever the informer looks for blocked handlers.
 func TestNewResyncTimerIsNotDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 16 {
@@ -48,7 +48,7 @@ func TestNewResyncTimerIsNotDue(t *testing.T) {
 	})
 }
 
-// Resyncs that are due while the cache is blocked are one entry of the queue.
+// Resyncs that are due while the cache is blocked become one entry of the queue.
 func TestL11_ResyncsDoNotPileUpInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informerOf(newFixed(thing("a", 1, 5)), Options{})

@@ -49,9 +49,9 @@ func known(by wire.Cached, key object.Key) (object.Head, bool) {
 	return by(key)
 }
 
-// A server was restored from a backup: the same UID and version mean other content. The informer
-// gets other namespaces before it has noticed. The cache holds the lost history, and is not used
-// for known objects. Equal objects stay the same, and an object listed twice is delivered once.
+// A server was restored from a backup, so the same UID and version mean other content. The informer gets
+// other namespaces before it has noticed. The cache holds the lost history, and is not used for known
+// objects. Equal objects stay the same, and an object listed twice is delivered once.
 func TestL17_HistoryWentBackWithSeveralNamespaces(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,10 +88,10 @@ func TestL17_HistoryWentBackWithSeveralNamespaces(t *testing.T) {
 	})
 }
 
-// A namespace was removed from the informer before its server was restored. Its file belongs to the
-// lost history, and is not used when the namespace is added again, although the server has passed
-// its version by then, nor by a later process: it is removed. A file left by an earlier process is
-// not used either.
+// A namespace was removed from the informer before its server was restored. Its file belongs to the lost
+// history. The file is removed: it is not used when the namespace is added again, although the server
+// has passed its version by then, nor by a later process. A file left by an earlier process is not used
+// either.
 func TestC02_TheFileOfALostHistory(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile []string

@@ -74,8 +74,8 @@ func TestTheServerSelects(t *testing.T) {
 	}
 }
 
-// A server that does not select sends everything, and the status reports it; the next list or watch
-// may be answered by one that selects.
+// A server that does not select sends everything, and the status reports that. The next list or watch
+// may be answered by a server that selects.
 func TestTheServerLearnsToSelect(t *testing.T) {
 	selects(t, false, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
 		require.Equal(t, shard.SelectionByClient, m.Status().Selection)

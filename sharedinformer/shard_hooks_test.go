@@ -117,7 +117,7 @@ func TestAShareThatFails(t *testing.T) {
 	}
 }
 
-// A share that signals changes all the time burdens neither the processor nor the server.
+// A share that signals changes all the time causes no load on the processor or the server.
 func TestAShareThatChangesWithoutEnd(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
@@ -246,7 +246,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// A key that fails is named, wherever it is called, and the process continues.
+// If a key fails, it is named, wherever it is called, and the process continues.
 func TestAKeyThatFailsIsNamed(t *testing.T) {
 	for want, fail := range map[string]func(){
 		"panicked: no team":     func() { panic("no team") },

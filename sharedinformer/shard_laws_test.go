@@ -39,8 +39,8 @@ func TestS04_NothingOlderThanTheHandOver(t *testing.T) { playAll(t, 1_000_000) }
 // No member caches or delivers an object outside of its slots.
 func TestS05_NothingOfOtherSlots(t *testing.T) { playAll(t, 2_000_000) }
 
-// Schedules that found a bug are replayed. 5511: a change from before a list after a gain was about
-// a foreign object whose name the list had given to one of ours, and deleted ours.
+// Schedules that found a bug are replayed. 5511: after a gain, a list gave the name of a foreign object
+// to one of ours. A change of the foreign object from before the list then deleted ours.
 func TestSchedulesThatFailed(t *testing.T) {
 	for _, n := range []uint64{5511} {
 		t.Run(fmt.Sprint("seed ", n), func(t *testing.T) { playShares(t, n) })

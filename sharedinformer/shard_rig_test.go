@@ -30,7 +30,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // slots is the number of slots shared by the members of a rig.
 const slots = 8
 
-// share is what one member owns, as set by the test.
+// share holds the slots that one member owns, as set by the test.
 type share struct {
 	mu      sync.Mutex
 	owned   shard.Slots

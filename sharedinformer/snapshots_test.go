@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// traced is a part of a world that has an Origin.
+// traced is a part of a world with an Origin.
 type traced struct{ part }
 
 func (p traced) Describe() source.Description {
@@ -75,7 +75,7 @@ func (w *world) put(namespace, name string, change func(partial)) {
 	w.more = make(chan struct{})
 }
 
-// An object that cannot be packed is a failure until it is gone.
+// An object that cannot be packed counts as a failure until the object is gone.
 func TestL22_AnObjectThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 
 		var reported []*failure.Failure
 		i, stop := run(Options{Namespaces: []string{"a", "b", "c"}, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
-			if f.Phase == failure.PhaseSnapshot { // the watches are silent, too
+			if f.Phase == failure.PhaseSnapshot { // the watches are also silent
 				reported = append(reported, f)
 			}
 			return failure.Retry
@@ -138,8 +138,7 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 	})
 }
 
-// If the disk does not take the last snapshot in time during a stop, that is a failure like any
-// other.
+// If the last snapshot cannot be written in time during a stop, that is a failure like any other.
 func TestL22_TheLastSnapshotFails(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +164,7 @@ func TestL22_TheLastSnapshotFails(t *testing.T) {
 	})
 }
 
-// Stale is the cache from the first sync on, even while another namespace is not listed yet.
+// From the first sync on the cache can be stale, even while another namespace is not listed yet.
 func TestOnlyASyncedCacheIsStale(t *testing.T) {
 	for _, store := range []Store{Whole, Packed} {
 		dir := t.TempDir()
@@ -185,8 +184,8 @@ func TestOnlyASyncedCacheIsStale(t *testing.T) {
 	}
 }
 
-// A server that does not identify its cluster is reported once, whichever namespaces change, and
-// the failure ends when it does.
+// A server that does not identify its cluster is reported once, whichever namespaces change. The failure
+// ends when the server does identify it.
 func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,8 +255,8 @@ func TestARemovedDirectoryIsFilledAgain(t *testing.T) {
 	})
 }
 
-// A wrong file that cannot be removed is a failure until it is removed or replaced; the replacement
-// stays.
+// A wrong file that cannot be removed counts as a failure until it is removed or replaced. The
+// replacement stays.
 func TestL22_WrongSnapshotIsNotAFailureOnceRemoved(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

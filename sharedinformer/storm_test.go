@@ -108,8 +108,8 @@ func number(o partial) int {
 // storms is the number of seeds, about 10 ms each, ten times that under the race detector.
 const storms = 100
 
-// Changes, sets of namespaces, handlers that come, go, panic and exit, broken watches and restarts
-// may come in any order: each handler receives one timeline, and ends with the state of the server.
+// Changes, sets of namespaces, handlers that join, leave, panic and exit, broken watches and restarts
+// may come in any order. Each handler receives one timeline, and ends with the state of the server.
 func TestL17_AnyStorm(t *testing.T) {
 	for seed := range uint64(storms) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { storm(t, seed) }) })
@@ -189,7 +189,7 @@ func (s *tempest) toggle() {
 	go func() { s.ended <- wait() }()
 }
 
-// act does one thing.
+// act performs one random action.
 func (s *tempest) act() {
 	switch n := s.rng.IntN(20); {
 	case n < 9:

@@ -107,7 +107,7 @@ func TestASnapshotOfAnotherTypeIsNotRead(t *testing.T) {
 	})
 }
 
-// promoted is a type without its own DeepCopyObject: that of the embedded type is promoted.
+// promoted is a type without its own DeepCopyObject. The method of the embedded type is promoted.
 type promoted struct{ corev1.Pod }
 
 func TestACopyOfAnotherTypeIsAnError(t *testing.T) {

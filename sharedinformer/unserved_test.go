@@ -40,8 +40,8 @@ func (s fickle) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.Eve
 	}, nil
 }
 
-// A feed that finds its kind served ends the back-off of one that has not. If both lose it faster
-// than the other finds it, this must not continue without a back-off.
+// A feed that finds its kind served ends the back-off of a feed that has not. If each of them loses the
+// kind before the other finds it, this must not continue without a back-off.
 func TestL19_FeedsDiscoverTheirKindInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := fickle{asked: new(atomic.Int64)}
