@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,10 +131,9 @@ func TestWhyPrintsReasonsBeforeQueryingTheServer(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
 	var stdout, stderr debugtest.Transcript
-	asked := false
+	var asked atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if !asked {
-			asked = true
+		if !asked.Swap(true) {
 			assert.Contains(t, stdout.String(), "The controller keeper failed on shop/bad ")
 		}
 		w.WriteHeader(http.StatusForbidden)
@@ -141,7 +141,7 @@ func TestWhyPrintsReasonsBeforeQueryingTheServer(t *testing.T) {
 	defer server.Close()
 	r := finish(t, t.Context(), []string{"why", "shop/bad", "--attach=" + process.URL, "--server=" + server.URL}, around(&stdout, &stderr))
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.True(t, asked)
+	require.True(t, asked.Load())
 	require.Regexp(t, `\nNot compared with the server: unknown\.\n`, r.Out)
 	require.Contains(t, r.Out, "controller keeper ", "the flight recorder's entries come all the same")
 }
