@@ -89,6 +89,7 @@ func TestSharerKeepsNoPartBetweenObjects(t *testing.T) {
 		runtime.GC()
 		runtime.Gosched()
 	}
+	runtime.KeepAlive(&s)
 }
 
 // BenchmarkFind looks for forty parts of an object whose sibling came before, among those of many others.
