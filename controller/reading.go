@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +73,7 @@ func (c *client) unawaited(ctx context.Context, why error) error {
 	if attemptOf(ctx) == nil {
 		return why
 	}
-	if c.informer.Status().Reflector.State == reflector.Idle {
+	if s := c.informer.Status().Reflector; s.State == reflector.Idle || s.Failure == nil && time.Since(s.Since) < time.Second {
 		why = fmt.Errorf("%s: the informer was requested only now", c)
 	}
 	return fmt.Errorf("%w; to have the controller wait for it, name the kind in Reads of manager.ControllerFor, or add the source controller.Awaited", why)

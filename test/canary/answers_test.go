@@ -54,9 +54,10 @@ func TestAnswersWithASecretInTheWrongPlace(t *testing.T) {
 	for name, form := range wrongAnswers {
 		t.Run(name, func(t *testing.T) {
 			said := newLedger()
+			answer := []byte(fill.Replace(form))
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = w.Write([]byte(fill.Replace(form))) // the client may have gone
+				_, _ = w.Write(answer) // the client may have gone
 			}))
 			defer server.Close()
 			use(t, said, &config.Config{Host: server.URL, Logger: said.logger()}, name)

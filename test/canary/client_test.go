@@ -109,7 +109,7 @@ func use(t *testing.T, said *ledger, cfg *config.Config, about string) {
 	client, err := rest.NewClient(cfg, scheme.New())
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	secrets, key := rest.ResourceFor[*corev1.Secret](client), object.Key{Namespace: "shop", Name: "a"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"a": []byte(canaries["secret"])}}
