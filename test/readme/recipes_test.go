@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +22,7 @@ import (
 )
 
 // More blocks of docs/cookbook.md, and the second of docs/porting.md: see cookbook_test.go.
-var _ = []any{labelling, referring, finalizing, mirror, securing, addGreeter}
+var _ = []any{labelling, referring, finalizing, mirroring, securing, addGreeter}
 
 func labelling(pods *sharedinformer.Informer[*corev1.Pod], selector labels.Selector) {
 	// by label within a namespace
@@ -83,22 +81,13 @@ func finalizing(m *manager.Manager, createBucket, deleteBucket func(ctx context.
 	return err
 }
 
-// mirror copies labelled ConfigMaps from one cluster to another, and deletes copies whose original is gone.
-func mirror(near, far *config.Config) error {
-	m, err := manager.New(near, manager.Options{Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil))})
-	if err != nil {
-		return err
-	}
+func mirroring(m *manager.Manager, far *config.Config) error {
+	// copy labelled ConfigMaps to another cluster, and delete copies whose original is gone
 	other, err := manager.NewCluster(far, manager.ClusterOptions{Name: "far"})
-	if err != nil {
-		return err
-	}
-	if err := m.Add(other); err != nil {
-		return err
-	}
+	err = m.Add(other)
 	here := manager.Client[*corev1.ConfigMap](m)
 	there := controller.ClientFor[*corev1.ConfigMap](other.Factory())
-	reconcile := func(ctx context.Context, req controller.Request) (controller.Result, error) {
+	mirror := func(ctx context.Context, req controller.Request) (controller.Result, error) {
 		from, exists := here.Get(req.Key)
 		if exists && from.Labels["mirror"] != "" {
 			to := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
@@ -116,11 +105,8 @@ func mirror(near, far *config.Config) error {
 	// a change in either cluster makes a request with that name
 	_, err = manager.ControllerFor[*corev1.ConfigMap](m).Named("mirror").
 		Watches(controller.For(there.Informer())).
-		Build(controller.Func(reconcile))
-	if err != nil {
-		return err
-	}
-	return m.Run(manager.SignalContext())
+		Build(controller.Func(mirror))
+	return err
 }
 
 func securing(cfg *config.Config) error {
