@@ -5,41 +5,21 @@ package readme
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
-	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // More blocks of docs/cookbook.md, and the second of docs/porting.md: see cookbook_test.go.
-var _ = []any{labelling, referring, finalizing, mirroring, securing, addGreeter}
-
-func labelling(pods *sharedinformer.Informer[*corev1.Pod], selector labels.Selector) {
-	// by label within a namespace
-	for p := range pods.Cache().Namespace("shop") {
-		if selector.Matches(labels.Set(p.Labels)) {
-			fmt.Println(p.Name)
-		}
-	}
-
-	// the same label again and again: an index finds its Pods without a scan
-	byApp := sharedinformer.AddIndex(pods, "app", func(p *corev1.Pod) []object.Key {
-		return []object.Key{{Namespace: p.Namespace, Name: p.Labels["app"]}}
-	})
-	for p := range byApp.Get(object.Key{Namespace: "shop", Name: "web"}) {
-		fmt.Println(p.Name)
-	}
-}
+var _ = []any{referring, finalizing, mirroring, securing, addGreeter}
 
 func referring(m *manager.Manager) error {
 	// reconcile an Ingress when a Secret that it names changes
