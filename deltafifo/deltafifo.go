@@ -37,7 +37,7 @@ type DeltaFIFO struct {
 	wake    chan struct{} // holds a token while there may be something to pop
 	taken   chan struct{} // holds a token after something was popped
 
-	mu      sync.Mutex // guards all below; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; never held while calling other code
 	entries []Delta
 	busy    bool               // the consumer has not called Pop again since it took a batch
 	oldest  time.Time          // when the first delta since the last batch was added

@@ -15,7 +15,7 @@ const _ = uint(pieceSize - maxRecord)
 
 // Recorder holds the memory of all tracks.
 type Recorder struct {
-	mu     sync.Mutex // guards all below, and the pieces of tracks
+	mu     sync.Mutex // guards the fields below, and the pieces of tracks
 	pieces int        // total number allowed
 	free   int        // pieces not allocated yet
 	tracks []*track   // in the order of their numbers
@@ -144,7 +144,7 @@ func (r *Recorder) orphan(t *track) {
 	r.drop(t)
 }
 
-// drop removes an orphaned track without events. It is called under mu.
+// drop removes an orphaned track without events. The caller must hold mu.
 func (r *Recorder) drop(t *track) {
 	if t.orphaned && len(t.pieces) == 0 {
 		if at, found := slices.BinarySearchFunc(r.tracks, t.number, func(each *track, n int) int { return each.number - n }); found {

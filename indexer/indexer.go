@@ -27,7 +27,7 @@ import (
 // A lookup finds the list and takes a view of it, which is free. A view never changes: see vector.
 // If the list has a view already, no lock is taken; see Indexer.view.
 type Indexer struct {
-	mu         sync.RWMutex // guards all below and the buckets of all indexes
+	mu         sync.RWMutex // guards the fields below and the buckets of all indexes
 	objects    map[object.Key]*entry
 	all        vector
 	namespaces table

@@ -18,7 +18,7 @@ type callMonitor struct {
 	log  *slog.Logger
 	name func() string // name of the resource
 
-	mu    sync.Mutex // guards the rest; nothing is called while it is held
+	mu    sync.Mutex // guards the rest; never held while calling other code
 	call  call
 	since time.Time     // zero if no call is in progress
 	spent time.Duration // time spent in finished calls

@@ -53,7 +53,7 @@ type Reflector struct {
 	calls     callMonitor                     // tracks transforms and hooks
 	unordered atomic.Bool                     // the consumer accepted a late change
 
-	mu     sync.Mutex // guards status; nothing is called while it is held
+	mu     sync.Mutex // guards status; never held while calling other code
 	status Status
 }
 

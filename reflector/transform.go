@@ -214,7 +214,7 @@ func placeOf(f any) string {
 type knownObjects struct {
 	known wire.Cached
 
-	mu    sync.Mutex                      // guards given; nothing is called while it is held
+	mu    sync.Mutex                      // guards given; never held while calling other code
 	given map[uint64][]weak.Pointer[byte] // indexed by the hash of the key, because the text of keys would take memory
 }
 

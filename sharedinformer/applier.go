@@ -14,7 +14,7 @@ import (
 // cache to its handlers (L03, L04).
 type applier struct {
 	informer *core
-	initial  bool // Adds of a Replaced are part of an initial list
+	initial  bool // Adds from a Replaced delta belong to an initial list
 	maySync  bool // the cache may have become complete
 	resync   bool
 	events   []event
@@ -24,7 +24,7 @@ type applier struct {
 	terms     *sharding.Terms // nil if the informer has all objects
 	lists     []appliedList
 	list      *sharding.List // the list being applied
-	heldGains uint64         // number of gains before the previous list of the same feed
+	heldGains uint64         // number of gains before the feed's previous list
 }
 
 // settled is the outcome of a late delta.
@@ -33,7 +33,7 @@ type settled struct {
 	taken bool
 }
 
-// reserve allocates room for the likely number of events. A list that replaces another usually changes
+// reserve preallocates space for the expected number of events. A list that replaces another usually changes
 // little.
 func (a *applier) reserve(deltas []deltafifo.Delta, initial bool) {
 	n := len(deltas)
@@ -73,13 +73,13 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	case deltafifo.Drop:
 		lost := func(o object.Head) bool { return d.Part.Lost.HasHash(a.informer.ownership.Key.Hash(o)) }
 		w.Drop(lost, func(c indexer.Change) { a.addMove(d, c.Old, c.Old.GetResourceVersion()) })
-	case deltafifo.Bookmark: // its RV counts for the whole batch
+	case deltafifo.Bookmark: // its RV applies to the whole batch
 		a.informer.recordBookmark(d.RV)
 	}
 }
 
-// applyPassed drops the cached object of a key if, according to the change, the object left the share or
-// selection, was deleted, or was replaced by another object of the same name.
+// applyPassed drops the object cached under a key if the change shows that it left the share or selection,
+// was deleted, or was replaced by another object with the same name.
 func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
 	have, cached := w.Get(d.Key)
 	if !cached || olderThan(now.RV, have) {
@@ -103,8 +103,8 @@ func olderThan(rv string, have object.Head) bool {
 	return err == nil && order < 0
 }
 
-// takesLate reports whether a late delta is news: newer than the cached object of its key, or about
-// an object not covered by a tombstone.
+// takesLate reports whether a late delta should be applied: it is newer than the object cached under its key,
+// or its object is not covered by a tombstone.
 func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	have, cached := w.Get(d.Key)
 	taken := d.Type != deltafifo.Deleted
@@ -120,7 +120,7 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	return taken
 }
 
-// applyList applies a list. If its namespace has been removed since, the list belongs to no feed.
+// applyList applies a list. If the namespace has since been removed, the list belongs to no feed.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
@@ -154,7 +154,7 @@ func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	a.maySync = true
 }
 
-// applyDeletion adds the event of a deletion. If the cache holds an older object with that name, its own
+// applyDeletion adds the event for a deletion. If the cache holds an older object with that name, its own
 // deletion was missed, and its final state is unknown.
 func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
@@ -170,7 +170,7 @@ func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	a.addEvent(d, event{Type: Delete, Object: d.Object, Old: old})
 }
 
-// addChange adds the events of a change. The change may come from a list.
+// addChange adds the events for a change, which may come from a list.
 func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	if !c.Exists && a.terms != nil {
 		if rv, moved := a.list.Moved(c.Old); moved {
@@ -194,16 +194,15 @@ func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	}
 }
 
-// addMove adds a Delete for an object that belonged to another process as of rv. The object may
-// come back later.
+// addMove adds a Delete for an object that belonged to another process as of rv. The object may return later.
 func (a *applier) addMove(d *deltafifo.Delta, o object.Head, rv string) {
 	a.informer.tombstones.add(o, rv)
 	a.addEvent(d, event{Type: Delete, Object: o, Moved: true})
 }
 
-// ofInitialList reports whether an object in d belongs to the initial list. A single change belongs to
-// it if the list of its namespace has not been applied yet, because a newer list superseded it in the
-// queue, or because the change comes from a removed feed.
+// ofInitialList reports whether an object in d belongs to the initial list. A single change belongs to it if
+// its namespace's list has not been applied yet, either because a newer list superseded it in the queue or
+// because the change comes from a removed feed.
 func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	switch {
 	case d.Type == deltafifo.Replaced:
@@ -215,7 +214,7 @@ func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 	return f != nil && !f.listed
 }
 
-// startShardList prepares for applying the list of a feed; f is nil if the feed was removed.
+// startShardList prepares to apply a feed's list; f is nil if the feed was removed.
 func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
 	a.list, a.heldGains = a.terms.List(d.Part.Gains, d.Part.Away), 0
 	d.Items = a.list.Owned(d.Items)
@@ -225,7 +224,7 @@ func (a *applier) startShardList(d *deltafifo.Delta, f *feed) {
 	}
 }
 
-// appliedList records that a list was applied, and the gains that preceded it.
+// appliedList is a list that was applied, with the number of gains that preceded it.
 type appliedList struct {
 	feed  *feed
 	gains uint64
@@ -244,9 +243,9 @@ func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 	a.events = append(a.events, e)
 }
 
-// reuseEqual replaces each listed object with an equal one from the cache or from an earlier delta. It
-// does so if the server's history went back, because equal versions then prove equal content only within
-// one list. It must be called without locks.
+// reuseEqual replaces each listed object with an equal one from the cache or from an earlier delta. It does
+// so only if the server's history went back, because equal versions then imply equal content only within one
+// list. The caller must hold no locks.
 func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.NewHistory }) {
 		return
@@ -281,7 +280,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	}
 }
 
-// reuseEqualItems is reuseEqual for one list. It returns the list by key.
+// reuseEqualItems is reuseEqual for one list. It returns the listed objects by key.
 func (a *applier) reuseEqualItems(items []object.Head, known func(object.Key) (object.Head, bool)) map[object.Key]object.Head {
 	listed := make(map[object.Key]object.Head, len(items))
 	for at, item := range items {

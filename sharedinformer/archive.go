@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// writeObjects writes the cached objects. It packs whole objects, so the file does not depend on the
-// store. It stops early when ctx is done.
+// writeObjects writes the cached objects. Whole objects are packed first, so the file does not
+// depend on the store. It stops early when ctx is done.
 func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error {
 	var a wire.Archive
 	var room []byte
@@ -62,7 +62,7 @@ func (i *core) readObjects(content []byte, n int, goType reflect.Type) ([]object
 	return objects, openAll(objects, goType)
 }
 
-// openAll replaces each packed object with the opened one, using all processors.
+// openAll replaces each packed object with its decoded form, using all CPUs.
 func openAll(objects []object.Head, goType reflect.Type) error {
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
@@ -85,7 +85,7 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 	return nil
 }
 
-// contentOf returns the cached objects of a feed and their version, or nothing if the cache is
+// contentOf returns a feed's cached objects and their version, or nothing if the cache is
 // incomplete.
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()

@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// Calls of handlers and hooks that take slowCall or longer are logged.
+	// Handler and hook calls that take slowCall or longer are logged.
 	slowCall = 5 * time.Second
 	// Handlers that lag by farBehind or more are logged.
 	farBehind = 30 * time.Second
-	// slowCheckEvery is the interval of slowHandlers.
+	// slowCheckEvery is the interval between checks by slowHandlers.
 	slowCheckEvery = slowCall / 2
-	// slowChecksAtStop is the number of checks made while the run ends.
+	// slowChecksAtStop is the number of checks made during shutdown.
 	slowChecksAtStop = int(time.Minute / slowCheckEvery)
 )
 
 // slowHandlers logs each handler that is blocked in a call, once per call, and each handler that is far
-// behind, once until it catches up. It also logs a batch that takes long. Only one goroutine uses it.
+// behind, once until it catches up. It also logs batches that take a long time. It is used by only one
+// goroutine.
 type slowHandlers struct {
 	inCall    map[*delivery]uint64 // the number of the logged call
 	behind    map[*delivery]bool
-	batches   uint64 // core.batches at the last check
+	batches   uint64 // value of core.batches at the last check
 	unchanged int    // consecutive checks with the same value
 }
 
@@ -58,8 +59,8 @@ func (a *slowHandlers) check(i *core) {
 	}
 }
 
-// checkCache logs once that a batch has been in progress for slowCall, because a function called by
-// the cache has not returned.
+// checkCache logs, once per batch, that a batch has been in progress for slowCall because a function called
+// by the cache has not returned.
 func (a *slowHandlers) checkCache(i *core) {
 	n := i.batches.Load()
 	if n != a.batches {
@@ -72,7 +73,7 @@ func (a *slowHandlers) checkCache(i *core) {
 	}
 }
 
-// blocked describes the index function that has blocked the cache for a second or longer; empty if
+// blocked describes the index function that has blocked the cache for a second or longer. It returns "" if
 // there is none.
 func (i *core) blocked() string {
 	c, ok := i.cache.Calling()
@@ -86,7 +87,7 @@ func (i *core) blocked() string {
 	return fmt.Sprintf("the cache has waited %s for the function of index %q, called on %s", since.Round(time.Second), c.Index, object.FormatKey(c.Key))
 }
 
-// blocking returns the result of blocked as the end of a message.
+// blocking returns the result of blocked as a message suffix.
 func (i *core) blocking() string {
 	if by := i.blocked(); by != "" {
 		return "; " + by
@@ -99,7 +100,7 @@ func (i *core) warn(what string, d *delivery, s HandlerStatus) {
 		"for", d.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
 }
 
-// key returns the key of the object of the call in progress; empty if there is none.
+// key returns the key of the object being handled, or "" if no call is in progress.
 func (d *delivery) key() string {
 	if o, _, ok := d.current(); ok {
 		return object.FormatKey(object.KeyOf(o))
@@ -107,8 +108,8 @@ func (d *delivery) key() string {
 	return ""
 }
 
-// blocked describes the call or hook that has kept the handler's goroutine for a second or longer,
-// and returns its duration so far.
+// blocked describes the call or hook that has blocked the handler's goroutine for a second or longer, and
+// returns how long it has been running.
 func (d *delivery) blocked() (by string, since time.Duration) {
 	if h := d.hook.Load(); h != nil {
 		by, since = h.name, time.Since(h.since)
@@ -121,14 +122,14 @@ func (d *delivery) blocked() (by string, since time.Duration) {
 	return fmt.Sprintf("; %s has not returned for %s", by, since.Round(time.Second)), since
 }
 
-// hookCall is a call of a hook that a handler's goroutine waits for.
+// hookCall is a hook call that a handler's goroutine is waiting for.
 type hookCall struct {
 	name      string
 	since     time.Time
-	goroutine uint64 // number of the goroutine
+	goroutine uint64 // goroutine ID
 }
 
-// trackHook wraps hook to note in d that it is running.
+// trackHook wraps hook so that d shows it as running.
 func (d *delivery) trackHook(name string, hook func()) func() {
 	return func() {
 		d.hook.Store(&hookCall{name, time.Now(), goroutineID()})
@@ -137,8 +138,8 @@ func (d *delivery) trackHook(name string, hook func()) func() {
 	}
 }
 
-// callHook calls a user's hook and returns an error if it panicked or ended its goroutine. If d is not
-// nil, the caller is d's goroutine. The caller waits while the hook blocks, which is logged.
+// callHook calls a user's hook and returns an error if it panicked or exited its goroutine. If d is not nil,
+// the caller is d's goroutine. The call waits for the hook; a hook that blocks is logged.
 func (i *core) callHook(name string, d *delivery, hook func()) error {
 	handler := ""
 	if d != nil {

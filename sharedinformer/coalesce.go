@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// coalescer is the mailbox of a handler with the policy Coalesce. It holds at most one entry per object,
+// coalescer is the mailbox of a handler whose lag policy is Coalesce. It holds at most one entry per object,
 // in the order of each object's first change.
 //
 //	pending    + event   = pending
@@ -20,11 +20,11 @@ import (
 //	Delete-Add + Delete  = Delete, as it was; a deletion, if that was none
 //	Resync     + any     = any
 type coalescer struct {
-	mu         sync.Mutex // guards all below; nothing is called while it is held
+	mu         sync.Mutex // guards the fields below; never held while calling other code
 	order      list.List  // contains *pending
 	byKey      map[object.Key]*list.Element
-	waiting    int     // number of events to be delivered
-	delivering []event // one more event is being delivered
+	waiting    int     // number of events awaiting delivery
+	delivering []event // another event is being delivered
 	delivered  uint64  // events delivered
 	merged     uint64  // events made unnecessary by merging
 	closed     bool
@@ -42,7 +42,7 @@ func newCoalescer() *coalescer {
 	return &coalescer{byKey: make(map[object.Key]*list.Element)}
 }
 
-// offer adds the events and marks of s.
+// offer adds the events and marks in s.
 func (c *coalescer) offer(s *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *coalescer) offer(s *segment) {
 		c.add(s.events[i])
 	}
 	if s.synced {
-		c.order.PushBack(&pending{mark: &segment{synced: true}}) // a copy, because s would hold everything appended after it
+		c.order.PushBack(&pending{mark: &segment{synced: true}}) // a copy, because s would retain everything appended after it
 	}
 	if !s.resync.wantedBy(c) {
 		return
@@ -154,12 +154,12 @@ func (c *coalescer) current() *event {
 	return &c.delivering[0]
 }
 
-// claimResync always succeeds, because a resync merges with the previous one.
+// claimResync always succeeds, because a resync is merged with the previous one.
 func (c *coalescer) claimResync() bool { return true }
 
 func (c *coalescer) endResync() {}
 
-// position is unknown, because a merged event represents several positions in the log.
+// position returns 0 (unknown), because a merged event covers several positions in the log.
 func (c *coalescer) position() uint64 { return 0 }
 
 func (c *coalescer) stats() mailboxStats {

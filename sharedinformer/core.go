@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// core implements Informer for objects of any type, whole or packed. The methods of Informer
-// document its behaviour.
+// core implements Informer for objects of any type, whole or packed. For its behaviour see the methods of
+// Informer.
 type core struct {
 	queue     *deltafifo.DeltaFIFO
 	cache     *indexer.Indexer
@@ -46,24 +46,24 @@ type core struct {
 	feeds     feeds
 	ownership *sharding.Ownership // nil if the informer has all objects
 
-	changed       broadcaster // signals a change that a caller may be waiting for
+	changed       broadcaster // wakes callers that are waiting for a change
 	synced        atomic.Bool
-	stopped       atomic.Bool                     // Run has returned for the last time
+	stopped       atomic.Bool                     // Run has returned and has not been called again
 	failure       atomic.Pointer[failure.Failure] // the last failure of an index or of the cache
-	broken        atomic.Pointer[failure.Failure] // why it cannot run again
-	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context did
-	unconfirmed   atomic.Int32                    // feeds of a synced cache whose server has not answered in this run
-	reports       reportLimiters                  // reports of index functions
+	broken        atomic.Pointer[failure.Failure] // reason why it cannot run again
+	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context was canceled
+	unconfirmed   atomic.Int32                    // feeds of a synced cache that are still waiting for the server's first answer in this run
+	reports       reportLimiters                  // failure reports for index functions
 	applying      atomic.Pointer[batchInProgress] // the batch being applied; nil if none is
-	batches       atomic.Uint64                   // counts each begin and each end of a batch: odd while one is being applied
-	resyncChanged chan struct{}                   // holds a token if the resync loop has to look again
+	batches       atomic.Uint64                   // incremented when a batch starts and when it ends: odd while one is being applied
+	resyncChanged chan struct{}                   // holds a token if the resync loop must recheck
 	syncing       atomic.Bool                     // a Sync is queued
 
 	tombstones tombstones                  // guarded by join
-	join       sync.Mutex                  // makes a change of the cache and its entry in the log atomic
-	handlers   atomic.Pointer[[]*delivery] // replaced under mu, and by a join under join too
+	join       sync.Mutex                  // makes changing the cache and appending to the log atomic
+	handlers   atomic.Pointer[[]*delivery] // replaced under mu; to add a handler, under join too
 
-	mu      sync.Mutex // guards current and its ending, the fields of feeds, and the nextResync of deliveries
+	mu      sync.Mutex // guards current and its ending flag, the fields of feeds, and each delivery's nextResync
 	current *run       // nil while not running
 }
 
@@ -73,12 +73,12 @@ type run struct {
 	cancel context.CancelCauseFunc
 	began  time.Time
 	feeds  sync.WaitGroup                  // the feeds that fill the queue
-	tasks  sync.WaitGroup                  // every other goroutine of this run
-	ending bool                            // no goroutine is started any more, but some are still running
+	tasks  sync.WaitGroup                  // all other goroutines in this run
+	ending bool                            // no more goroutines are started, but some are still running
 	stop   atomic.Pointer[failure.Failure] // the failure that ended the run: OnError returned Stop, or the cache broke
 }
 
-// fail ends the run; the first failure is kept.
+// fail ends the run. It keeps only the first failure.
 func (r *run) fail(err error) {
 	if f, ok := errors.AsType[*failure.Failure](err); ok {
 		r.stop.CompareAndSwap(nil, f)
@@ -86,11 +86,11 @@ func (r *run) fail(err error) {
 	r.cancel(err)
 }
 
-// Errors returned by the waits of an informer.
+// Errors returned by an informer's Wait methods.
 var (
-	// ErrStopped is returned by waits when Run has returned.
+	// ErrStopped is returned by Wait methods once Run has returned.
 	ErrStopped = errors.New("the informer has stopped")
-	// ErrNotSynced is returned by waits that end before the initial state is in the cache.
+	// ErrNotSynced is returned by Wait methods that give up before the cache has the initial state.
 	ErrNotSynced = errors.New("not synced")
 	// ErrNotWatched is returned when the informer does not watch the namespace.
 	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
@@ -131,7 +131,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 		}
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
-	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // Peek never waits for the cache
+	i.feeds.opts.Type, i.feeds.opts.Known = goType, i.cache.Peek // Peek never blocks on the cache
 	if opts.Store == Packed {
 		i.packing = newPacking(described.Pool, opts.Annotations)
 		i.packing.packer.OnDamage(i.objectDamaged)
@@ -143,7 +143,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 	each := i.newFeeds(i.feeds.wanted, false)
 	i.feeds.current.Store(&each)
 	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
-	if len(each) == 0 { // no further list will come that could sync the informer
+	if len(each) == 0 { // no more lists will arrive to sync the informer
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
@@ -154,7 +154,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 	return i
 }
 
-// equal compares two entries of the cache by content.
+// equal reports whether two cache entries have the same content.
 func (i *core) equal(a, b object.Head) bool {
 	if i.packing != nil {
 		return i.packing.packer.Equal(packedOf(a), packedOf(b))
@@ -193,7 +193,7 @@ func (i *core) Start(ctx context.Context) (wait func() error, err error) {
 	return sync.OnceValue(func() error { return <-ended }), nil
 }
 
-// runUntilDone runs r to its end.
+// runUntilDone runs r until it ends.
 func (i *core) runUntilDone(r *run) error {
 	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Add(1)
@@ -241,7 +241,7 @@ func (i *core) runUntilDone(r *run) error {
 
 // beginRun claims the informer for one run and starts its handlers.
 func (i *core) beginRun(ctx context.Context) (*run, error) {
-	name, invalid := i.Name(), i.feeds.invalid() // calls the source, so no lock may be held
+	name, invalid := i.Name(), i.feeds.invalid() // calls the source, so hold no locks
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != nil {
@@ -281,11 +281,11 @@ func (i *core) asObjects() any { return i.objects }
 
 // broadcaster wakes all waiters after a change. A broadcast without waiters costs almost nothing.
 type broadcaster struct {
-	mu      sync.Mutex // guards waiting; nothing is called while it is held
+	mu      sync.Mutex // guards waiting; never held while calling other code
 	waiting chan struct{}
 }
 
-// next returns a channel that is closed by the next broadcast. To miss nothing, call next before
+// next returns a channel that is closed by the next broadcast. To avoid missing a broadcast, call next before
 // checking the condition.
 func (b *broadcaster) next() <-chan struct{} {
 	b.mu.Lock()
@@ -305,8 +305,8 @@ func (b *broadcaster) broadcast() {
 	}
 }
 
-// runBegan returns when the current run began; zero if none is running. Earlier failures belong to an
-// earlier run; they are visible until the reflector starts.
+// runBegan returns the start time of the current run, or zero if the informer is not running. Failures before
+// that time belong to an earlier run; they stay visible until the reflector starts.
 func (i *core) runBegan() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -316,14 +316,14 @@ func (i *core) runBegan() time.Time {
 	return i.current.began
 }
 
-// startDelivery starts a goroutine for d. It is called under mu.
+// startDelivery starts a goroutine for d. The caller must hold mu.
 func (i *core) startDelivery(d *delivery) {
 	if current := i.current; current != nil && !current.ending {
 		current.tasks.Go(func() { d.run(current.ctx) })
 	}
 }
 
-// restartDelivery starts a new goroutine for d after its handler has ended the previous one.
+// restartDelivery starts a new goroutine for d after its handler has exited the previous one.
 func (i *core) restartDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

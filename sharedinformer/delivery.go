@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// delivery calls one handler with every event, one call at a time, in a goroutine that each run of
-// the informer starts.
+// delivery calls one handler with every event, one call at a time, in its own goroutine, started anew in each
+// run of the informer.
 type delivery struct {
 	informer *core
 	handler  untypedHandler
@@ -26,20 +26,20 @@ type delivery struct {
 	mailbox  mailbox
 	wake     chan struct{} // holds a token while there may be something to deliver
 
-	// Owned by the goroutine, except that replay may be read by others.
-	events           []event                // taken from the mailbox, still to be delivered
+	// Owned by the goroutine, but others may read replay.
+	events           []event                // taken from the mailbox but not yet delivered
 	replay           atomic.Pointer[replay] // precedes the mailbox; nil for none
-	syncsAfterReplay bool                   // the handler is synced after replay
-	handlerExited    bool                   // the handler has ended the goroutine
+	syncsAfterReplay bool                   // the handler is synced once replay is done
+	handlerExited    bool                   // the handler has exited the goroutine
 	onSyncCalled     bool                   // OnSync was called
 	watch            stopwatch
 	track            *flight.Track
 
-	last     flight.Event // describes the last call for the recorder
+	last     flight.Event // describes the last call, for the flight recorder
 	received time.Time    // when its event was received
 
-	mu        sync.Mutex  // guards the next three; only mailbox.clear is called while it is held
-	closed    atomic.Bool // written under mu, read without it
+	mu        sync.Mutex  // guards the next three fields; only mailbox.clear is called while holding it
+	closed    atomic.Bool // written under mu, read without locking
 	running   bool
 	goroutine uint64 // ID of the goroutine, to detect a close from inside the handler
 
@@ -49,16 +49,16 @@ type delivery struct {
 	resyncDue  atomic.Bool
 	nextResync time.Time // guarded by core.mu
 
-	pendingSyncs atomic.Int32             // sync marks that it has to pass before it is synced
+	pendingSyncs atomic.Int32             // sync marks to pass before the handler is synced
 	hook         atomic.Pointer[hookCall] // the hook that the goroutine is waiting for; nil for none
-	replayed     atomic.Uint64            // calls about replayed objects
+	replayed     atomic.Uint64            // calls for replayed objects
 	panics       atomic.Uint64
 	errors       atomic.Uint64
 	failure      atomic.Pointer[failure.Failure]
 	reports      reportLimiter
 }
 
-// newDelivery returns a delivery. It starts at the position that join gives it.
+// newDelivery returns a delivery. Its start position is set by join.
 func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	d := &delivery{
 		informer: i, handler: h, opts: opts,
@@ -70,8 +70,8 @@ func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// join starts d at the end of the log, with a replay of the objects cached at that point. If synced is
-// true, those objects are an initial list. It is called under core.join.
+// join starts d at the end of the log and replays the objects cached at that point. If synced is true, those
+// objects are an initial list. The caller must hold core.join.
 func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	if d.opts.Lag == Coalesce {
 		d.mailbox = newCoalescer()
@@ -84,7 +84,7 @@ func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	d.syncsAfterReplay = synced
 }
 
-// offer passes on a segment that was appended to the log. It is called under core.join.
+// offer hands d a segment that was appended to the log. The caller must hold core.join.
 func (d *delivery) offer(s *segment) {
 	d.mailbox.offer(s)
 	select {
@@ -144,7 +144,7 @@ func (d *delivery) calledByHandler() bool {
 	return d.running && (d.goroutine == id || h != nil && h.goroutine == id)
 }
 
-// close ends the delivery. It reports whether this was the first close.
+// close ends the delivery. It reports whether this was the first call.
 func (d *delivery) close() (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,8 +160,8 @@ func (d *delivery) close() (first bool) {
 	return true
 }
 
-// release drops everything held for a closed delivery, except the events of a call in progress,
-// which may never return. It is called under mu.
+// release drops everything held for a closed delivery, except the events of a call in progress, which may
+// never return. The caller must hold mu.
 func (d *delivery) release() {
 	if !d.running {
 		d.events = nil
@@ -180,9 +180,9 @@ func (d *delivery) idle(ctx context.Context) {
 	}
 }
 
-// step makes the next call or passes a mark. It returns false if there is nothing to do.
+// step makes the next call or processes the next mark. It returns false if there is nothing to do.
 func (d *delivery) step(ctx context.Context) bool {
-	if len(d.events) > 0 { // left over, perhaps from the previous run
+	if len(d.events) > 0 { // left over, possibly from the previous run
 		d.deliver(ctx, d.nextEvent())
 		return true
 	}
@@ -192,7 +192,7 @@ func (d *delivery) step(ctx context.Context) bool {
 			return true
 		}
 	}
-	if d.closed.Load() { // this may be why there was nothing to replay
+	if d.closed.Load() { // this may be why nothing was replayed
 		return false
 	}
 	if d.syncsAfterReplay {
@@ -215,8 +215,8 @@ func (d *delivery) step(ctx context.Context) bool {
 	return true
 }
 
-// nextEvent removes and returns the first of the events taken from the mailbox. The last event does not
-// keep the others alive.
+// nextEvent removes and returns the first of the events taken from the mailbox. It drops the slice after the
+// last event, so that the others can be freed.
 func (d *delivery) nextEvent() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
@@ -225,7 +225,7 @@ func (d *delivery) nextEvent() *event {
 	return e
 }
 
-// startReplay makes the handler receive objects before everything else.
+// startReplay delivers objects to the handler before anything else.
 func (d *delivery) startReplay(objects indexer.View, as EventType) {
 	if objects.Len() > 0 {
 		d.replay.Store(&replay{objects: objects, as: as, since: time.Now()})
@@ -251,7 +251,7 @@ func (d *delivery) ack() {
 	}
 }
 
-// passSync passes the end of an initial list. It calls OnSync if it is the first one.
+// passSync processes the end of an initial list. It calls OnSync the first time.
 func (d *delivery) passSync() {
 	d.pendingSyncs.Add(-1)
 	d.informer.changed.broadcast()
@@ -296,8 +296,8 @@ func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error
 	return false, failure.Sound("handler", err)
 }
 
-// aborted handles a handler that panicked or called runtime.Goexit. After Goexit only the deferred
-// calls of run follow.
+// aborted cleans up after a handler that panicked or called runtime.Goexit. After Goexit only run's deferred
+// calls follow.
 func (d *delivery) aborted(ctx context.Context, e *event, panicked any) (bool, error) {
 	if panicked != nil {
 		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}
@@ -329,8 +329,7 @@ func (d *delivery) failed(ctx context.Context, e *event, panicked bool, err erro
 	}
 }
 
-// current returns the object of the call in progress and the time when its event was received, zero if
-// unknown.
+// current returns the object being handled and the time its event was received, or zero if unknown.
 func (d *delivery) current() (o object.Head, since time.Time, ok bool) {
 	if !d.watch.on() {
 		return o, since, false
@@ -345,8 +344,8 @@ func (d *delivery) current() (o object.Head, since time.Time, ok bool) {
 	return o, since, false
 }
 
-// goroutineID returns the number of the calling goroutine, parsed from its stack trace: "goroutine
-// 18 [running]:".
+// goroutineID returns the ID of the calling goroutine, parsed from its stack trace: "goroutine 18
+// [running]:".
 func goroutineID() uint64 {
 	var buf [40]byte
 	n := runtime.Stack(buf[:], false)
@@ -355,17 +354,17 @@ func goroutineID() uint64 {
 	return id
 }
 
-// replay is a set of cached objects that a handler receives before anything else: the objects that
-// were cached when it joined, or those of a resync.
+// replay is a set of cached objects that a handler receives before anything else: the objects cached when it
+// joined, or the objects of a resync.
 type replay struct {
 	objects indexer.View
 	as      EventType
 	since   time.Time
-	acked   atomic.Int64 // number of calls that have returned; only the handler's goroutine increases it
-	scratch event        // reused for each event by the handler's goroutine
+	acked   atomic.Int64 // number of calls that have returned; incremented only by the handler's goroutine
+	scratch event        // reused by the handler's goroutine for each event
 }
 
-// current returns the next object, or nil after the last. A call for it may be in progress.
+// current returns the next object, or nil after the last. It may be the object being handled.
 func (a *replay) current() object.Head {
 	n := int(a.acked.Load())
 	if n == a.objects.Len() {
@@ -374,7 +373,7 @@ func (a *replay) current() object.Head {
 	return a.objects.At(n)
 }
 
-// next returns the next event, or nil if all were delivered. Only the handler's goroutine calls it.
+// next returns the next event, or nil after the last. It is called only by the handler's goroutine.
 func (a *replay) next() *event {
 	o := a.current()
 	if o == nil {

@@ -6,18 +6,17 @@ import (
 	"sort"
 )
 
-// difference is the place at which two values differ.
+// difference describes where two values differ.
 type difference struct {
 	path string // path of fields, indices and map keys
 
-	// part is the address of the part of the second value that holds the difference: a struct, the
-	// elements of a slice, or a map. Values that share the part have the same address for as long as the
-	// part is reachable.
+	// part is the address of the struct, slice elements or map in the second value that contains the
+	// difference. Values that share it report the same address for as long as it is reachable.
 	part uintptr
 }
 
-// in records that the difference lies in the value that v points to, unless a smaller part is already
-// recorded.
+// in records v as the pointer to the value containing the difference, unless a more deeply nested one is
+// already recorded.
 func (d difference) in(v reflect.Value) difference {
 	if d.part == 0 {
 		d.part = v.Pointer()
@@ -25,8 +24,8 @@ func (d difference) in(v reflect.Value) difference {
 	return d
 }
 
-// firstDifference finds the first difference between two values of one type. An empty and a nil
-// slice or map are equal.
+// firstDifference returns the first difference between two values of the same type. Empty and nil slices (or
+// maps) are equal.
 func firstDifference(a, b any) (d difference, differ bool) {
 	return differenceAt("", reflect.ValueOf(a), reflect.ValueOf(b))
 }
@@ -87,7 +86,7 @@ func elementDifference(path string, a, b reflect.Value) (difference, bool) {
 	return difference{}, false
 }
 
-// mapDifference compares the entries in the order of their keys, so its result is deterministic.
+// mapDifference compares entries in key order, so its result is deterministic.
 func mapDifference(path string, a, b reflect.Value) (difference, bool) {
 	keys := a.MapKeys()
 	for _, key := range b.MapKeys() {

@@ -18,25 +18,24 @@
 //	                                                 │   └────── cursor of handler B
 //	                                                 └────────── cursor of handler A
 //
-// The log is a linked list. Each handler walks it at its own pace in its own goroutine; entries
-// that every handler has passed are garbage. A handler whose lag policy is Coalesce does not hold
-// the log: its undelivered changes are merged into one entry per object.
+// The log is a linked list. Each handler walks it at its own pace in its own goroutine; entries that every
+// handler has passed become garbage. A handler whose lag policy is Coalesce does not retain the log: its
+// undelivered changes are merged into one entry per object.
 //
 // # Namespaces
 //
-// Options.Namespaces limits an informer to some namespaces. Each namespace has its own reflector,
-// which resumes, backs off, relists and fails independently (L17, L19, L22). All reflectors fill
-// one queue, so there is one cache and one timeline. The informer is synced when every namespace is
-// (L18), and the RV of the cache is the smallest of theirs (L13). A list replaces one namespace
-// atomically (L12); two namespaces may reflect different moments. SetNamespaces changes the set
-// while the informer runs.
+// Options.Namespaces limits an informer to a set of namespaces. Each namespace has its own reflector, which
+// resumes, backs off, relists and fails independently (L17, L19, L22). All reflectors fill one queue, so
+// there is one cache and one timeline. The informer is synced when every namespace is (L18), and the cache's
+// RV is the smallest of their RVs (L13). A list replaces one namespace atomically (L12); two namespaces may
+// reflect different points in time. SetNamespaces changes the set while the informer runs.
 //
 // # Shares
 //
-// With Options.Shard an informer caches only the objects in its slots, which may be gained and lost
-// while it runs. Event.Moved marks objects that moved to or from another process (S03). Handlers
-// receive nothing from a new slot until a list that began after the gain is applied (S04), and
-// nothing at all from other slots (S05).
+// With Options.Shard an informer caches only the objects in its slots, and it may gain and lose slots while
+// it runs. Event.Moved marks objects that moved to or from another process (S03). Handlers receive nothing
+// from a new slot until a list started after the gain has been applied (S04), and nothing at all from other
+// slots (S05).
 //
 // # Packed caches
 //
@@ -44,30 +43,28 @@
 // owners) plus bytes compressed against a sibling, which use a fraction of the object's memory. Get,
 // iteration and handlers decode objects on demand, one at a time. All readers of an opened object share
 // it while it is in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that
-// several handlers receive, or that is looked up repeatedly, is decoded once. The open objects take a
+// several handlers receive, or that is looked up repeatedly, is decoded once. Together the open objects use a
 // few hundred KB.
 //
-// Code that needs only heads never opens an object: Heads returns a reader of the cached heads, and
-// AddHeadHandler registers a handler that receives heads. Open decodes the object of a head, and Copy
-// returns a private copy that may be changed. Select, Namespace and index lookups open only the objects
-// that they yield. The old object of an update is opened only for handlers that may read it: set
-// HandlerOptions.WithoutOld for a handler that does not, or leave the functions of HandlerFuncs nil. An
+// Code that needs only heads never opens an object: Heads returns a reader for the cached heads, and
+// AddHeadHandler registers a handler that receives heads. Open decodes the object behind a head, and Copy
+// returns a private copy that may be modified. Select, Namespace and index lookups open only the objects they
+// yield. The old object of an update is opened only for handlers that may read it: set
+// HandlerOptions.WithoutOld for a handler that does not, or leave the corresponding HandlerFuncs nil. An
 // annotation is available without opening the object if it is listed in Options.Annotations. Otherwise a
 // packed cache behaves like an unpacked one (C01).
 //
-// An object whose bytes were damaged in memory is not served. Status.Failure reports its key and
-// the cause, and a relist restores it. Handlers then receive an Update, or the Add that could not
-// be delivered.
+// An object whose bytes were corrupted in memory is not served. Status.Failure reports its key and the cause,
+// and a relist restores it. Handlers then receive an Update, or the Add that could not be delivered.
 //
 // Use a packed cache for kinds with many objects, only a few of which are read at a time. It does not
 // suit programs that constantly iterate over all objects, because opening an object means decoding it.
 //
 // # Snapshots
 //
-// With Options.Snapshot the informer writes its cache to a file, and a later process starts from
-// it. Loaded objects are not in the cache: the reflector holds them until the server has confirmed
-// or corrected them, and then queues them like a list. The guarantees below therefore do not depend
-// on the file (C02).
+// With Options.Snapshot the informer writes its cache to a file, and a later process starts from it. Loaded
+// objects are not in the cache: the reflector holds them until the server confirms or corrects them, and then
+// queues them like a list. The guarantees below therefore do not depend on the file (C02).
 //
 // # Guarantees
 //
@@ -78,14 +75,13 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, including handlers. Locks are taken in this order:
-// core.join, the indexer's lock, core.mu, and then one of the locks of the queue, a coalescer or
-// the mutation detector. A delivery's own lock is never taken under any of these; only its
-// coalescer's lock is taken under it. No lock is held while a handler or a hook runs. Index
-// functions run under core.join and the indexer's lock and must be pure. No code waits for an index
-// function while holding core.mu, so Status, the waits and Registration.Close work while one
-// blocks. Adding a handler or an index, changing the namespaces, and reading entries that are being
-// changed do wait for it.
+// All methods are safe for concurrent use and may be called from handlers. Locks are acquired in this order:
+// core.join, the indexer's lock, core.mu, and then the lock of the queue, a coalescer or the mutation
+// detector. A delivery's own lock is never acquired while holding any of these; while it is held, only its
+// coalescer's lock may be acquired. No lock is held while a handler or a hook runs. Index functions run under
+// core.join and the indexer's lock and must be pure. No code waits for an index function while holding
+// core.mu, so Status, the Wait methods and Registration.Close work while one blocks. Adding a handler or an
+// index, changing the namespaces, and reading entries that are being changed do have to wait.
 //
 // # Failure
 //
@@ -94,9 +90,9 @@
 //
 // # Debugging
 //
-// Status shows how the reflector, the queue, the cache and each handler are doing. A failed WaitForSync
-// says what it was waiting for. Options.DetectMutations finds code that changes cached objects, and
-// names the handler if the change happened during a call. Objects that arrive later share nothing with
-// the changed ones. Handler goroutines carry the pprof labels "informer" and "handler". The flight
-// recorder (Options.Flight) holds the latest events of the informer, of each object and of each handler.
+// Status shows how the reflector, the queue, the cache and each handler are doing. The error from WaitForSync
+// reports what it was waiting for. Options.DetectMutations catches code that modifies cached objects, and
+// identifies the handler if the change happened during a call. Objects that arrive later share no memory with
+// the modified ones. Handler goroutines carry the pprof labels "informer" and "handler". The flight recorder
+// (Options.Flight) keeps the latest events for the informer, each object and each handler.
 package sharedinformer

@@ -19,7 +19,7 @@ const (
 	Update
 	// Delete means that the object was deleted, or now belongs to another process (Event.Moved).
 	Delete
-	// Resync means that the object did not change; the handler receives it because it asked for periodic
+	// Resync means that the object did not change; the handler receives it because it requested periodic
 	// resyncs.
 	Resync
 )
@@ -39,42 +39,42 @@ func (t EventType) String() string {
 	return "unknown"
 }
 
-// Event is one change as a handler receives it. Its objects are shared and must not be modified.
+// Event is one change delivered to a handler. Its objects are shared and must not be modified.
 type Event[T object.Head] struct {
 	Type EventType
 	// Object is the state after the change. For Delete it is the last known state.
 	Object T
-	// Old is the state that the handler received before. It is set for each Update, and for a Delete
-	// whose Object is newer than what the handler last received. It is never set with
+	// Old is the previous state that the handler received. It is set for each Update, and for a Delete whose
+	// Object is newer than the state the handler last received. It is never set with
 	// HandlerOptions.WithoutOld.
 	Old T
 	// Initial marks an Add as part of the state that existed when the informer synced or the
 	// handler joined.
 	Initial bool
-	// FinalStateUnknown marks a Delete that the watch missed and that was inferred from a relist or a
-	// re-creation. Object is the last state seen.
+	// FinalStateUnknown marks a Delete that the watch missed; it was inferred from a relist or from a newer
+	// object with the same name. Object is the last state seen.
 	FinalStateUnknown bool
-	// Moved is set, on a sharded informer (Options.Shard), if nothing happened to the object
-	// itself. On a Delete it means that the slot of the object now belongs to another process, or
-	// that the object moved to such a slot. On an Add it means that the object moved here; an
-	// object that moved while a watch was interrupted may arrive without it.
+	// Moved is set by a sharded informer (Options.Shard) if the object itself did not change. On a Delete it
+	// means that the object's slot now belongs to another process, or that the object moved to such a slot.
+	// On an Add it means that the object moved to this process; it may be missing if the object moved while a
+	// watch was interrupted.
 	Moved bool
 
-	// Received is the time at which the last byte of the change was read. The durations are the time
-	// from then until each stage was completed. All are zero if the event did not come from the network,
-	// as in a resync or the initial Adds of a late handler.
+	// Received is the time when the last byte of the change was read. The durations are measured from then
+	// until each stage was completed. All are zero if the event did not come from the network, as in a resync
+	// or the initial Adds of a late handler.
 	Received     time.Time
 	DecodedAfter time.Duration // object decoded
 	QueuedAfter  time.Duration // delta queued
 	AppliedAfter time.Duration // cache updated
 }
 
-// event is an Event inside the informer, of whole objects of any type or of packed ones.
+// event is the informer's internal form of an Event. Its objects may be whole, of any type, or packed.
 type event = Event[object.Head]
 
-// Handler receives the changes of one informer, one call at a time, in order. The context ends when the
-// informer stops. Errors are reported and counted, but the event is not delivered again; use a work
-// queue to retry keys.
+// Handler receives the changes of one informer, one call at a time, in order. The context is canceled when
+// the informer stops. Errors are reported and counted, but the event is not delivered again; use a work queue
+// to retry keys.
 type Handler[T object.Head] interface {
 	Handle(ctx context.Context, e Event[T]) error
 }
@@ -85,8 +85,8 @@ type HandlerFunc[T object.Head] func(ctx context.Context, e Event[T]) error
 // Handle calls f.
 func (f HandlerFunc[T]) Handle(ctx context.Context, e Event[T]) error { return f(ctx, e) }
 
-// HandlerFuncs is a Handler with one function per type of event. Nil functions are not called.
-// Contexts and errors work as in Handler.
+// HandlerFuncs is a Handler with one function per event type. Nil functions are not called. Contexts and
+// errors work as in Handler.
 type HandlerFuncs[T object.Head] struct {
 	Add    func(ctx context.Context, o T, initial bool) error
 	Update func(ctx context.Context, old, new T) error
@@ -141,12 +141,12 @@ type untypedHandler interface {
 	handle(ctx context.Context, e *event) error
 }
 
-// headHandler calls a handler of heads.
+// headHandler calls a handler that receives heads.
 type headHandler struct{ next Handler[object.Head] }
 
 func (h headHandler) handle(ctx context.Context, e *event) error { return h.next.Handle(ctx, *e) }
 
-// typedHandler calls a handler of objects of one type.
+// typedHandler calls a handler for a specific object type.
 type typedHandler[T object.Object] struct{ next Handler[T] }
 
 func (t typedHandler[T]) handle(ctx context.Context, e *event) error {
@@ -179,7 +179,7 @@ func untypedHandlerOf[T object.Object](h Handler[T]) untypedHandler {
 	return typedHandler[T]{h}
 }
 
-// typedEvent converts e to an event of typed objects.
+// typedEvent converts e to an event with typed objects.
 func typedEvent[T object.Object](e *event) (told Event[T]) {
 	told.Type, told.Initial, told.FinalStateUnknown, told.Moved = e.Type, e.Initial, e.FinalStateUnknown, e.Moved
 	told.Received, told.DecodedAfter, told.QueuedAfter, told.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
@@ -209,20 +209,19 @@ func (f *oldDropper) handle(ctx context.Context, e *event) error {
 	return f.next.handle(ctx, &f.scratch)
 }
 
-// isNil reports whether h is nil, or a nil function.
+// isNil reports whether h is nil or a nil function.
 func isNil[T object.Head](h Handler[T]) bool {
 	f, ok := h.(HandlerFunc[T])
 	return h == nil || ok && f == nil
 }
 
-// errFilterOld: without the old state a Filter cannot tell whether its handler knows the object.
+// errFilterOld: without the old state a Filter cannot tell whether its handler has received the object.
 var errFilterOld = errors.New("a Filter received an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
-// Filter returns a handler that calls next only for objects that match. If an update makes an object
-// match, next receives an Add; if an update makes it stop matching, next receives a Delete. A Delete is
-// passed on if next knows the object, whether or not its final state matches; this works only if match
-// depends on nothing but the object. If match panics, next is not called, and the panic is reported as
-// the handler's.
+// Filter returns a handler that calls next only for objects that match. If an update makes an object match,
+// next receives an Add; if an update makes it stop matching, next receives a Delete. A Delete is passed on if
+// next has received the object, whether or not its final state matches; this works only if match depends
+// solely on the object. If match panics, next is not called, and the panic is attributed to the handler.
 func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 	if match == nil || isNil(next) {
 		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")

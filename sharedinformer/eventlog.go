@@ -6,8 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// segment is one piece of the log: the events of a batch, or a mark. It does not change once it is in
-// the log.
+// segment is one piece of the log: a batch of events, or a mark. It is immutable once it is in the log.
 type segment struct {
 	events []event
 	batch  *batch  // the same events; set by append
@@ -16,19 +15,18 @@ type segment struct {
 	after  *link
 }
 
-// batch is a run of events. It is separate from the segment so that a handler blocked in a call holds
-// only its events, and not everything appended after them.
+// batch is a run of events. It is separate from the segment so that a handler blocked in a call retains only
+// its own events, not everything appended after them.
 type batch struct {
 	events []event
-	first  uint64 // how many events the log had before them
+	first  uint64 // number of events in the log before these
 }
 
-// link leads to the next segment. It is separate from the previous segment so that a waiting cursor does
-// not hold that segment, which has an event for each object after an initial list.
+// link points to the next segment. It is separate from the previous segment so that a waiting cursor does not
+// retain that segment, which after an initial list has an event for every object.
 type link struct{ next atomic.Pointer[segment] }
 
-// resync is the state of the cache at one point of the log, to be delivered to the handlers that are
-// due.
+// resync is the state of the cache at one point in the log, to be delivered to the handlers that are due.
 type resync struct {
 	objects indexer.View
 	targets map[mailbox]struct{}
@@ -43,8 +41,8 @@ func (r *resync) wantedBy(m mailbox) bool {
 	return wanted
 }
 
-// eventLog is the log of all events. It holds only its end; each cursor holds the segments that it
-// has not passed.
+// eventLog is the log of all events. It refers only to its end; each cursor keeps the segments that it has
+// not passed yet.
 type eventLog struct {
 	end   *link         // guarded by core.join
 	total atomic.Uint64 // events ever appended
@@ -65,62 +63,60 @@ func (l *eventLog) append(s *segment) {
 	l.end = s.after
 }
 
-// mailbox holds the events that one handler has not received yet. There are two kinds: a cursor
-// refers to the log itself, a coalescer keeps one entry per object.
+// mailbox contains the events that one handler has not received yet. There are two kinds: a cursor refers to
+// the log itself, a coalescer keeps one entry per object.
 type mailbox interface {
-	// offer passes on a segment that was appended. It is called under core.join.
+	// offer hands over a segment that was appended to the log. The caller must hold core.join.
 	offer(s *segment)
 
 	// next returns the next events, or a mark that precedes them, or neither. It is called after
 	// its previous result has been delivered.
 	next() (events []event, mark *segment)
 
-	// ack records that the call for one event of next has returned. Events are acknowledged in order.
+	// ack records that the handler has returned from one of the events that next returned. Events are
+	// acknowledged in order.
 	ack()
 
-	// current returns the first event of next that is not acknowledged, or nil. Any goroutine may
-	// call it.
+	// current returns the first unacknowledged event from next, or nil. It is safe for concurrent use.
 	current() *event
 
-	// claimResync reports whether a resync may be appended for this handler. If a resync takes longer
-	// than its period, the next ones are skipped, because they would delay changes more and more.
+	// claimResync reports whether a resync may be appended for this handler. If a resync takes longer than
+	// its period, the next ones are skipped, because they would delay changes further and further.
 	claimResync() bool
 
-	// endResync ends a claim after the whole resync was delivered.
+	// endResync ends the claim once the whole resync has been delivered.
 	endResync()
 
-	// position returns the number of events of the log that were delivered; 0 if unknown.
+	// position returns the number of log events delivered so far, or 0 if unknown.
 	position() uint64
 
-	// stats returns the figures for the status.
+	// stats returns the statistics for the status.
 	stats() mailboxStats
 
-	// clear drops the undelivered events and everything offered later. Any goroutine may call it.
-	// If running, the last result of next is kept: a call with it may never return.
+	// clear drops the undelivered events and everything offered later. It is safe for concurrent use. If
+	// running, the last result of next is kept: a call with it may never return.
 	clear(running bool)
 }
 
-// mailboxStats are the figures of a mailbox.
+// mailboxStats are the statistics of a mailbox.
 type mailboxStats struct {
 	pending   int    // events not delivered yet
 	delivered uint64 // events delivered
 	merged    uint64 // events made unnecessary by merging
 }
 
-// cursor is a mailbox that consists of a position in the log. It holds every segment from that position
-// on.
+// cursor is a mailbox that is just a position in the log. It retains every segment after that position.
 type cursor struct {
 	log *eventLog
 
-	delivering atomic.Pointer[batch] // the last result of next; nil while there is none
+	delivering atomic.Pointer[batch] // the last result of next; nil if there is none
 	after      atomic.Pointer[link]  // the link after those events; nil once cleared
-	start      uint64                // number of events that the log had before
+	start      uint64                // number of events in the log before these
 	acked      atomic.Uint64         // start plus the number of delivered events
 	resyncing  atomic.Bool           // a resync is in the log or being delivered
 }
 
-// newCursor returns a cursor at the end of the log. It is called under
-// core.join.
+// newCursor returns a cursor at the end of the log. The caller must hold core.join.
 func newCursor(log *eventLog) *cursor {
 	c := &cursor{log: log, start: log.total.Load()}
 	c.after.Store(log.end)
@@ -128,7 +124,7 @@ func newCursor(log *eventLog) *cursor {
 	return c
 }
 
-// offer does nothing, because the log holds s.
+// offer does nothing, because s is already in the log.
 func (c *cursor) offer(*segment) {}
 
 func (c *cursor) next() (events []event, mark *segment) {
@@ -156,7 +152,7 @@ func (c *cursor) next() (events []event, mark *segment) {
 
 func (c *cursor) ack() { c.acked.Add(1) }
 
-// current derives the event from the number of acknowledged events, so it need not be recorded.
+// current derives the event from the number of acknowledged events, so the event itself is not recorded.
 func (c *cursor) current() *event {
 	b := c.delivering.Load()
 	if b == nil {

@@ -27,10 +27,10 @@ type feed struct {
 	reflector *reflector.Reflector
 
 	// Guarded by core.mu.
-	cancel   context.CancelFunc // ends its run; nil while it does not run
+	cancel   context.CancelFunc // cancels its run; nil while it is not running
 	mayStart chan struct{}      // closed when the feeds removed before it was added have ended
-	joinedAt uint64             // the change of the set that added the feed
-	leftAt   uint64             // the change that removed it; 0 while the feed is in the set
+	joinedAt uint64             // number of the change that added the feed
+	leftAt   uint64             // number of the change that removed it; 0 while the feed is in the set
 
 	unconfirmed atomic.Bool // see core.unconfirmed
 
@@ -39,20 +39,20 @@ type feed struct {
 
 	// For sharded informers:
 	requests  *sharding.Requests
-	heldGains atomic.Uint64 // gains that precede the list in the cache
+	heldGains atomic.Uint64 // number of gains before the list in the cache
 
-	restored  bool                            // its snapshot was requested; owned by the goroutine that runs the feed
-	unsaved   atomic.Pointer[failure.Failure] // why writing its snapshot failed last; nil if it succeeded
-	unremoved atomic.Pointer[failure.Failure] // why a wrong snapshot could not be removed; nil if there is none
+	restored  bool                            // its snapshot was requested; owned by the goroutine running the feed
+	unsaved   atomic.Pointer[failure.Failure] // last error from writing its snapshot; nil if it succeeded
+	unremoved atomic.Pointer[failure.Failure] // error from removing an invalid snapshot; nil if none
 
-	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
+	retried atomic.Pointer[time.Time] // when retryNow last cut its back-off short; nil if never
 }
 
-// retryAgain is how long a feed ignores further wake-ups by other feeds after one that did not help.
+// retryAgain is how long a feed ignores wake-ups from other feeds after one that did not help.
 const retryAgain = 30 * time.Second
 
-// retryNow ends the back-off of a feed that waits for its kind to be served, because another feed found
-// that the kind is served now. Any goroutine may call it.
+// retryNow cuts short the back-off of a feed that is waiting for its kind to be served, because another feed
+// has found that it now is. It is safe for concurrent use.
 func (f *feed) retryNow() {
 	now, last := time.Now(), f.retried.Load()
 	if s := f.reflector.Status(); s.State != reflector.BackingOff || !s.NotServed() || last != nil && now.Sub(*last) < retryAgain {
@@ -63,8 +63,7 @@ func (f *feed) retryNow() {
 	}
 }
 
-// startFeed runs a feed as a part of r as soon as the feeds that were removed before it was added have
-// ended. It is called under mu.
+// startFeed runs a feed in r once all feeds removed before it was added have ended. The caller must hold mu.
 func (i *core) startFeed(r *run, f *feed) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	begins := make(chan struct{})
@@ -89,7 +88,7 @@ func (i *core) startFeed(r *run, f *feed) {
 	})
 }
 
-// feedEnded starts the feeds that waited for f. It reports whether f was removed.
+// feedEnded starts the feeds that were waiting for f. It reports whether f was removed.
 func (i *core) feedEnded(f *feed) (left bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -108,7 +107,7 @@ func (i *core) noteConfirmed(f *feed) {
 	}
 }
 
-// namespaceQueue is the queue of one namespace: it sets the namespace in deltas without a key.
+// namespaceQueue is the queue for one namespace: it sets the namespace in deltas without a key.
 type namespaceQueue struct {
 	*deltafifo.DeltaFIFO
 	namespace string
@@ -128,8 +127,8 @@ func (w namespaceQueue) NewHistoryQueued(string) bool {
 }
 
 // newFeeds returns a feed for each namespace of a set. If the source cannot be limited to one of the
-// namespaces, the feed of that namespace fails with the reason. It calls the source, so the caller must
-// not hold a lock.
+// namespaces, that namespace's feed fails with the reason. It calls the source, so the caller must not hold a
+// lock.
 func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
@@ -138,8 +137,8 @@ func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	return feeds
 }
 
-// newFeed returns the feed of one namespace. Its list must be a consistent read if other feeds may have
-// read the same objects before.
+// newFeed returns the feed for one namespace. Its list must be a consistent read if other feeds may have read
+// the same objects before.
 func (i *core) newFeed(namespace string, fresh bool) *feed {
 	if namespace == metav1.NamespaceAll {
 		return i.newFeedOf(i.feeds.source, namespace, fresh)
@@ -170,22 +169,22 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 	return f
 }
 
-// scopeChecker is the source of a feed. It detects that a kind gained or lost its namespaces.
+// scopeChecker is a feed's source. It detects when a kind becomes namespaced or cluster-scoped.
 type scopeChecker struct {
 	source.ListerWatcher
 
 	namespace string // namespace of the feed
 
-	// onClusterScoped, if set, is called by a feed of one namespace if the kind has no namespaces.
+	// onClusterScoped, if set, is called by a feed for one namespace if the kind is cluster-scoped.
 	onClusterScoped func()
 
-	// onNamespaced, if set, is called by a feed of everything that was created while the kind had no
-	// namespaces, when the kind has namespaces again. It reports whether the objects are still wanted.
+	// onNamespaced, if set, is called when the kind is namespaced again, by a feed for everything that was
+	// created while the kind was cluster-scoped. It reports whether the objects are still wanted.
 	onNamespaced func() (wanted bool)
 }
 
-// errNamespaced means that a cluster-scoped kind is now namespaced, as when the definition of a custom
-// resource was recreated.
+// errNamespaced means that a cluster-scoped kind is now namespaced, for example because its
+// CustomResourceDefinition was recreated.
 var errNamespaced = errors.New("the kind has namespaces now: only the wanted ones are read from now on")
 
 func (s *scopeChecker) List(ctx context.Context, req source.Request) source.List[object.Head] {
@@ -232,8 +231,8 @@ func (s *scopeChecker) noteError(err error) {
 	}
 }
 
-// check returns an error if an object of the namespace does not belong in the feed. No list of the feed
-// would show that such an object was deleted.
+// check returns an error if an object in the namespace does not belong in the feed. The feed's lists would
+// never reveal that such an object was deleted.
 func (s *scopeChecker) check(namespace string) error {
 	switch {
 	case s.namespace != metav1.NamespaceAll && namespace != s.namespace:

@@ -147,7 +147,7 @@ func feedCovering(feeds []*feed, namespace string) *feed {
 func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
 // advance updates the versions of the namespaces, and of the whole cache, after some deltas. Deltas from
-// earlier feeds of a namespace count too, because the cache kept their objects. It is called under join.
+// earlier feeds of a namespace count too, because the cache kept their objects. The caller must hold join.
 func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
@@ -183,8 +183,7 @@ func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	}
 }
 
-// publishRV publishes the smallest RV of the feeds; empty if a feed has none. It is called under
-// join.
+// publishRV publishes the smallest RV of the feeds; empty if a feed has none. The caller must hold join.
 func (f *feeds) publishRV(w indexer.Writer) {
 	if least := f.leastRV(); least != f.publishedRV {
 		f.publishedRV = least
@@ -210,8 +209,8 @@ func (f *feeds) leastRV() (least string) {
 	return least
 }
 
-// complete reports whether the cache has the initial list of each feed and nothing else. It is
-// called under join.
+// complete reports whether the cache has the initial list of each feed and nothing else. The caller must hold
+// join.
 func (f *feeds) complete() bool {
 	for _, one := range f.all() {
 		if !one.listed {

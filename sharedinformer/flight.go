@@ -13,7 +13,7 @@ import (
 // Entries of the flight recorder.
 
 // recordApplied records the changes of a batch, before they are in the log. recordList records an
-// initial list as one entry. It is called under join.
+// initial list as one entry. The caller must hold join.
 func (i *core) recordApplied(events []event, at time.Time) {
 	position := i.log.total.Load()
 	for n := range events {

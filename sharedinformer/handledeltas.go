@@ -113,8 +113,7 @@ func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures 
 	return failures, look
 }
 
-// publish appends the changes of a batch to the log and wakes the handlers. It is called under
-// join.
+// publish appends the changes of a batch to the log and wakes the handlers. The caller must hold join.
 func (i *core) publish(changes *applier) {
 	if len(changes.events) > 0 {
 		applied := time.Now()

@@ -45,7 +45,7 @@ type mutationDetector struct {
 	forget  func()         // called before a report, so that later objects do not share the current parts; may be nil
 	wake    chan struct{}  // holds one token while there is something to report
 
-	mu          sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
+	mu          sync.Mutex // guards the fields below and the marks of originals; never held while calling other code
 	watched     map[object.Key]watched
 	early       map[*wire.Packed]*original // objects opened by an index before they enter the cache or after they leave it
 	leftChanged []*original                // changed objects that are no longer cached
@@ -159,7 +159,7 @@ func (m *mutationDetector) track(events []event) (look func()) {
 	return func() { m.checkLeft(left) }
 }
 
-// watch returns the modifiable parts of an object that enters the cache. It is called under mu.
+// watch returns the modifiable parts of an object that enters the cache. The caller must hold mu.
 func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
 	packed, ok := o.(*wire.Packed)
 	if !ok {

@@ -114,8 +114,8 @@ func (i *core) changeFeeds(choose func() []*feed) {
 	})
 }
 
-// replaceFeeds gives the informer one feed for each namespace of a set, keeping those that it
-// already has. It is called under join and mu.
+// replaceFeeds gives the informer one feed for each namespace of a set, keeping those that it already has.
+// The caller must hold join and mu.
 func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	all := &i.feeds
 	all.changes++
@@ -157,8 +157,8 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	i.changed.broadcast()
 }
 
-// unsync makes feeds the informer's feeds, without those in gone, and makes the informer unsynced,
-// without a version, until the trims have left the queue. It is called under join and mu.
+// unsync makes feeds the informer's feeds, without those in gone, and makes the informer unsynced, without a
+// version, until the trims have left the queue. The caller must hold join and mu.
 func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	i.feeds.current.Store(&feeds)
 	i.feeds.trims += trims

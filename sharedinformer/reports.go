@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// indexFailed reports index functions that panicked. It is called without locks.
+// indexFailed reports index functions that panicked. The caller must hold no locks.
 func (i *core) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
 		f := i.completeFailure(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
@@ -89,7 +89,7 @@ const reportsPerSecond = 10
 // reportLimiter limits the rate of reported failures. It counts the suppressed ones and adds their
 // number to the next report.
 type reportLimiter struct {
-	mu     sync.Mutex // guards all below; nothing is called while it is held
+	mu     sync.Mutex // guards the fields below; never held while calling other code
 	second time.Time  // when the current second began
 	passed int        // reported in that second
 	others int        // suppressed since then
@@ -113,8 +113,8 @@ func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	return m.with(f, m.others)
 }
 
-// with returns f with the number of suppressed failures, which count as reported from then on. It is
-// called under mu.
+// with returns f with the number of suppressed failures, which count as reported from then on. The caller
+// must hold mu.
 func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	m.others, m.last = 0, nil
 	if others == 0 {

@@ -104,13 +104,13 @@ func (w *stopwatch) stop() (done lap) {
 	return done
 }
 
-// longest returns the longest call so far. Any goroutine may call it.
+// longest returns the longest call so far. It is safe for concurrent use.
 func (w *stopwatch) longest() time.Duration { return time.Duration(w.slowest.Load()) }
 
-// on reports whether a call is in progress. Any goroutine may call it.
+// on reports whether a call is in progress. It is safe for concurrent use.
 func (w *stopwatch) on() bool { return w.since.Load() != 0 }
 
-// running returns the duration of the call in progress, or 0. Any goroutine may call it.
+// running returns the duration of the call in progress, or 0. It is safe for concurrent use.
 func (w *stopwatch) running() time.Duration {
 	if since := w.since.Load(); since != 0 {
 		return time.Since(w.made) - time.Duration(since-1)
