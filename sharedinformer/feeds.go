@@ -22,40 +22,40 @@ import (
 //  1. wanted is sorted, contains each namespace once, and metav1.NamespaceAll only
 //     alone.
 //  2. There is exactly one feed for each wanted namespace, in the order of wanted. If the kind turns out
-//     to be cluster-scoped, a single feed of everything replaces them, at most once per scopeFlapWindow.
-//  3. A removed feed never comes back: a namespace that returns gets a new one.
-//  4. A feed starts when all feeds removed before it have ended, so its deltas follow
+//     to be cluster-scoped, a single feed for everything replaces them, at most once per scopeFlapWindow.
+//  3. A removed feed is never reused: if its namespace is added again, it gets a new feed.
+//  4. A feed starts once all feeds removed before it have ended, so its deltas follow
 //     all of theirs.
-//  5. A feed that is removed while it runs queues one Trim after its last change. If no removed feed was
-//     running, the change of the set queues a Trim. trims counts the Trims still queued.
-//  6. The cache drops the namespaces that are not covered when trims reaches 0, and not before, so an
+//  5. A feed that is removed while running queues one Trim after its last change. If no removed feed was
+//     running, the change itself queues a Trim. trims counts the Trims still queued.
+//  6. The cache drops uncovered namespaces when trims reaches 0, and not before, so an
 //     object that is wanted before and after a change is never deleted in between.
 //  7. The informer is synced when the cache has the initial list of each feed and
-//     trims is 0. The RV of the cache is the smallest of the feeds', and empty until
+//     trims is 0. The cache's RV is the smallest of the feeds' RVs, and empty until
 //     then.
-//  8. A change of the set makes the informer unsynced and clears the RV, and each handler has one more
+//  8. Changing the set makes the informer unsynced and clears the RV, and each handler has one more
 //     sync mark to pass.
 type feeds struct {
 	source        source.ListerWatcher
 	opts          reflector.Options
-	allNamespaces *reflector.Reflector // reads all namespaces; never runs, but provides the name
-	refused       *failure.Failure     // an error in options that reflectors do not check; usually nil
+	allNamespaces *reflector.Reflector // covers all namespaces; never run, only provides the name
+	refused       *failure.Failure     // an error in an option that reflectors do not check; usually nil
 
 	current  atomic.Pointer[[]*feed] // replaced under core.mu and core.join
-	unserved atomic.Bool             // a feed found that the kind is not served, and no feed has found since that it is
+	unserved atomic.Bool             // a feed found that the kind is not served, and no feed has since found it served
 
 	// Guarded by core.mu.
 	wanted        []string
-	clusterScoped bool      // the kind has no namespaces: wanted is ignored
-	regained      time.Time // when the kind last gained namespaces; zero if never
-	changes       uint64    // number of changes of the set
-	leaving       []*feed   // removed but perhaps still running, in the order of removal; the first one is running
-	waiting       []*feed   // not started yet, in the order of their addition
+	clusterScoped bool      // the kind is cluster-scoped, so wanted is ignored
+	regained      time.Time // when the kind last became namespaced; zero if never
+	changes       uint64    // number of changes to the set
+	leaving       []*feed   // removed but possibly still running, in removal order; the first one is running
+	waiting       []*feed   // not started yet, in the order they were added
 
 	// Guarded by core.join.
 	trims         int
-	publishedRV   string // the smallest version of the feeds, or empty
-	atPublishedRV int    // the number of feeds at that version
+	publishedRV   string // the smallest of the feeds' versions, or empty
+	atPublishedRV int    // number of feeds at that version
 }
 
 // all returns the feeds, sorted by namespace. The slice is never modified.
@@ -124,8 +124,8 @@ func (f *feeds) startWaiting() {
 	}
 }
 
-// feedNamed returns the feed of a namespace, or of all namespaces for metav1.NamespaceAll, or nil if
-// there is none.
+// feedNamed returns the feed for a namespace, or for all namespaces if it is metav1.NamespaceAll. It returns
+// nil if there is none.
 func feedNamed(feeds []*feed, namespace string) *feed {
 	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed, namespace string) int {
 		return strings.Compare(f.namespace, namespace)
@@ -135,7 +135,7 @@ func feedNamed(feeds []*feed, namespace string) *feed {
 	return nil
 }
 
-// feedCovering returns the feed that includes a namespace: its own, or that of all namespaces.
+// feedCovering returns the feed that covers a namespace: its own feed, or the feed for all namespaces.
 func feedCovering(feeds []*feed, namespace string) *feed {
 	if f := feedNamed(feeds, namespace); f != nil || len(feeds) == 0 || feeds[0].namespace != metav1.NamespaceAll {
 		return f
@@ -143,15 +143,15 @@ func feedCovering(feeds []*feed, namespace string) *feed {
 	return feeds[0]
 }
 
-// covers reports whether a feed includes the namespace.
+// covers reports whether a feed covers the namespace.
 func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
-// advance updates the versions of the namespaces, and of the whole cache, after some deltas. Deltas from
-// earlier feeds of a namespace count too, because the cache kept their objects. The caller must hold join.
+// advance updates the versions of the namespaces, and of the whole cache, after applying deltas. Deltas from
+// a namespace's earlier feeds count too, because the cache kept their objects. The caller must hold join.
 func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
-		// Every delta belongs to this feed, so the last version is enough.
+		// All deltas belong to this feed, so the last version is enough.
 		for n := len(deltas) - 1; n >= 0; n-- {
 			if rv := deltas[n].RV; rv != "" {
 				feeds[0].rv = rv
@@ -220,8 +220,8 @@ func (f *feeds) complete() bool {
 	return f.trims == 0
 }
 
-// retryUnserved ends the back-off of all feeds that wait for their kind to be served when one of them,
-// in state s, has found that it is. Two feeds whose kind comes and goes do not keep waking each other.
+// retryUnserved wakes all feeds that are backing off because their kind is not served, once one of them, in
+// state s, has found that it is. If a kind comes and goes, two feeds do not keep waking each other.
 func (f *feeds) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():
@@ -233,7 +233,7 @@ func (f *feeds) retryUnserved(s reflector.Status) {
 	}
 }
 
-// combined merges the statuses of two reflectors of one resource.
+// combined merges the statuses of two reflectors for the same resource.
 func combined(a, b reflector.Status) reflector.Status {
 	worst := a
 	if worse(b, a) {
@@ -256,8 +256,8 @@ func combined(a, b reflector.Status) reflector.Status {
 	return worst
 }
 
-// worse reports whether a is in worse state than b. A missing list is worst, followed by a failure and a
-// wait. Of two failures, the older is worse.
+// worse reports whether a is in a worse state than b. A missing list is the worst, followed by a failure and
+// then a wait. Of two failures, the older is worse.
 func worse(a, b reflector.Status) bool {
 	switch {
 	case (a.RV == "") != (b.RV == ""):

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Entries of the flight recorder.
+// Flight recorder entries.
 
-// recordApplied records the changes of a batch, before they are in the log. recordList records an
-// initial list as one entry. The caller must hold join.
+// recordApplied records a batch's changes before they enter the log; recordList records an initial
+// list as a single entry. The caller must hold join.
 func (i *core) recordApplied(events []event, at time.Time) {
 	position := i.log.total.Load()
 	for n := range events {
@@ -61,7 +61,7 @@ func (i *core) recordFailure(d *delivery, f *failure.Failure) {
 	if d != nil {
 		track = d.track
 	}
-	// A user's error may panic when it is formatted; fmt recovers from that.
+	// Formatting a user's error may panic; fmt recovers from that.
 	track.Record(&flight.Event{At: f.Last, Kind: flight.Failed, Key: f.Key, Text: fmt.Sprint(f)})
 }
 
@@ -71,7 +71,7 @@ func (d *delivery) noteCall(e *event) {
 	d.received = e.Received
 }
 
-// recordCalls records the calls since the previous recordCalls.
+// recordCalls records the calls made since it was last called.
 func (d *delivery) recordCalls(calls lap) {
 	if calls.calls == 0 {
 		return

@@ -21,13 +21,13 @@ func (i *core) process(ctx context.Context, r *run) {
 			i.markBroken(r, err)
 		}
 	}()
-	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} }) // the error's key names the index
+	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} }) // the key of the error is the index name
 	i.applyQueued(ctx)
 	guard.Returned()
 }
 
-// markBroken ends this run and prevents later ones, because the user's code panicked, or called
-// runtime.Goexit, in the middle of a batch, which is now partly applied.
+// markBroken ends this run and prevents later ones. It is called if user code panics or calls runtime.Goexit
+// in the middle of a batch, which leaves the batch partly applied.
 func (i *core) markBroken(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
@@ -66,8 +66,8 @@ type batchInProgress struct {
 	at     time.Time
 }
 
-// handleDeltas applies one batch to the cache, in one write, and appends its changes to the log, in
-// one append. Only the goroutine of process calls it.
+// handleDeltas applies one batch to the cache in a single write, and appends its changes to the log in a
+// single append. It is called only by process's goroutine.
 func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	i.applying.Store(&batchInProgress{len(deltas), time.Now()})
 	changes := applier{informer: i}
@@ -91,7 +91,7 @@ func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 // applyBatch is the part of handleDeltas that holds join.
 func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
-	defer i.join.Unlock() // an index function may end the goroutine
+	defer i.join.Unlock() // an index function may exit the goroutine
 	i.batches.Add(1)
 	defer i.batches.Add(1)
 	failures = i.cache.Write(func(w indexer.Writer) {

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Heads returns a reader of the cache for code that needs only the heads of objects: key, UID,
-// resource version, generation, labels, owners. On a packed cache it opens nothing; Open returns
-// the object of a head.
+// Heads returns a cache reader for code that needs only the heads of objects: key, UID, resource version,
+// generation, labels and owners. On a packed cache it opens no objects; Open returns the object behind a
+// head.
 func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.core.Heads() }
 
 func (i *core) Heads() indexer.Reader[object.Head] { return i.cache.Reader() }
 
-// Open returns the object of a head that came from Heads or from a handler added with AddHeadHandler. It
-// fails with an error that wraps wire.ErrDamaged if the bytes of a packed object are damaged. It also
-// fails if the head belongs to an object of another type.
+// Open returns the object behind a head obtained from Heads or from a handler added with AddHeadHandler. It
+// returns an error that wraps wire.ErrDamaged if a packed object's bytes are corrupted, and an error if the
+// head belongs to an object of another type.
 func (i *Informer[T]) Open(head object.Head) (T, error) { return as[T](i.core.Object(head)) }
 
-// as converts an object whose type was already checked.
+// as converts an object whose type has already been checked.
 func as[T object.Object](o object.Object, err error) (T, error) {
 	typed, _ := o.(T)
 	return typed, err
@@ -63,8 +63,8 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 	return copied, nil
 }
 
-// OpenEvent returns an event of heads with its objects opened, for handlers of heads that need the
-// objects of some events. It fails as Open does.
+// OpenEvent returns a head event with its objects opened, for head handlers that need the full objects of
+// some events. It fails as Open does.
 func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 	told := eventWithoutObjects[T](e)
 	var err error
@@ -74,14 +74,14 @@ func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 	return told, err
 }
 
-// AddHeadHandler is like AddHandlerWith for a handler that needs only heads: it opens no packed
-// objects. Whole objects are passed as they are.
+// AddHeadHandler is like AddHandlerWith, for a handler that needs only heads: no packed objects are opened
+// for it. Whole objects are passed as they are.
 func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions) *Registration {
 	opts.Place = cmp.Or(opts.Place, failure.Place(1))
 	return i.core.addHandler(headHandlerOf(h), opts)
 }
 
-// Heads returns the event with its objects as heads.
+// Heads returns the event with heads for objects.
 func (e Event[T]) Heads() Event[object.Head] {
 	told := eventWithoutObjects[object.Head](e)
 	told.Object = e.Object

@@ -14,16 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Informer keeps a cache of one resource in step with the server and notifies handlers of every
-// change. Create one with [New].
+// Informer keeps a cache of one resource in sync with the server and notifies handlers of every change.
+// Create one with [New].
 type Informer[T object.Object] struct {
 	_    [0]*T // prevents conversion between informers of different types
 	core informerCore
 }
 
-// informerCore is implemented by *core. Because it is an interface, packages that name an informer do
-// not depend on everything that core uses, and do not compile some of it again. Registration.of serves
-// the same purpose.
+// informerCore is implemented by *core. It is an interface so that packages that mention an informer do not
+// depend on everything core uses, or recompile parts of it. Registration.of is an interface for the same
+// reason.
 type informerCore interface {
 	View
 	cached() *indexer.Indexer
@@ -55,9 +55,8 @@ type informerCore interface {
 	copy(object.Head) (object.Object, error)
 }
 
-// New returns an informer that is not running yet. Status, Run and WaitForSync report contradictory
-// options. The source may reuse cached objects, so a relist decodes only those that changed
-// (source.Request).
+// New returns an informer that is not running yet. Status, Run and WaitForSync report contradictory options.
+// The source may reuse cached objects, so a relist decodes only the objects that changed (source.Request).
 func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] {
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
@@ -65,9 +64,9 @@ func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] 
 	return &Informer[T]{core: newCore(from, opts, reflect.TypeFor[T]())}
 }
 
-// Objects returns i as an informer of object.Object. It returns the same pointer each time, or nil if i
-// is nil. It is a function because a method would make every package that names an informer compile this
-// instance too.
+// Objects returns i as an informer of object.Object. It returns the same pointer each time, or nil if i is
+// nil. It is a function, not a method, because a method would make every package that mentions an informer
+// compile this instantiation too.
 func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	if i == nil {
 		return nil
@@ -75,8 +74,8 @@ func Objects[T object.Object](i *Informer[T]) *Informer[object.Object] {
 	return i.core.asObjects().(*Informer[object.Object])
 }
 
-// ObjectsOf is like [Objects] for an informer whose type is unknown. It returns nil if v is not the
-// view of an informer.
+// ObjectsOf is like [Objects] for an informer whose type is unknown. It returns nil if v is not an informer's
+// view.
 func ObjectsOf(v View) *Informer[object.Object] {
 	core, ok := v.(informerCore)
 	if !ok {
@@ -91,7 +90,7 @@ func (i *Informer[T]) Informer() *Informer[T] { return i }
 // Name returns the name of the resource used in messages.
 func (i *Informer[T]) Name() string { return i.core.Name() }
 
-// Cache returns a reader of the cache. It may be used before, during and after Run.
+// Cache returns a reader for the cache. It may be used before, during and after Run.
 func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core.cached(), i.core.packed()) }
 
 func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Reader[T] {
@@ -101,18 +100,18 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 	return indexer.ReaderOf[T](cache)
 }
 
-// Stale returns a reader of the objects loaded from the snapshot of an earlier process until the
-// informer is synced, and of the cache from then on, even while SetNamespaces takes effect. The loaded
-// objects may be outdated, and may even come from another server. Use Stale when stale data is better
-// than none, and call Stale again for newer data. Without a snapshot the reader is empty at first.
+// Until the informer first syncs, Stale returns a reader for the objects loaded from an earlier process's
+// snapshot. After that it returns a reader for the cache, even while SetNamespaces takes effect. Loaded
+// objects may be outdated, or even come from another server. Use Stale when stale data is better than none,
+// and call Stale again for newer data. Without a snapshot the reader is empty at first.
 func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
 // Index finds cached objects by values that a function computes from them; see [AddIndex].
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
-// AddIndex adds a typed index to the informer's cache, even while the informer runs. The function
-// must depend on nothing but the object, and return quickly. The name appears in messages and need
-// not be unique. Index.Remove removes the index.
+// AddIndex adds a typed index to the informer's cache, even while the informer runs. The function must depend
+// solely on the object, and return quickly. The name appears in messages and need not be unique. Index.Remove
+// removes the index.
 func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *Index[T, V] {
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
@@ -127,14 +126,14 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 }
 
 // Run keeps the cache up to date and calls the handlers. It returns nil when ctx is done, or the
-// *failure.Failure if an error handler returns Stop. When Run returns, every goroutine that it started
-// has ended (L23). Run may be called again; the cache and the handlers then continue from where they
-// were (L24). While it runs, another call fails with reflector.ErrRunning.
+// *failure.Failure if an error handler returns Stop. When Run returns, every goroutine that it started has
+// ended (L23). Run may be called again; the cache and the handlers then pick up where they left off (L24).
+// Concurrent calls fail with reflector.ErrRunning.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
-// Start calls Run in a new goroutine; wait waits for it and returns its error. Unlike with a plain
-// go statement, the informer is running when Start returns, so a caller that then waits for sync
-// does not get the ErrStopped of an earlier run.
+// Start calls Run in a new goroutine; wait waits for it and returns its error. Unlike after a plain go
+// statement, the informer is already running when Start returns, so a caller that then waits for sync does
+// not get ErrStopped from an earlier run.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
 	return i.core.Start(ctx)
 }
@@ -152,33 +151,32 @@ func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registr
 	return i.core.addHandler(untypedHandlerOf(h), opts)
 }
 
-// Status returns the current state of the informer. Its parts are read one after the other, so they
-// may reflect slightly different moments.
+// Status returns the current state of the informer. Its fields are read one after another, so they may
+// reflect slightly different points in time.
 func (i *Informer[T]) Status() Status { return i.core.Status() }
 
-// StatusIn returns the status of the reflector of a namespace, or false if the informer does not
-// watch that namespace. Unlike Status, its cost does not depend on the number of namespaces.
+// StatusIn returns the status of a namespace's reflector, or false if the informer does not watch that
+// namespace. Unlike Status, its cost does not depend on the number of namespaces.
 func (i *Informer[T]) StatusIn(namespace string) (s reflector.Status, watched bool) {
 	return i.core.StatusIn(namespace)
 }
 
-// HasSynced reports whether a complete initial list is in the cache (L18). It stays true between two
-// runs, whereas WaitForSync waits for the server in each run.
+// HasSynced reports whether a complete initial list is in the cache (L18). It stays true between runs,
+// whereas WaitForSync waits for the server in each run.
 func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 
-// HasSyncedIn reports whether the initial list of a namespace is in the cache, even if lists of
-// other namespaces are missing. An empty namespace means all of them. It returns true for a
-// namespace that the informer does not watch.
+// HasSyncedIn reports whether a namespace's initial list is in the cache, even if other namespaces' lists are
+// missing. An empty namespace means all namespaces. HasSyncedIn returns true for a namespace that the
+// informer does not watch.
 func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSyncedIn(namespace) }
 
-// HeldUp reports whether only failing lists, such as those of forbidden namespaces, keep the informer
-// from syncing, while at least one other namespace has synced.
+// HeldUp reports whether at least one namespace has synced and only failing lists, such as lists of forbidden
+// namespaces, keep the informer from syncing.
 func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
-// WaitForSync waits until the informer and all handlers registered at the time of the call are synced,
-// and the server has accepted a watch or answered a list in this run (L24). It fails with an error that
-// wraps ErrNotSynced and reports what is missing, the state of the reflector and the latest failure
-// (L22):
+// WaitForSync waits until the informer and all handlers registered at the time of the call are synced, and
+// the server has accepted a watch or returned a list in this run (L24). It fails with an error that wraps
+// ErrNotSynced and reports what is missing, the state of the reflector and the latest failure (L22):
 //   - if ctx is done, with its cause;
 //   - if Run has returned, with ErrStopped;
 //   - if the missing part has been failing for Options.SyncPatience, or if a handler, or OnError
@@ -187,91 +185,87 @@ func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 // If Run has not been called yet, it waits for Run.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
-// WaitForRV waits until the cache holds every change up to rv, such as the resource version of an object
-// that was just written (L14). It fails with the cause of ctx, or with ErrStopped once Run has returned.
-// It fails immediately if rv is not a resource version, or if the informer has no namespaces
-// (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error includes
-// the latest failure.
+// WaitForRV waits until the cache contains every change up to rv, such as the resource version of an object
+// that was just written (L14). It returns the cause of ctx when ctx is done, and ErrStopped once Run has
+// returned. It fails immediately if rv is not a resource version, or if the informer has no namespaces
+// (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error includes the
+// latest failure.
 //
-// If namespaces are given, it waits only for the changes in those namespaces. This is quicker if each
-// namespace is watched separately (Options.Namespaces), because in a quiet namespace only a bookmark,
-// sent about once a minute, confirms that nothing was missed. It fails with ErrNotWatched for a
-// namespace that the informer does not watch.
+// If namespaces are specified, it waits only for changes in those namespaces. This is faster if each
+// namespace is watched separately (Options.Namespaces), because in a quiet namespace only a bookmark, sent
+// about once a minute, confirms that no change was missed. It fails with ErrNotWatched for a namespace that
+// the informer does not watch.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespaces ...string) error {
 	return i.core.WaitForRV(ctx, rv, namespaces...)
 }
 
 // WaitUntil waits until reached returns true. It calls reached immediately and after every change to the
-// cache, the reflector's state or the sync state, without holding a lock; reached must be quick.
+// cache, the reflector's state or the sync state, without holding a lock; reached must return quickly.
 // WaitUntil fails like WaitForRV.
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.core.WaitUntil(ctx, reached)
 }
 
-// Reconnect closes each watch of the informer and reopens it where it left off. Call it when a watch is
-// known to deliver nothing; see reflector.Reflector.Reconnect. If namespaces are given, it reopens only
-// the watches that cover them. It returns immediately, and may be called from anywhere.
+// Reconnect closes each watch of the informer and reopens it where it left off. Call it if a watch is known
+// to be dead; see reflector.Reflector.Reconnect. If namespaces are specified, it reopens only the watches
+// that cover them. It returns immediately, and may be called from anywhere.
 func (i *Informer[T]) Reconnect(why error, namespaces ...string) {
 	i.core.Reconnect(why, namespaces...)
 }
 
-// Unsynced returns an error that lists the missing initial lists with their causes, or the servers
-// that have not answered yet in this run. It returns nil if WaitForSync would wait only for
-// handlers.
+// Unsynced returns an error describing each missing initial list and why it is missing, or which servers have
+// not responded yet in this run. It returns nil if WaitForSync would wait only for handlers.
 func (i *Informer[T]) Unsynced() error { return i.core.Unsynced() }
 
-// Namespaces returns the namespaces that the informer was last given, sorted. If it watches all
-// namespaces, that is metav1.NamespaceAll alone.
+// Namespaces returns the namespaces most recently configured, sorted. If the informer watches all namespaces,
+// it returns just metav1.NamespaceAll.
 func (i *Informer[T]) Namespaces() []string { return i.core.Namespaces() }
 
-// SetNamespaces changes the namespaces that the informer watches. Nil means all namespaces of the
-// source, as does a list that contains metav1.NamespaceAll; an empty slice means none. The informer may
-// be running: SetNamespaces returns immediately, and WaitForSync waits until the change has taken
-// effect. If the source cannot be limited to one of the namespaces, it returns an error and changes
-// nothing.
+// SetNamespaces changes the namespaces that the informer watches. Nil or a list containing
+// metav1.NamespaceAll means all of the source's namespaces; an empty slice means none. The informer may be
+// running: SetNamespaces returns immediately, and WaitForSync waits until the change has taken effect. If the
+// source cannot be limited to one of the namespaces, it returns an error and changes nothing.
 //
-// Handlers receive an Add, marked as initial, for each object of an added namespace, and a Delete for
-// each object of a removed one. Such a Delete means only that the informer no longer watches the object,
-// as when a selector stops matching, not that the object was deleted from the server. It carries the
-// cached state, and FinalStateUnknown is false. Objects of other namespaces are not affected. Until the
-// change has taken effect, the informer and its handlers are not synced, and the cache has no RV (L13,
-// L18); each namespace keeps its own RV (indexer.Reader.NamespaceRV).
+// Handlers receive an Add, marked as initial, for each object in an added namespace, and a Delete for each
+// object in a removed one. Such a Delete means only that the informer no longer watches the object, as if a
+// selector had stopped matching, not that the object was deleted on the server. It carries the cached state,
+// and FinalStateUnknown is false. Objects in other namespaces are not affected. Until the change has taken
+// effect, the informer and its handlers are not synced, and the cache has no RV (L13, L18); each namespace
+// keeps its own RV (indexer.Reader.NamespaceRV).
 //
-// Namespaces do not apply to cluster-scoped kinds, which are cached as a whole. An informer that never
-// had a namespace makes no request, so it caches nothing, even of such a kind. If the informer is not
-// running, the change takes effect in the next run. SetNamespaces may be called from anywhere, including
-// handlers and hooks.
+// Namespaces do not apply to cluster-scoped kinds, which are cached as a whole. An informer that never had a
+// namespace makes no requests, so it caches nothing, even for such a kind. If the informer is not running,
+// the change takes effect in the next run. SetNamespaces may be called from anywhere, including handlers and
+// hooks.
 func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	return i.core.SetNamespaces(namespaces)
 }
 
-// Source returns the description of the source as of New, except that Kept lists the fields of the
+// Source returns the source's description at the time of New, except that Kept lists the fields kept in
 // cached objects and Altered reports whether they went through a transform.
 func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
-// Selects reports whether the cache should contain o, given o's namespace, labels and name on the
-// server. Criteria that only the server can evaluate, such as selectors on other fields, count as
-// matching. Call it before waiting for a write to reach the cache: an object that is not selected never
-// arrives.
+// Selects reports whether the cache should contain o, judging by o's namespace, labels and name on the
+// server. Criteria that only the server can evaluate, such as selectors on other fields, are assumed to
+// match. Call it before waiting for a write to reach the cache: an object that is not selected never arrives.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
-// Watches reports whether the informer watches a namespace. The namespace of cluster-scoped objects
-// is empty, and always watched. If it returns false, an object missing from the cache may still
-// exist.
+// Watches reports whether the informer watches a namespace. Cluster-scoped objects have an empty namespace,
+// which is always watched. If it returns false, an object missing from the cache may still exist.
 func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(namespace) }
 
 // Scope returns Options.Shard.
 func (i *Informer[T]) Scope() shard.Scope { return i.core.Scope() }
 
-// Holds reports whether the cache is complete for the slot of a hash (Options.Shard): this process owns
-// the slot, and the cache has a list that began after the process gained it. The cache is then at least
-// as new as the last write of the previous owner (S04). Handlers receive the objects later. On an
-// informer without a shard, Holds returns HasSynced.
+// Holds reports whether the cache is complete for a hash's slot (Options.Shard): this process owns the slot,
+// and the cache has a list that was started after the process gained it. The cache is then at least as new as
+// the last write of the previous owner (S04). Handlers may not have received the objects yet. On an informer
+// without a shard, Holds returns HasSynced.
 func (i *Informer[T]) Holds(hash uint64) bool { return i.core.Holds(hash) }
 
-// View is an informer for code that does not know the type of its objects, such as a page that
-// shows all informers of a process. Its methods may be called at any time, from any goroutine.
-// Their results must not be modified.
+// View is an informer for code that does not know the object type, such as a page showing all of a process's
+// informers. Its methods are safe for concurrent use and may be called at any time. Their results must not be
+// modified.
 type View interface {
 	// Name returns the name of the resource used in messages.
 	Name() string
@@ -279,10 +273,10 @@ type View interface {
 	// Status returns the state of the informer.
 	Status() Status
 
-	// Heads returns a reader of the cache and its indexes.
+	// Heads returns a reader for the cache and its indexes.
 	Heads() indexer.Reader[object.Head]
 
-	// Object returns the object of a head that Heads returned. It fails as Informer.Open does.
+	// Object returns the object behind a head returned by Heads. It fails as Informer.Open does.
 	Object(head object.Head) (object.Object, error)
 }
 

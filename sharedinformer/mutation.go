@@ -20,8 +20,8 @@ type MutationError struct {
 	Type string // Go type of the object
 	Path string // the first changed field, such as .Spec.NodeName
 
-	// Others is the number of other cached objects that changed with it, because they share the
-	// part that contains the field.
+	// Others is the number of other cached objects that changed along with this one, because they share the
+	// sub-object containing the field.
 	Others int
 }
 
@@ -33,19 +33,19 @@ func (e *MutationError) Error() string {
 	return fmt.Sprintf("%s in the cache was changed at %s%s: objects from a cache are shared, copy with DeepCopy before changing them", e.Type, e.Path, others)
 }
 
-// mutationDetector keeps a copy of each cached object and compares the two: all objects periodically, an
-// object when it leaves the cache, and the handled object before and after each call of a handler. If an
-// object differs, all are compared immediately, because the changed part may be shared. Each changed
-// part is reported once. The bytes of a packed object cannot be modified, so only its head is compared,
+// mutationDetector keeps a copy of each cached object and compares the object with the copy: periodically for
+// all objects, when an object leaves the cache, and before and after each handler call. If an object differs,
+// all objects are compared immediately, because the modified sub-object may be shared. Each modified
+// sub-object is reported once. The bytes of a packed object cannot be modified, so only its head is compared,
 // and the object itself once it is opened.
 type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
-	reports reportLimiters // indexed by the name of the handler
-	forget  func()         // called before a report, so that later objects do not share the current parts; may be nil
+	reports reportLimiters // indexed by handler name
+	forget  func()         // called before a report, so that later objects do not share the current sub-objects; may be nil
 	wake    chan struct{}  // holds one token while there is something to report
 
-	mu          sync.Mutex // guards the fields below and the marks of originals; never held while calling other code
+	mu          sync.Mutex // guards the fields below and the flags of originals; never held while calling other code
 	watched     map[object.Key]watched
 	early       map[*wire.Packed]*original // objects opened by an index before they enter the cache or after they leave it
 	leftChanged []*original                // changed objects that are no longer cached
@@ -63,7 +63,7 @@ func (w watched) originals() []*original {
 	return slices.DeleteFunc([]*original{w.head, w.object}, func(o *original) bool { return o == nil })
 }
 
-// original is a shared object and a copy of its state when it was cached.
+// original is a shared object and a copy of its state at the time it was cached.
 type original struct {
 	shared, copy object.Object
 	key          object.Key
@@ -91,13 +91,13 @@ func newOriginalHead(key object.Key, o *wire.Packed) *original {
 	return original
 }
 
-// altered finds the first change of the object.
+// altered returns the first change to the object.
 func (o *original) altered() (d difference, differ bool) {
 	return firstDifference(inside(o.copy), inside(o.shared))
 }
 
-// inside returns the object that users see. A source may wrap each object and unwrap it again;
-// adapters/clientgo does so for objects without a version.
+// inside returns the object as users see it. A source may wrap objects; adapters/clientgo wraps objects
+// without a version.
 func inside(o any) any {
 	if around, ok := o.(interface{ Inside() object.Object }); ok {
 		return around.Inside()
@@ -105,8 +105,8 @@ func inside(o any) any {
 	return o
 }
 
-// detectMutations makes the informer check for changed objects at an interval. pool holds their
-// shared parts; nil if they share none.
+// detectMutations makes the informer check for modified objects at the given interval. pool contains their
+// shared sub-objects; nil if there are none.
 func (i *core) detectMutations(every time.Duration, pool *wire.Pool) {
 	i.mutations = newMutationDetector(every, i.reportNow)
 	if pool != nil {
@@ -124,7 +124,7 @@ func newMutationDetector(every time.Duration, report func(*failure.Failure)) *mu
 	}
 }
 
-// trackOpened is called with each opened object before anything else can reach it.
+// trackOpened is called with each opened object before any other code can reach it.
 func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 	key := object.KeyOf(p)
 	made := newOriginal(key, o)
@@ -138,9 +138,9 @@ func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 	}
 }
 
-// track records the objects that enter and leave the cache. It must be called before the new
-// objects are reachable, because a handler may change one as soon as it receives it. The returned
-// function checks the objects that left; call it without locks.
+// track records the objects that enter and leave the cache. It must be called before the new objects are
+// reachable, because a handler may change one as soon as it receives it. The returned function checks the
+// objects that left; the caller must hold no locks when calling it.
 func (m *mutationDetector) track(events []event) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +159,7 @@ func (m *mutationDetector) track(events []event) (look func()) {
 	return func() { m.checkLeft(left) }
 }
 
-// watch returns the modifiable parts of an object that enters the cache. The caller must hold mu.
+// watch returns the modifiable parts of an object entering the cache. The caller must hold mu.
 func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
 	packed, ok := o.(*wire.Packed)
 	if !ok {
@@ -173,7 +173,7 @@ func (m *mutationDetector) watch(key object.Key, o object.Head) watched {
 	return made
 }
 
-// checkLeft looks for changes made while the objects were cached.
+// checkLeft checks objects that left the cache for changes made while they were cached.
 func (m *mutationDetector) checkLeft(left []*original) {
 	for _, o := range left {
 		if _, differ := o.altered(); differ {
@@ -185,8 +185,8 @@ func (m *mutationDetector) checkLeft(left []*original) {
 	}
 }
 
-// check compares one object before and after a call of a handler. Before the call handler is "", because
-// the handler is not to blame for earlier changes.
+// check compares one object before or after a handler call. Before the call, handler is "", because the
+// handler is not to blame for earlier changes.
 func (m *mutationDetector) check(cached object.Head, handler string) {
 	m.mu.Lock()
 	var changed []*original
@@ -215,7 +215,7 @@ func (m *mutationDetector) signal() {
 	}
 }
 
-// run checks all objects periodically, after a change is detected, and when ctx is done.
+// run checks all objects periodically, whenever a change is detected, and when ctx is done.
 func (m *mutationDetector) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -237,13 +237,13 @@ func (m *mutationDetector) run(ctx context.Context) {
 	}
 }
 
-// mutation is an object that was changed and the place of the change in it.
+// mutation is an object that was modified and the location of the change.
 type mutation struct {
 	*original
 	difference
 }
 
-// checkAll reports the changes that were not reported before.
+// checkAll reports the changes that have not been reported yet.
 func (m *mutationDetector) checkAll() {
 	var changed []mutation
 	for _, o := range m.unreported() {
@@ -255,7 +255,7 @@ func (m *mutationDetector) checkAll() {
 		m.forget()
 	}
 	m.mark(changed)
-	// Of the objects that share a part, name the one that a handler received.
+	// Of the objects sharing a sub-object, report the one that a handler received.
 	slices.SortFunc(changed, func(a, b mutation) int {
 		return cmp.Or(cmp.Compare(b.handler, a.handler), cmp.Compare(a.key.String(), b.key.String()))
 	})

@@ -51,13 +51,12 @@ func (i *core) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// scopeFlapWindow is the time after a kind gained namespaces during which a report that it has none is
-// ignored, because the source has probably cached it. The report counts as an error, and the feed backs
-// off. Otherwise a list of everything and the rejection of a namespace would trigger each other as fast
-// as the server answers.
+// scopeFlapWindow is how long after a kind became namespaced a report that it is cluster-scoped is ignored,
+// because the source has probably cached it. The report counts as an error, and the feed backs off. Otherwise
+// listing everything and rejecting a namespace would trigger each other as fast as the server responds.
 const scopeFlapWindow = time.Minute
 
-// becameClusterScoped records that the kind has no namespaces.
+// becameClusterScoped records that the kind is cluster-scoped.
 func (i *core) becameClusterScoped() {
 	all := i.newFeedOf(&scopeChecker{ListerWatcher: i.feeds.source, onNamespaced: i.becameNamespaced}, metav1.NamespaceAll, false)
 	i.changeFeeds(func() []*feed {
@@ -69,8 +68,8 @@ func (i *core) becameClusterScoped() {
 	})
 }
 
-// becameNamespaced records that the kind has namespaces again. It reports whether a feed of
-// everything is still wanted.
+// becameNamespaced records that the kind is namespaced again. It reports whether a feed for everything is
+// still wanted.
 func (i *core) becameNamespaced() (wanted bool) {
 	for {
 		set, scoped := i.wanted()
@@ -81,15 +80,15 @@ func (i *core) becameNamespaced() (wanted bool) {
 	}
 }
 
-// wanted returns the wanted namespaces, and whether the kind has none.
+// wanted returns the wanted namespaces, and whether the kind is cluster-scoped.
 func (i *core) wanted() (set []string, scoped bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.feeds.wanted, i.feeds.clusterScoped
 }
 
-// restoreNamespaces replaces the feed of everything with the feeds of a set, if that set is still
-// the wanted one.
+// restoreNamespaces replaces the feed for everything with the feeds for a set of namespaces, if that set is
+// still wanted.
 func (i *core) restoreNamespaces(set []string, feeds []*feed) {
 	i.changeFeeds(func() []*feed {
 		if !i.feeds.clusterScoped || !slices.Equal(set, i.feeds.wanted) {
@@ -100,8 +99,8 @@ func (i *core) restoreNamespaces(set []string, feeds []*feed) {
 	})
 }
 
-// changeFeeds replaces the feeds with the result of choose, unless that is nil. It calls choose under
-// mu, and waits for the cache before it takes mu.
+// changeFeeds replaces the feeds with the result of choose, unless that is nil. It calls choose while holding
+// mu, and waits for the cache before it locks mu.
 func (i *core) changeFeeds(choose func() []*feed) {
 	i.join.Lock()
 	defer i.join.Unlock()
@@ -114,8 +113,8 @@ func (i *core) changeFeeds(choose func() []*feed) {
 	})
 }
 
-// replaceFeeds gives the informer one feed for each namespace of a set, keeping those that it already has.
-// The caller must hold join and mu.
+// replaceFeeds gives the informer one feed per namespace in a set, reusing existing feeds. The caller must
+// hold join and mu.
 func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	all := &i.feeds
 	all.changes++
@@ -157,8 +156,8 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	i.changed.broadcast()
 }
 
-// unsync makes feeds the informer's feeds, without those in gone, and makes the informer unsynced, without a
-// version, until the trims have left the queue. The caller must hold join and mu.
+// unsync sets the informer's feeds and clears the RVs of the feeds in gone. The informer is then unsynced,
+// with no version, until the trims have left the queue. The caller must hold join and mu.
 func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	i.feeds.current.Store(&feeds)
 	i.feeds.trims += trims
@@ -174,8 +173,8 @@ func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
 	}
 }
 
-// leavingNames returns the names of the removed feeds that have not ended, and reports whether the
-// informer runs.
+// leavingNames returns the names of the removed feeds that have not ended, and reports whether the informer
+// is running.
 func (i *core) leavingNames() (running bool, names string) {
 	var each []string
 	running, feeds := i.leavingFeeds()
@@ -193,7 +192,7 @@ func (i *core) leavingNames() (running bool, names string) {
 	return running, strings.Join(each, ", ")
 }
 
-// leavingFeeds returns the removed feeds that have not ended, and whether the informer runs.
+// leavingFeeds returns the removed feeds that have not ended, and whether the informer is running.
 func (i *core) leavingFeeds() (running bool, leaving []*feed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -27,8 +27,8 @@ const (
 	// Whole caches the objects themselves. Reads are free.
 	Whole
 
-	// Packed caches bytes, which take a fraction of the memory (see wire.Packer), and decodes an object
-	// when it is read. Concurrent readers share the decoded object, which is freed when the last one
+	// Packed caches objects as bytes, which use a fraction of the memory (see wire.Packer), and decodes an
+	// object when it is read. Concurrent readers share the decoded object, which is freed when the last one
 	// releases it. Otherwise the cache behaves like a Whole one (C01).
 	Packed
 )
@@ -45,13 +45,12 @@ func (s Store) String() string {
 	return "unknown"
 }
 
-// MarshalText makes the store readable in a JSON status.
+// MarshalText makes the store readable in JSON.
 func (s Store) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Options configure an Informer. The zero value works.
 type Options struct {
-	// Name identifies the informer in messages. The default is the name of the source followed by the
-	// selectors.
+	// Name identifies the informer in messages. The default is the source's name followed by the selectors.
 	Name string
 
 	// LabelSelector and FieldSelector limit lists and watches on the server. Nil selects
@@ -59,7 +58,7 @@ type Options struct {
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
 
-	// Initial selects how the initial state is read: streamed if the server supports it, or listed.
+	// Initial selects how the initial state is read: as a stream, if the server supports it, or as a list.
 	Initial reflector.Initial
 
 	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and disables
@@ -67,34 +66,32 @@ type Options struct {
 	// in pages of 500.
 	PageSize int64
 
-	// Timing sets how long to wait for the server and how long to wait between attempts. The zero value
-	// selects the defaults.
+	// Timing sets timeouts for the server and delays between attempts. The zero value selects the defaults.
 	Timing reflector.Timing
 
 	// Namespaces limits the informer to these namespaces, each listed and watched separately;
 	// SetNamespaces changes them. Nil means all namespaces of the source, as does a list that contains
-	// metav1.NamespaceAll; an empty slice means none. The order does not matter. For cluster-scoped
-	// kinds, any list that is not empty means everything. The source must support namespaces, as the
-	// source of a rest.Resource does (source.Description.Narrows).
+	// metav1.NamespaceAll; an empty slice means none. Order does not matter. For cluster-scoped kinds, any
+	// non-empty list means everything. The source must support namespaces, as a rest.Resource's source does
+	// (source.Description.Narrows).
 	Namespaces []string
 
-	// Shard limits the informer to this process's share of the objects: those in its slots, which
-	// may be gained and lost while the informer runs. The zero value means all objects.
+	// Shard limits the informer to this process's share of the objects: the ones in its slots. Slots may be
+	// gained and lost while the informer runs. The zero value means all objects.
 	//
-	// Objects in other slots are not cached, and handlers do not receive them (S05). When a slot is
-	// lost, its objects are dropped immediately, each with a Delete marked as Moved. When a slot is
-	// gained, a consistent read lists all objects again, and delivers those in the slot as Adds
-	// marked as Moved (S03, S04); Informer.Holds reports when that is done. The informer stays
-	// synced all the time.
+	// Objects in other slots are not cached, and handlers do not receive them (S05). When a slot is lost, its
+	// objects are dropped immediately, each with a Delete marked as Moved. When a slot is gained, a
+	// consistent read lists all objects again and delivers the slot's objects as Adds marked as Moved (S03,
+	// S04); Informer.Holds reports when that is done. The informer stays synced throughout.
 	//
-	// If the key is the UID or the namespace, the server is asked for the objects of the share only
-	// (KEP-5866). Status.Selection reports whether the server supports this. If it does, changes to
-	// other objects do not advance the version of the cache, and waiting for one of their versions takes
-	// until the next bookmark.
+	// If the key is the UID or the namespace, the informer requests only the share's objects from the server
+	// (KEP-5866). Status.Selection reports whether the server supports this. If it does, changes to other
+	// objects do not advance the cache's version, and waiting for one of their versions takes until the next
+	// bookmark.
 	//
-	// If the key reads something that may change, such as a label, those fields must be cached
-	// exactly as the server has them; transforms and some choices of fields are therefore rejected.
-	// A sharded informer cannot have a Snapshot.
+	// If the key depends on mutable fields, such as a label, those fields must be cached exactly as they are
+	// on the server; transforms and some field selections are therefore rejected. A sharded informer cannot
+	// have a Snapshot.
 	Shard shard.Scope
 
 	// Store selects how objects are cached.
@@ -104,53 +101,53 @@ type Options struct {
 	// returns them without opening the object. Values are stored uncompressed.
 	Annotations []string
 
-	// Snapshot is a directory for the informer's cache. A later process starts from it without a
-	// list. It holds one file per namespace, written from time to time and when the informer stops.
-	// Nil disables snapshots.
+	// Snapshot is a directory for the informer's cache. A later process starts from it without a list. It
+	// contains one file per namespace, written periodically and when the informer stops. Nil disables
+	// snapshots.
 	//
-	// The contents of a snapshot are not trusted until the server confirms them (C02). The informer
-	// is synced, and handlers receive objects, when a watch from the version of the snapshot has
-	// caught up with the version that the server had at the start. If that history has expired, or
-	// the server contradicts the snapshot, all objects are listed; unchanged ones are not decoded
-	// again. Until then Informer.Stale returns the loaded objects.
+	// The contents of a snapshot are not trusted until the server confirms them (C02). The informer syncs,
+	// and handlers receive objects, once a watch from the snapshot's version has caught up with the version
+	// the server had at startup. If the history has expired, or the server contradicts the snapshot, all
+	// objects are listed; unchanged objects are not decoded again. Until then Informer.Stale returns the
+	// loaded objects.
 	//
-	// The source must know its Origin, as the source of a rest.Resource does (source.Description).
+	// The source must know its Origin, as a rest.Resource's source does (source.Description).
 	Snapshot *snapshot.Directory
 
-	// TransformVersion identifies the transform of the source and its version. Without it, transformed
-	// objects are not written to the snapshot, because a later process could not tell whether the
-	// transform has changed.
+	// TransformVersion identifies the source's transform and its version. Without it, transformed objects are
+	// not written to the snapshot, because a later process could not tell whether the transform has changed.
 	TransformVersion string
 
 	// Compact lets the queue keep only the newest state of an object while the informer lags behind
 	// the network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync tolerates a failing informer. Then it returns an error, even
-	// if its context has time left, because a person should look at the problem. The informer keeps
-	// trying. The default is 1 min; with a negative value only the context ends the wait.
+	// SyncPatience is how long WaitForSync tolerates a failing informer. After that it returns an error, even
+	// if its context has not expired, so that someone can look into the problem. The informer keeps trying.
+	// The default is 1 min; if negative, WaitForSync waits until its context is done.
 	SyncPatience time.Duration
 
-	// DetectMutations, if not 0, keeps a copy of every cached object and compares it at this interval,
-	// around each call of a handler, and when the object leaves the cache (L16). Changed objects stay
-	// changed; objects that arrive after the report share nothing with them, if the source's Description
-	// names its Pool. The copies share nothing with each other and take more memory than the cache
-	// itself, so use this in tests.
+	// DetectMutations, if not 0, keeps a copy of every cached object and compares the two at this interval,
+	// around each handler call, and when the object leaves the cache (L16). Modified objects are not
+	// restored; objects that arrive after the report share no memory with them if the source's Description
+	// has a Pool. The copies share no memory with each other and use more memory than the cache itself, so
+	// use this in tests.
 	DetectMutations time.Duration
 
-	// OnError is called with each failure and decides whether to continue. It must return quickly,
-	// because the failing goroutine waits for it. Calls may be concurrent. A panic or runtime.Goexit in
-	// it is reported and counts as Retry. If OnError is nil, every failure is retried.
+	// OnError is called with each failure and decides whether to continue. It must return quickly, because
+	// the failing goroutine waits for it. Calls may be concurrent. If it panics or calls runtime.Goexit, that
+	// is reported and counts as Retry. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState is called with each change of state of each reflector. It must return quickly. There is
-	// one reflector per namespace in Namespaces, and they may call OnState concurrently.
+	// OnState is called whenever a reflector's state changes. It must return quickly. There is one reflector
+	// per namespace in Namespaces, and they may call OnState concurrently.
 	OnState func(reflector.Status)
 
-	// Logger logs failures at level warn or error, and states at level debug. Nil disables logging.
+	// Logger receives failures at level warn or error, and state changes at level debug. Nil disables
+	// logging.
 	Logger *slog.Logger
 
-	// Flight records the events of the informer and its handlers. The default is flight.Process.
+	// Flight records events from the informer and its handlers. The default is flight.Process.
 	Flight *flight.Recorder
 }
 
@@ -163,17 +160,17 @@ func (o Options) reflector() reflector.Options {
 	}
 }
 
-// Lag selects how undelivered changes are held for a slow handler (L09).
+// Lag selects how undelivered changes are kept for a slow handler (L09).
 type Lag uint8
 
 const (
-	// Unbounded holds every change until it is delivered.
+	// Unbounded keeps every change until it is delivered.
 	Unbounded Lag = iota
-	// Coalesce holds at most one entry per object, the newest.
+	// Coalesce keeps at most one entry per object, the newest.
 	Coalesce
 )
 
-// MarshalText makes the policy readable in a JSON status.
+// MarshalText makes the policy readable in JSON.
 func (l Lag) MarshalText() ([]byte, error) {
 	if l == Coalesce {
 		return []byte("Coalesce"), nil
@@ -190,26 +187,24 @@ type HandlerOptions struct {
 	// that adds handlers on behalf of others should pass their call site.
 	Place string
 
-	// Resync, if not 0, is the interval between resyncs. In a resync, a handler that has synced receives
-	// every cached object again (L11). A resync that is due before the previous one has finished is
+	// Resync, if not 0, is the interval between resyncs. On each resync, the handler, once synced, receives
+	// every cached object again (L11). A resync that comes due before the previous one has finished is
 	// skipped.
 	Resync time.Duration
 
-	// Lag is the policy for undelivered changes.
+	// Lag is the lag policy for undelivered changes.
 	Lag Lag
 
-	// WithoutOld declares that the handler does not use Event.Old. Old is then the zero value, and a
-	// packed cache does not open the old object. HandlerFuncs receive a nil old object. Filter needs
-	// Old.
+	// WithoutOld declares that the handler does not use Event.Old. Old is then the zero value, and a packed
+	// cache does not open the old object. HandlerFuncs receive nil as the old object. Filter needs Old.
 	WithoutOld bool
 
-	// OnSync, if set, is called once, after the handler has returned from its last initial Add
-	// (L18) and before it receives anything else. Namespaces that are added later do not trigger it
-	// again.
+	// OnSync, if set, is called once, after the handler has returned from its last initial Add (L18) and
+	// before it receives anything else. Namespaces added later do not trigger it again.
 	OnSync func()
 
-	// CrashOnPanic lets a panic of the handler crash the process after it is reported. Otherwise
-	// the handler continues with the next change (L10).
+	// CrashOnPanic makes a panic in the handler crash the process after it is reported. Otherwise the handler
+	// continues with the next change (L10).
 	CrashOnPanic bool
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// followShard makes the informer follow the changes of a scope, unless the scope owns everything. It is
-// called by newCore.
+// followShard makes the informer follow changes to a scope, unless the scope owns everything. It is called by
+// newCore.
 func (i *core) followShard(by shard.Scope) {
 	if by.Everything() {
 		return
@@ -37,7 +37,7 @@ func (i *core) followShard(by shard.Scope) {
 	}
 }
 
-// checkDivisible returns an error if the objects of a source cannot be divided by a scope.
+// checkDivisible returns an error if a scope cannot divide a source's objects.
 func checkDivisible(by shard.Scope, from source.Description) error {
 	if err := by.Err(); err != nil {
 		return fmt.Errorf("Options.Shard: %w", err)
@@ -56,7 +56,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 	return nil
 }
 
-// callShare calls a method of the share. The status reports a call that does not return.
+// callShare calls one of the share's methods. A call that does not return shows up in the status.
 func (i *core) callShare(do func()) error {
 	name := fmt.Sprintf("the methods of the share (%T)", i.ownership.Share)
 	slow := time.AfterFunc(slowCall, func() {
@@ -66,7 +66,7 @@ func (i *core) callShare(do func()) error {
 	return i.callHook(name, nil, do)
 }
 
-// mayHave reports whether the cache has an object, or a queued delta may add it.
+// mayHave reports whether an object is in the cache, or may be added to it by a queued delta.
 func (i *core) mayHave(v object.Version) bool {
 	if !i.queue.Idle() {
 		return true
@@ -97,7 +97,7 @@ func (i *core) Holds(hash uint64) bool {
 	return since > 0 && i.broken.Load() == nil
 }
 
-// selection returns who selects the owned objects: the server or the client.
+// selection reports whether the server or the client selects the owned objects.
 func (i *core) selection() shard.Selection {
 	if i.ownership == nil {
 		return shard.SelectionNone

@@ -12,19 +12,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// PackedStatus holds the figures of a packed cache.
+// PackedStatus contains the statistics of a packed cache.
 type PackedStatus struct {
-	Bytes   int64  // size of the cached objects and their heads; a shared part counts for the first object only
-	Kept    int    // objects cached whole because they do not survive packing; if there are many, this kind should not use the packed store
-	Opened  uint64 // number of times an object was opened; if this far exceeds the number of changes, the program reads everything and should use whole objects
-	Damaged uint64 // objects whose bytes were damaged; a number above 0 points to faulty memory in the machine
+	Bytes   int64  // size of the cached objects and their heads; shared data counts only for the first object
+	Kept    int    // objects cached whole because they do not survive packing; if there are many, do not use the packed store for this kind
+	Opened  uint64 // number of times an object was opened; if this is far more than the number of changes, the program reads everything and should use whole objects
+	Damaged uint64 // objects whose bytes were corrupted; a nonzero value suggests faulty memory
 }
 
 // packing is the state of a packed cache.
 type packing struct {
 	packer *wire.Packer
 
-	bytes, kept atomic.Int64 // figures of the cached objects; see PackedStatus
+	bytes, kept atomic.Int64 // statistics of the cached objects; see PackedStatus
 	damages     atomic.Uint64
 }
 
@@ -34,10 +34,10 @@ func newPacking(pool *wire.Pool, annotations []string) *packing {
 	return p
 }
 
-// packedOf returns o as an entry of a packed cache.
+// packedOf returns o as a packed cache entry.
 func packedOf(o object.Head) *wire.Packed { return o.(*wire.Packed) }
 
-// weigh updates the byte count for objects that enter and leave the cache.
+// weigh updates the byte count for objects entering and leaving the cache.
 func (p *packing) weigh(events []event) {
 	weigh := func(o object.Head, sign int64) {
 		packed := packedOf(o)
@@ -59,13 +59,13 @@ func (p *packing) weigh(events []event) {
 	}
 }
 
-// status returns the figures of the packed cache.
+// status returns the statistics of the packed cache.
 func (p *packing) status() PackedStatus {
 	return PackedStatus{Bytes: p.bytes.Load(), Kept: int(p.kept.Load()), Opened: p.packer.Opened(), Damaged: p.damages.Load()}
 }
 
-// objectDamaged is called for each object whose bytes are damaged, in any goroutine and under the locks
-// of the cache. The object is not served until a relist replaces it. It loses its version, so the relist
+// objectDamaged is called for each object whose bytes are corrupted, from any goroutine and with the cache's
+// locks held. The object is not served until a relist replaces it. Its version is cleared, so the relist
 // treats it as changed.
 func (i *core) objectDamaged(o *wire.Packed, err error) {
 	i.packing.damages.Add(1)
@@ -75,18 +75,18 @@ func (i *core) objectDamaged(o *wire.Packed, err error) {
 	}
 }
 
-// opener receives events of packed objects and calls next with the opened objects, one at a time.
-// It opens only objects that next uses.
+// opener receives events with packed objects and calls next with the opened objects, one at a time. It opens
+// only the objects that next uses.
 //
-// A damaged object is relisted (see objectDamaged), and until then next is not called for it. To
-// keep Adds before everything else, and paired with Deletes (L03), the event after a skipped Add
-// becomes an Add, or is skipped if it is a Delete. If the last state of a deleted object or the old
-// state is damaged, next receives an object made from its head.
+// A corrupted object is relisted (see objectDamaged), and until then next is not called for it. To keep Adds
+// first and paired with Deletes (L03), the event after a skipped Add becomes an Add, or is skipped if it is a
+// Delete. If a deleted object's last state or an old state is corrupted, next receives an object built from
+// its head.
 type opener struct {
 	next        untypedHandler
 	withoutOld  bool
 	scratch     event                   // reused for each event
-	skippedAdds map[object.Key]struct{} // objects whose Add was skipped; allocated on demand
+	skippedAdds map[object.Key]struct{} // objects whose Add was skipped; allocated lazily
 }
 
 func (o *opener) handle(ctx context.Context, e *event) error {
@@ -95,7 +95,7 @@ func (o *opener) handle(ctx context.Context, e *event) error {
 	return o.openEvent(ctx, &o.scratch)
 }
 
-// openEvent opens the objects of a packed event, which it may modify, and calls next with it.
+// openEvent opens the objects in a packed event and calls next with it. It may modify the event.
 func (o *opener) openEvent(ctx context.Context, e *event) error {
 	key := object.KeyOf(e.Object)
 	_, untold := o.skippedAdds[key]
@@ -151,8 +151,8 @@ func openHead(o *wire.Packed) (object.Head, error) {
 	return opened, nil
 }
 
-// bareObject makes an object from the head of a damaged one. It returns false if no value of the Go
-// type can be created.
+// bareObject builds an object from the head of a corrupted one. It returns false if it cannot create a value
+// of the Go type.
 func bareObject(o *wire.Packed, to *object.Head) bool {
 	bare, ok := o.Placeholder()
 	if !ok {

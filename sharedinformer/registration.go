@@ -14,8 +14,7 @@ import (
 // ErrClosed is returned by Registration.WaitForSync if the registration was closed.
 var ErrClosed = errors.New("the registration was closed")
 
-// Registration is one handler registered on one informer. Its methods may be called from any
-// goroutine.
+// Registration is one handler registered on one informer. Its methods are safe for concurrent use.
 type Registration struct {
 	of interface {
 		Name() string
@@ -28,26 +27,26 @@ type Registration struct {
 	}
 }
 
-// Name returns the name of the handler used in messages.
+// Name returns the handler's name as used in messages.
 func (r *Registration) Name() string { return r.of.Name() }
 
-// String returns the name and place of the handler.
+// String returns the handler's name and place.
 func (r *Registration) String() string { return r.of.String() }
 
 // HasSynced reports whether the handler has returned from its last initial Add (L18).
 func (r *Registration) HasSynced() bool { return r.of.HasSynced() }
 
-// WaitForSync waits until HasSynced returns true. It fails with the cause of ctx, with ErrStopped or
-// with ErrClosed, and the error says what the handler was waiting for.
+// WaitForSync waits until HasSynced returns true. It fails with the cause of ctx, ErrStopped or ErrClosed;
+// the error describes what the handler was waiting for.
 func (r *Registration) WaitForSync(ctx context.Context) error { return r.of.WaitForSync(ctx) }
 
-// Close removes the handler from the informer and returns immediately. No new call begins, but one may
-// be in progress; CloseAndWait waits for it. Close may be called repeatedly, from inside the handler,
+// Close removes the handler from the informer and returns immediately. No new calls start, but one may still
+// be in progress; use CloseAndWait to wait for it. Close may be called repeatedly, from inside the handler,
 // and before, during and after Run (L07).
 func (r *Registration) Close() { r.of.Close() }
 
-// CloseAndWait closes the registration and waits for the call in progress, unless it is called from
-// inside that call, or from the handler's OnSync or OnError. The only error is the cause of ctx.
+// CloseAndWait closes the registration and waits for the call in progress, unless it is called from inside
+// that call, or from the handler's OnSync or OnError. The only possible error is the cause of ctx.
 func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.CloseAndWait(ctx) }
 
 // Status returns the current state of the registration.
@@ -92,7 +91,7 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		select {
-		case <-d.ended: // both may be ready
+		case <-d.ended: // both channels may be ready
 			return nil
 		default:
 		}
@@ -100,7 +99,7 @@ func (d *delivery) CloseAndWait(ctx context.Context) error {
 	}
 }
 
-// addHandler adds a handler. Packed objects are opened for it unless it is a handler of heads.
+// addHandler adds a handler. Packed objects are opened for it unless it is a head handler.
 func (i *core) addHandler(h untypedHandler, opts HandlerOptions) *Registration {
 	_, heads := h.(headHandler)
 	switch {
@@ -133,8 +132,8 @@ func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	return d
 }
 
-// removeDelivery removes d from the list. It does not wait for join, because an index function may block
-// while join is held; d drops the events that it is still offered.
+// removeDelivery removes d from the list. It does not lock join, because an index function may block while
+// join is held; d drops any events it is still offered.
 func (i *core) removeDelivery(d *delivery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -150,13 +149,13 @@ type HandlerStatus struct {
 	Synced bool
 
 	Pending int           // events not delivered yet; a growing number means that the handler cannot keep up
-	Behind  time.Duration // age of the event being delivered, or of the call in progress if that is older; 0 if the handler has caught up
+	Behind  time.Duration // age of the event being delivered, or of the call in progress if older; 0 if the handler has caught up
 
-	Key  object.Key    // the object of the call in progress; zero if there is none
+	Key  object.Key    // the object being handled; zero if none
 	Busy time.Duration // duration of the call in progress; quick calls are measured in groups
 
 	Delivered uint64 // calls completed
-	Coalesced uint64 // events merged away by Lag Coalesce
+	Coalesced uint64 // events eliminated by merging (Lag Coalesce)
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error
 

@@ -21,7 +21,7 @@ func (i *core) indexFailed(failures []*indexer.IndexError) {
 	}
 }
 
-// reportSuppressed reports the failures that exceeded the rate limit, one per function.
+// reportSuppressed reports failures that exceeded the rate limit, one per function.
 func (i *core) reportSuppressed() {
 	for _, f := range i.reports.flush() {
 		i.report(context.Background(), nil, f)
@@ -33,7 +33,7 @@ func (i *core) reportSuppressed() {
 	}
 }
 
-// completeFailure fills in a failure that occurred outside the reflector, and shows it in the status.
+// completeFailure fills in a failure that occurred outside the reflector, and sets it in the status.
 func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
@@ -70,7 +70,7 @@ func (i *core) report(ctx context.Context, d *delivery, f *failure.Failure) {
 	}
 }
 
-// verdict calls the error handler. If that fails, the verdict is Retry.
+// verdict calls the error handler and returns its verdict, or Retry if the handler fails.
 func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if i.onError == nil {
@@ -82,22 +82,22 @@ func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) fai
 	return v
 }
 
-// reportsPerSecond is the number of failures of one handler or index function that are reported per
-// second. A function that fails on one object often fails on all.
+// reportsPerSecond is the maximum number of failures reported per second for one handler or index function. A
+// function that fails on one object often fails on all.
 const reportsPerSecond = 10
 
-// reportLimiter limits the rate of reported failures. It counts the suppressed ones and adds their
-// number to the next report.
+// reportLimiter limits the rate of reported failures. It counts suppressed failures and adds their number to
+// the next report.
 type reportLimiter struct {
 	mu     sync.Mutex // guards the fields below; never held while calling other code
-	second time.Time  // when the current second began
+	second time.Time  // start of the current second
 	passed int        // reported in that second
 	others int        // suppressed since then
 	last   *failure.Failure
 }
 
-// allow returns f with the number of failures suppressed before it, or nil if f is suppressed too.
-// It does not modify f, which the status may already show.
+// allow returns f with the number of failures suppressed before it, or nil if f is suppressed too. It does
+// not modify f, because the status may already contain it.
 func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,8 +113,7 @@ func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	return m.with(f, m.others)
 }
 
-// with returns f with the number of suppressed failures, which count as reported from then on. The caller
-// must hold mu.
+// with returns f with the number of suppressed failures, and marks them as reported. The caller must hold mu.
 func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	m.others, m.last = 0, nil
 	if others == 0 {
@@ -125,8 +124,8 @@ func (m *reportLimiter) with(f *failure.Failure, others int) *failure.Failure {
 	return &told
 }
 
-// flush returns the last suppressed failure with the number of those before it, or nil if there is
-// none.
+// flush returns the last suppressed failure with the number of failures suppressed before it, or nil if there
+// is none.
 func (m *reportLimiter) flush() *failure.Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,19 +7,18 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 )
 
-// resync queues a Sync when the resync of a handler is due. Due handlers are marked here; the receivers
-// are decided when the Sync leaves the queue, so it follows every earlier change (L11). The loop also
-// checks for blocked handlers. It continues to do so during the first minute of a stop, because a
-// blocked handler keeps the run from ending.
+// resync queues a Sync when a handler's resync is due. Due handlers are marked here; the recipients are
+// determined when the Sync leaves the queue, so it follows every earlier change (L11). The loop also checks
+// for blocked handlers. It keeps checking for the first minute of a shutdown, because a blocked handler keeps
+// the run from ending.
 func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	defer i.reportSuppressed()
 	handlers := newSlowHandlers()
 	look, looks := time.Now().Add(slowCheckEvery), 0
 	for looks < slowChecksAtStop {
-		// Use one timer for both, and handle everything that is due regardless of what woke the loop. In
-		// a synctest bubble no time passes until the next timer is created, so that timer is not yet
-		// due. A timer that is already due when it is created or selected on crashes Go's race detector
-		// in a bubble.
+		// Use one timer for both, and handle everything that is due regardless of what woke the loop. In a
+		// synctest bubble no time passes before the next timer is created, so that timer is not yet due. In a
+		// bubble, a timer that is already due when created or selected on crashes Go's race detector.
 		timer := time.NewTimer(time.Until(i.nextResync(look)))
 		select {
 		case <-timer.C:
@@ -57,7 +56,7 @@ func (i *core) nextResync(last time.Time) time.Time {
 	return next
 }
 
-// markDue marks the handlers whose resync is due.
+// markDue marks the handlers that are due for a resync.
 func (i *core) markDue(now time.Time) (any bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -71,7 +70,7 @@ func (i *core) markDue(now time.Time) (any bool) {
 	return any
 }
 
-// wakeResync makes the loop check the handlers again.
+// wakeResync makes the loop recheck the handlers.
 func (i *core) wakeResync() {
 	select {
 	case i.resyncChanged <- struct{}{}:

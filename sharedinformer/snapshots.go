@@ -24,41 +24,41 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// SnapshotStatus is the state of the snapshots of an informer.
+// SnapshotStatus is the state of an informer's snapshots.
 type SnapshotStatus struct {
 	Directory string
 	Off       string    // why snapshots are disabled; empty if they are not
-	Unused    string    // why the last file that was read was rejected; empty if it was used, or did not exist
-	Written   time.Time // when the last file was started; zero if none was
+	Unused    string    // why the last file read was rejected; empty if it was used or did not exist
+	Written   time.Time // when writing the last file started; zero if none was written
 	Bytes     int64     // size of that file
 
-	// Failure is the reason why the server did not identify its cluster, or else why the last file was
-	// not written or a wrong file was not removed. It is nil if there is no problem. If each namespace
-	// has a file, it is the first of their failures.
+	// Failure is the reason the server did not identify its cluster, or else why the last file was not
+	// written or an invalid file was not removed. It is nil if there is no problem. If each namespace has its
+	// own file, it is the first of their failures.
 	Failure *failure.Failure
 }
 
-// snapshots writes the objects of each feed to a file, and lets a feed start from its file. One
-// goroutine at a time writes files.
+// snapshots writes each feed's objects to a file, and lets a feed start from its file. Only one goroutine at
+// a time writes files.
 type snapshots struct {
 	informer  *core
 	directory *snapshot.Directory
 	origin    source.Origin
-	label     snapshot.Label // the common part of all labels
+	label     snapshot.Label // the fields common to all labels
 
-	clusterFailure atomic.Pointer[failure.Failure] // why the server did not identify its cluster; nil if it did
+	clusterFailure atomic.Pointer[failure.Failure] // the reason the server did not identify its cluster; nil if it did
 
 	mu             sync.Mutex // guards the rest; taken under core.join
 	status         SnapshotStatus
-	disabledLogged bool                     // a message that snapshots are disabled was logged
+	disabledLogged bool                     // it was logged that snapshots are disabled
 	loaded         map[string][]object.Head // objects read from files, by namespace; nil from the first sync on
 	loadedIndex    *indexer.Indexer
-	saved          map[*feed]string    // the version of each file
-	invalid        map[*feed]bool      // feeds whose file must be removed; true if that includes a file being written now
+	saved          map[*feed]string    // version of each file
+	invalid        map[*feed]bool      // feeds whose file must be removed; true if this includes a file being written now
 	hadFiles       map[string]struct{} // namespaces that may have files
 	rolledBackAt   time.Time           // when the server's history last went back; zero if never
 
-	wake chan struct{} // holds a token if there is a wrong file
+	wake chan struct{} // holds a token if there is an invalid file
 }
 
 // newSnapshots returns the snapshots of an informer, or nil if Options.Snapshot is not set.
@@ -111,8 +111,7 @@ func (s *snapshots) disabled() bool {
 	return why != ""
 }
 
-// restore makes the first run of a feed start from its file, if the file is usable. Otherwise it
-// logs the reason.
+// restore makes a feed's first run start from its file if the file is usable. Otherwise it logs the reason.
 func (s *snapshots) restore(f *feed) {
 	if f.restored || s.disabled() {
 		return
@@ -175,10 +174,10 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 	return items, file, nil
 }
 
-// invalidate schedules the removal of a feed's file, because the server contradicts it or no longer has
-// the history since then. It does so at once, because the server may not be able to tell later. If the
-// server's history went back, it removes the files of all namespaces that the informer has or had, which
-// belong to the lost history too.
+// invalidate schedules the removal of a feed's file because the server contradicts it or no longer has the
+// history since then. It must not wait, because the server may be unable to tell later. If the server's
+// history went back, it also invalidates the files of all current and former namespaces of the informer,
+// which belong to the lost history too.
 func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +187,7 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 		wrong = s.informer.feeds.all()
 		for namespace := range s.hadFiles {
 			if !slices.ContainsFunc(wrong, func(f *feed) bool { return f.namespace == namespace }) {
-				wrong = append(wrong[:len(wrong):len(wrong)], &feed{namespace: namespace}) // only the file exists
+				wrong = append(wrong[:len(wrong):len(wrong)], &feed{namespace: namespace}) // there is a file but no feed
 				delete(s.hadFiles, namespace)
 			}
 		}
@@ -203,9 +202,9 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	}
 }
 
-// noteList is called under join when a list of a feed was applied. newHistory means that the server's
-// history may have gone back, so the file may belong to the lost history. again means that the feed had
-// a list before, so the history has in fact gone back.
+// noteList is called after one of a feed's lists was applied; the caller must hold join. newHistory means
+// that the server's history may have gone back, so the file may belong to the lost history. again means that
+// the feed had a list before, so the history has in fact gone back.
 func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if newHistory && !resumed {
@@ -218,7 +217,7 @@ func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	}
 }
 
-// removeInvalid removes the wrong files. Failed removals are retried later.
+// removeInvalid removes the invalid files. Failed removals are retried later.
 func (s *snapshots) removeInvalid(ctx context.Context) {
 	s.mu.Lock()
 	wrong := slices.Collect(maps.Keys(s.invalid))
@@ -261,7 +260,7 @@ func (s *snapshots) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		s.removeInvalid(ctx) // including files found to be wrong while they were written
+		s.removeInvalid(ctx) // including files invalidated while being written
 		timer.Reset(time.Until(due))
 	}
 }
@@ -270,22 +269,22 @@ const (
 	// clusterTimeout is how long the server may take to identify its cluster.
 	clusterTimeout = 30 * time.Second
 
-	// lastClusterTimeout is the clusterTimeout during a stop. It is shorter because the server has
-	// usually answered before.
+	// lastClusterTimeout replaces clusterTimeout during shutdown. It is shorter because the server has
+	// usually responded before.
 	lastClusterTimeout = time.Second
 
-	// lastSaveTimeout is how long a stop may wait for the disk to write the last files.
+	// lastSaveTimeout is how long shutdown may wait for the last files to be written.
 	lastSaveTimeout = 10 * time.Second
 )
 
-// errClusterUnknown means that the server did not identify its cluster, so no other file can be written
-// either.
+// errClusterUnknown means that the server did not identify its cluster, so the remaining files cannot be
+// written either.
 var errClusterUnknown = errors.New("ask which cluster this is")
 
-// errSaveTimeout means that the disk did not write the last files in time.
+// errSaveTimeout means that the last files were not written in time.
 var errSaveTimeout = fmt.Errorf("a stop waits for it for at most %v", lastSaveTimeout)
 
-// saveLast writes the changes of the run that is ending.
+// saveLast writes the changes from the run that is ending.
 func (s *snapshots) saveLast(ctx context.Context) {
 	if s.disabled() || s.informer.broken.Load() != nil {
 		return
@@ -296,15 +295,15 @@ func (s *snapshots) saveLast(ctx context.Context) {
 	s.save(ctx, lastClusterTimeout)
 }
 
-// save writes the file of each feed that has changed. The server must identify its cluster within
-// patience.
+// save writes the file of each feed that has changed. The server has until patience runs out to identify its
+// cluster.
 func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()
 	maps.DeleteFunc(s.saved, func(f *feed, _ string) bool { return !slices.Contains(feeds, f) })
 	s.mu.Unlock()
 	for _, f := range feeds {
-		err := failure.Apart("writing a "+s.label.Type, func() error { return s.saveFeed(ctx, f, patience) }) // a method of an object may panic
+		err := failure.Apart("writing a "+s.label.Type, func() error { return s.saveFeed(ctx, f, patience) }) // an object's methods may panic
 		if err == nil {
 			continue
 		}
@@ -320,8 +319,8 @@ func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// note reports an error and keeps it in first; while first is set, further errors are not reported. The
-// end of ctx is not an error unless its cause is errSaveTimeout.
+// note reports an error and stores it in first; while first is set, further errors are not reported. The
+// error is ignored if ctx is done, unless the cause is errSaveTimeout.
 func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
 	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errSaveTimeout) {
 		f := s.informer.completeFailure(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
@@ -333,7 +332,7 @@ func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Fail
 func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duration) error {
 	s.mu.Lock()
 	if s.invalid[f] {
-		s.invalid[f] = false // objects read from now on are right
+		s.invalid[f] = false // objects read from now on are valid
 	}
 	s.mu.Unlock()
 	objects, rv := s.informer.contentOf(f)
@@ -361,7 +360,7 @@ func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.unsaved.Store(nil)
-	if again, wrong := s.invalid[f]; wrong && !again { // the wrong file was replaced
+	if again, wrong := s.invalid[f]; wrong && !again { // the invalid file was replaced
 		delete(s.invalid, f)
 		f.unremoved.Store(nil)
 	}
@@ -382,15 +381,14 @@ func (s *snapshots) cluster(ctx context.Context, patience time.Duration) (string
 	return cluster, nil
 }
 
-// labelOf returns the label of a feed's file.
+// labelOf returns the label for a feed's file.
 func (s *snapshots) labelOf(f *feed) snapshot.Label {
 	l := s.label
 	l.Namespace = f.namespace
 	return l
 }
 
-// stale returns an index of the objects read from files until the first sync, and the cache from
-// then on.
+// stale returns an index of the objects read from files until the first sync, and the cache afterwards.
 func (i *core) stale() *indexer.Indexer {
 	if stale := i.snapshots.stale(); stale != nil {
 		return stale
@@ -398,7 +396,7 @@ func (i *core) stale() *indexer.Indexer {
 	return i.cache
 }
 
-// stale returns an index of the objects read from files until the first sync, and nil from then on.
+// stale returns an index of the objects read from files until the first sync, and nil afterwards.
 func (s *snapshots) stale() *indexer.Indexer {
 	if s == nil {
 		return nil
@@ -416,8 +414,7 @@ func (s *snapshots) stale() *indexer.Indexer {
 	return s.loadedIndex
 }
 
-// dropLoaded drops the objects read from files. It is called under join when the informer becomes
-// synced.
+// dropLoaded drops the objects read from files once the informer is synced. The caller must hold join.
 func (s *snapshots) dropLoaded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Status is the state of an informer at one moment.
+// Status is the state of an informer at a point in time.
 type Status struct {
 	// Type is the Go type of the objects, such as "*v1.Pod", or empty if unknown. A resource may have
 	// several informers: for typed objects, for untyped objects and for metadata only.
 	Type string
 
-	// Kind is the kind that the source reads (source.Description), or empty if unknown.
+	// Kind is the kind the source reads (source.Description), or empty if unknown.
 	Kind object.GVK `json:",omitzero"`
 
-	// Reflector is the state of listing and watching. If each namespace has its own reflector, it
-	// combines them: counts are added up, RV is the smallest, and the state and the failure are taken
-	// from the reflector in the worst state.
+	// Reflector is the state of listing and watching. If each namespace has its own reflector, it combines
+	// them: counts are added up, RV is the smallest, and the state and the failure are those of the reflector
+	// in the worst state.
 	Reflector reflector.Status
 
-	// Namespaces has the status of the reflector of each namespace, sorted; nil if one reflector
-	// reads all namespaces.
+	// Namespaces contains each namespace's reflector status, sorted; nil if one reflector covers all
+	// namespaces.
 	Namespaces []reflector.Status
 
 	Synced  bool   // a complete initial list is in the cache
@@ -32,23 +32,22 @@ type Status struct {
 	Objects int    // cached objects
 
 	Store  Store        // how objects are cached
-	Packed PackedStatus // figures of a packed cache; zero for a whole one
+	Packed PackedStatus // statistics of a packed cache; zero for a whole one
 
 	QueueDepth  int           // deltas not applied yet, including the batch in progress; if this stays above a handful, the index functions or the machine are too slow
 	QueueAge    time.Duration // age of the oldest queued delta
 	QueueMerged uint64        // deltas merged by compaction
 
-	// Leaving names the removed namespaces whose reflectors were cancelled and have not ended, because
-	// the source, a transform or a hook has not returned. Until they end, reflectors of added namespaces
-	// do not start, and the informer is not synced.
+	// Leaving lists the removed namespaces whose reflectors were canceled but have not ended, because the
+	// source, a transform or a hook has not returned. Until they end, reflectors of added namespaces do not
+	// start, and the informer is not synced.
 	Leaving string
 
-	// Blocked describes the index function that has blocked the cache for more than a second, or is
-	// empty. Until the function returns, nothing enters the cache, and entries being changed cannot be
-	// read.
+	// Blocked describes the index function that has blocked the cache for more than a second, or is empty.
+	// Until the function returns, the cache is not updated, and entries being changed cannot be read.
 	Blocked string
 
-	// Selection says whether the server or the client filters out objects outside the share
+	// Selection indicates whether the server or the client filters out objects outside the share
 	// (Options.Shard). Without a share it is SelectionNone, which JSON omits.
 	Selection shard.Selection `json:",omitzero"`
 
@@ -97,8 +96,8 @@ func (i *core) StatusIn(namespace string) (s reflector.Status, watched bool) {
 	return i.feeds.statusOf(f.reflector), true
 }
 
-// Unsynced returns the reflectors whose initial list is missing: those of the namespaces concerned, or
-// the only reflector. It returns nil if s.Synced.
+// Unsynced returns the statuses of the reflectors whose initial list is missing, one per affected namespace
+// unless a single reflector covers all namespaces. It returns nil if s.Synced.
 func (s Status) Unsynced() []reflector.Status {
 	if s.Synced {
 		return nil
@@ -106,7 +105,7 @@ func (s Status) Unsynced() []reflector.Status {
 	return missing(s.Reflector, s.Namespaces)
 }
 
-// Stale returns the reflectors whose state is older than after (see reflector.Status.Age).
+// Stale returns the statuses of the reflectors whose state is older than after (see reflector.Status.Age).
 // Reflectors whose kind the server does not serve are left out.
 func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Status) {
 	each := s.Namespaces
@@ -121,14 +120,15 @@ func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Sta
 	return stale
 }
 
-// missing returns the statuses in each without an initial list, or all if every one has its list.
+// missing returns the statuses in each without an initial list, or all of them if every reflector has its
+// list.
 func missing(all reflector.Status, each []reflector.Status) (without []reflector.Status) {
 	for _, s := range each {
 		if s.RV == "" {
 			without = append(without, s)
 		}
 	}
-	if without == nil { // everything has been read but not applied yet
+	if without == nil { // everything has been read but not all of it applied
 		without = []reflector.Status{all}
 	}
 	return without

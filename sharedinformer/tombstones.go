@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tombstones remember the last objects that left the cache, with their last version. They prevent an old
-// event that the server repeats from restoring such an object. They do not hold the objects themselves.
+// tombstones remembers the objects that most recently left the cache, with their last versions. It prevents
+// an old event that the server repeats from restoring such an object. It does not keep the objects
+// themselves.
 type tombstones struct {
 	seed     maphash.Seed
 	versions map[uint64]string // last versions, by hash of key and UID
@@ -18,15 +19,13 @@ type tombstones struct {
 	next     int
 }
 
-// maxTombstones is how many objects are remembered. A server that repeats old events repeats recent
-// ones.
+// maxTombstones is the number of objects to remember. A server that repeats old events repeats only recent ones.
 const maxTombstones = 512
 
-// neverReturns is the version of an object that cannot come back, because another object has its
-// name.
+// neverReturns is the version of an object that cannot return, because another object has its name.
 const neverReturns = ""
 
-// add notes that an object has left the cache.
+// add records that an object has left the cache.
 func (d *tombstones) add(o object.Head, rv string) {
 	if d.versions == nil {
 		d.seed, d.versions = maphash.MakeSeed(), make(map[uint64]string)

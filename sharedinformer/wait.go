@@ -64,7 +64,7 @@ func (i *core) WaitForRV(ctx context.Context, rv string, namespaces ...string) e
 	return nil
 }
 
-// waitForRV is WaitForRV for one namespace, or for all.
+// waitForRV is WaitForRV for a single namespace, or for all.
 func (i *core) waitForRV(ctx context.Context, rv, namespace string) error {
 	cached := i.cache.Reader().RV
 	if namespace != metav1.NamespaceAll {
@@ -102,7 +102,7 @@ func (i *core) WaitUntil(ctx context.Context, reached func() bool) error {
 	})
 }
 
-// behindReason returns an error that says why the cache has not reached rv.
+// behindReason returns an error describing why the cache has not reached rv.
 func (i *core) behindReason(rv, have, namespace string) error {
 	s, _ := i.statusFor(namespace)
 	switch {
@@ -118,16 +118,16 @@ func (i *core) behindReason(rv, have, namespace string) error {
 	return errors.New(waiting)
 }
 
-// wait describes a condition that changes only with a broadcast: the reason why it is not met yet, and
-// how long to tolerate failures that prevent it.
+// wait describes a condition that changes only with a broadcast, the reason it is not yet met, and how long
+// to tolerate failures that prevent it.
 type wait struct {
 	reached  func() (bool, error)
 	waiting  func() error
 	patience func() (left time.Duration, failing bool)
 }
 
-// waitUntil waits for a condition. If it gives up, it returns an error that wraps both the reason why
-// the condition is not met and the reason why the wait ended.
+// waitUntil waits for a condition. If it gives up, it returns an error that wraps both the reason the
+// condition is not met and the reason it stopped waiting.
 func (i *core) waitUntil(ctx context.Context, w wait) error {
 	bear := i.newPatienceTimer(w.patience)
 	defer bear.timer.Stop()
@@ -154,7 +154,7 @@ func (i *core) waitUntil(ctx context.Context, w wait) error {
 	}
 }
 
-// ended returns the error of a wait after the run has ended.
+// ended returns the error for a wait after the run has ended.
 func (i *core) ended(waiting error) error {
 	if last := i.last.Load(); last != nil {
 		return fmt.Errorf("%w: %w: %w", waiting, ErrStopped, last)
@@ -162,14 +162,13 @@ func (i *core) ended(waiting error) error {
 	return fmt.Errorf("%w: %w", waiting, ErrStopped)
 }
 
-// patienceTimer decides when a waiter gives up because of failures. It computes the remaining patience
-// only when it may have run out, not at each change, because the computation reads the status of every
-// feed.
+// patienceTimer decides when a waiter gives up because of failures. It computes the remaining patience only
+// when it may have run out, not after every change, because the computation reads the status of every feed.
 type patienceTimer struct {
 	informer *core
 	patience func() (left time.Duration, failing bool)
 	timer    *time.Timer
-	due      time.Time // when to compute again
+	due      time.Time // when to recompute
 	feeds    *[]*feed  // at the last computation
 	synced   bool      // at the last computation
 }
@@ -178,7 +177,7 @@ func (i *core) newPatienceTimer(patience func() (time.Duration, bool)) *patience
 	return &patienceTimer{informer: i, patience: patience, timer: time.NewTimer(i.maxPatience())}
 }
 
-// maxPatience returns the minimum time until a failure that has not happened yet can exhaust the
+// maxPatience returns the shortest time in which a failure that has not happened yet could exhaust the
 // patience.
 func (i *core) maxPatience() time.Duration {
 	if i.patience < 0 {
@@ -207,8 +206,8 @@ func (b *patienceTimer) expired() bool {
 	return false
 }
 
-// statusFor returns the status of the reflector of a namespace, or of all namespaces, and whether
-// the cache has its initial list.
+// statusFor returns the status of the reflector for a namespace, or for all namespaces, and whether the cache
+// has its initial list.
 func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
 	if namespace != metav1.NamespaceAll {
 		if f := feedCovering(i.feeds.all(), namespace); f != nil {
@@ -219,8 +218,8 @@ func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
 	return s, i.HasSynced()
 }
 
-// patienceLeft returns how long to keep waiting while something missing fails: the initial list of
-// namespace, or those of all namespaces. Failures of reflectors that have their list do not count.
+// patienceLeft returns how long to keep waiting while the missing initial list for namespace (or any missing
+// list, for all namespaces) keeps failing. Failures of reflectors that have their list do not count.
 func (i *core) patienceLeft(namespace string) (left time.Duration, failing bool) {
 	synced := i.HasSynced()
 	if synced && i.unconfirmed.Load() == 0 {
@@ -272,8 +271,8 @@ func (i *core) Unsynced() error {
 	return errors.Join(each...)
 }
 
-// missingReason returns an error that says why the reflector in state s has no initial list. If it has
-// one, the error says what the informer is waiting for.
+// missingReason returns an error describing why the reflector with status s has no initial list. If it has
+// one, the error describes what the informer is waiting for.
 func (i *core) missingReason(s reflector.Status) error {
 	running, leaving := i.leavingNames()
 	idle := s.State == reflector.Idle || s.State == reflector.Stopped
@@ -289,8 +288,8 @@ func (i *core) missingReason(s reflector.Status) error {
 	return s.Missing()
 }
 
-// missing returns the reflectors whose initial list is missing, or whose server has not answered in
-// this run.
+// missing returns the statuses of the reflectors whose initial list is missing, or whose server has not
+// responded in this run.
 func (i *core) missing() (missed []reflector.Status) {
 	if !i.HasSynced() {
 		return missing(i.feeds.status())
@@ -303,7 +302,7 @@ func (i *core) missing() (missed []reflector.Status) {
 	return missed
 }
 
-// unsynced returns an error that says why the informer, or else the handler of d, is not synced.
+// unsynced returns an error describing why the informer, or else d's handler, is not synced.
 func (i *core) unsynced(d *delivery) error {
 	switch err := i.Unsynced(); {
 	case err != nil:
