@@ -9,16 +9,16 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// Backoff sets the delay between attempts: Initial after the first failure, doubled after each further
-// one up to Max. A random extra of up to half the delay keeps clients from retrying in step. A
-// Retry-After from the server is a lower bound (see source.RetryAfter for its ceiling). A failure that
-// shows progress counts as a first one, once per series: for example, if the server answers that the
-// kind is missing after not answering at all, if it serves the kind but asks the client to wait, or if
-// the resource version has expired. The zero value means 800 ms, 30 s and 2 min.
+// Backoff sets the delay between attempts: Initial after the first failure, doubling after each further
+// failure up to Max. A random jitter of up to half the delay keeps clients from retrying in lockstep. A
+// Retry-After from the server is a lower bound (see source.RetryAfter for its ceiling). A failure that shows
+// progress counts as a first failure, once per series: for example, if the server responds that the kind is
+// missing after not responding at all, if it serves the kind but asks the client to wait, or if the resource
+// version has expired. The zero value means 800 ms, 30 s and 2 min.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
-	Reset   time.Duration // a failure later than this after the last wait counts as a first one
+	Reset   time.Duration // a failure that comes later than this after the last wait counts as a first failure
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -40,10 +40,10 @@ func (b Backoff) withDefaults() Backoff {
 type pacer struct {
 	Backoff
 	next time.Duration
-	last time.Time // when the last wait was due to end
+	last time.Time // scheduled end of the last wait
 	got  progress  // the furthest progress in this series of failures
 
-	recall jitter.Recall // for a client whose answers come from a recording
+	recall jitter.Recall // for a client whose responses come from a recording
 }
 
 // progress is how far an attempt got before it failed.
@@ -51,8 +51,8 @@ type progress uint8
 
 const (
 	nowhere     progress = iota
-	answered             // the server answers, but does not serve the kind
-	served               // the server serves the kind, but asks the client to wait
+	answered             // the server responds but does not serve the kind
+	served               // the server serves the kind but asks the client to wait
 	historyGone          // only a list helps
 )
 
@@ -68,15 +68,14 @@ func progressOf(f *failure.Failure) progress {
 	return nowhere
 }
 
-// served returns how long a stream must last to end the preceding series of broken streams.
+// served returns how long a stream must last to end a series of broken streams.
 func (p *pacer) served() time.Duration { return p.Max / 3 }
 
-// delay returns how long to wait after a failure at now that got as far as got. A failure that got
-// further than all earlier ones in the series counts as a first one. For example, an expired resource
-// version after an outage is good news, because the server answers again and a list will help. If the
-// version expires a second time, lists do not help. A stream that breaks after a third of Max counts as
-// a first failure too, because a load balancer that cuts every connection after a minute must not delay
-// the cache.
+// delay returns how long to wait after a failure at now that got as far as got. A failure that got further
+// than all earlier ones in the series counts as a first failure. For example, an expired resource version
+// after an outage is good news, because the server responds again and a list will help. If the version
+// expires a second time, listing does not help. A stream that breaks after a third of Max counts as a first
+// failure too, because a load balancer that closes every connection after a minute must not delay the cache.
 func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, stream bool) time.Duration {
 	quiet := p.Reset
 	if stream {

@@ -12,22 +12,22 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// callMonitor tracks the current call of a transform or hook, and logs calls that take long. Requests
-// carry it in their context. A nil callMonitor does nothing.
+// callMonitor tracks the current transform or hook call, and logs slow calls. Requests carry it in their
+// context. A nil callMonitor does nothing.
 type callMonitor struct {
 	log  *slog.Logger
-	name func() string // name of the resource
+	name func() string // resource name
 
-	mu    sync.Mutex // guards the rest; never held while calling other code
+	mu    sync.Mutex // guards the fields below; never held while calling other code
 	call  call
 	since time.Time     // zero if no call is in progress
-	spent time.Duration // time spent in finished calls
+	spent time.Duration // time spent in completed calls
 	slow  time.Time     // when a call of a second or longer last returned
-	late  *time.Timer   // logs a call that lasts for slowCall; nil before the first call
+	late  *time.Timer   // logs a call that takes slowCall; nil before the first call
 	armed bool          // the timer is running
 }
 
-// call identifies a call of a transform, by its place and object, or of a hook.
+// call identifies a transform call, by the transform's place and its object, or a hook call.
 type call struct {
 	kind, name string // "transform", "hook"
 	key        object.Key
@@ -35,7 +35,7 @@ type call struct {
 
 type callMonitorKey struct{}
 
-// withCallMonitor returns a context whose requests report the calls of transforms to c.
+// withCallMonitor returns a context whose requests report transform calls to c.
 func withCallMonitor(ctx context.Context, c *callMonitor) context.Context {
 	return context.WithValue(ctx, callMonitorKey{}, c)
 }
@@ -49,8 +49,8 @@ func callMonitorOf(ctx context.Context) *callMonitor {
 // Unfinished calls are logged after slowCall.
 const slowCall = 10 * time.Second
 
-// begin records the start of a call. One timer serves many calls, so a short call costs only two
-// readings of the clock.
+// begin records the start of a call. One timer serves many calls, so a short call costs only two clock
+// readings.
 func (c *callMonitor) begin(to call) {
 	if c == nil {
 		return
@@ -70,7 +70,7 @@ func (c *callMonitor) begin(to call) {
 	c.armed = true
 }
 
-// end records the end of the call.
+// end records that the call has returned.
 func (c *callMonitor) end() {
 	if c == nil {
 		return
@@ -103,14 +103,14 @@ func (c *callMonitor) stop() {
 	c.armed = false
 }
 
-// total returns the time spent in finished calls.
+// total returns the time spent in completed calls.
 func (c *callMonitor) total() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.spent
 }
 
-// logSlow logs a call that has lasted for slowCall, once.
+// logSlow logs a call that has been running for slowCall, once.
 func (c *callMonitor) logSlow() {
 	c.mu.Lock()
 	if c.armed = !c.since.IsZero(); !c.armed {
@@ -139,15 +139,15 @@ func (c *callMonitor) running() bool {
 	return !c.since.IsZero()
 }
 
-// busy reports whether a call is in progress, or whether a slow call ended so recently that the server
-// may not have had time to answer.
+// busy reports whether a call is in progress, or whether a slow call returned so recently that the server may
+// not have had time to respond.
 func (c *callMonitor) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.since.IsZero() || time.Since(c.slow) < busyGrace
 }
 
-// waiting describes the call in progress and its duration; nil if there is none.
+// waiting describes the call in progress and how long it has been running; nil if there is none.
 func (c *callMonitor) waiting() *source.StuckError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,12 +161,11 @@ func (c *callMonitor) waiting() *source.StuckError {
 	return &source.StuckError{What: what, For: time.Since(c.since)}
 }
 
-// Unanswered requests are logged after lateAnswer.
+// Requests without a response are logged after lateAnswer.
 const lateAnswer = 10 * time.Second
 
-// trackRequest returns a context for a request. Until answered is called, Status says what the request
-// is waiting for. If the wait takes long, it is also logged. Calls of transforms are tracked until the
-// request ends.
+// trackRequest returns a context for a request. Until answered is called, Status reports what the request is
+// waiting for. A long wait is also logged. Transform calls are tracked until the request ends.
 func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
 	p := new(source.Progress)
 	r.inFlight.Store(p)
@@ -181,8 +180,8 @@ func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, 
 	}
 }
 
-// waiting describes what the current request is waiting for, or the transform that is running;
-// empty if there is nothing to wait for, or for the first second.
+// waiting describes what the current request is waiting for, or the transform that is running. It returns ""
+// if nothing is pending, and during the first second.
 func (r *Reflector) waiting() string {
 	stuck := r.calls.waiting()
 	if stuck == nil {
@@ -194,8 +193,8 @@ func (r *Reflector) waiting() string {
 	return ""
 }
 
-// callHook calls a user's hook. The reflector survives a panic or Goexit in it. While the hook blocks,
-// the reflector waits; the status and the log report that.
+// callHook calls a user's hook. The reflector survives a panic or Goexit in the hook. If the hook blocks, the
+// reflector waits; the status and the log report this.
 func (r *Reflector) callHook(name string, hook func()) {
 	r.calls.begin(call{kind: "hook", name: name})
 	defer r.calls.stop()
@@ -205,7 +204,7 @@ func (r *Reflector) callHook(name string, hook func()) {
 	}
 }
 
-// verdict calls OnError. If that fails, the verdict is Retry.
+// verdict calls OnError. If the handler fails, the verdict is Retry.
 func (r *Reflector) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if r.opts.OnError != nil {
@@ -214,7 +213,7 @@ func (r *Reflector) verdict(ctx context.Context, f *failure.Failure) failure.Ver
 	return v
 }
 
-// announce passes the current status to the log and OnState.
+// announce logs the current status and passes it to OnState.
 func (r *Reflector) announce() {
 	status := r.Status()
 	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)

@@ -1,5 +1,5 @@
-// Package reflector keeps a queue in step with the API server: it lists a resource once, watches it
-// from there, and queues each change in the server's order.
+// Package reflector keeps a queue in sync with the API server: it lists a resource once, watches it from
+// there on, and queues each change in the server's order.
 //
 // # Usage
 //
@@ -18,59 +18,57 @@
 //	  │              gone back                └───┼─────────┘
 //	  └───────────────────────────────────────────┘ a second Run resumes
 //
-// If the first run was given a saved state (Resume), it starts in Resuming instead. It continues with
-// Watching once the server has confirmed or corrected the state, or else with InitialWatch or Listing.
+// If the first run has a saved state (Resume), it starts in Resuming instead. From there it goes to Watching
+// once the server has confirmed or corrected the state, or else to InitialWatch or Listing.
 //
-// Every state may lead to Stopped, or to BackingOff, which remembers the state to continue with. The
-// constants of State document how each state handles failures.
+// Any state may lead to Stopped, or to BackingOff, which remembers the state to continue with. The constants
+// of State document how each state handles failures.
 //
 // # Decisions
 //
-// The function of a state runs it to its end and returns a failure, if any. relist.go then chooses the
-// next state: it decides when a list is needed, when a streaming list is replaced by a plain one, and
-// that a list replaces the next watch if queued data was lost or objects were gained. polling.go makes a
-// list replace the next watch if watches fail for too long.
+// Each state has a function that runs until the state ends and returns a failure, if any. relist.go then
+// chooses the next state: it decides when a list is needed, when to fall back from a streaming list to a
+// plain one, and when to list instead of opening the next watch because queued data was lost or objects were
+// gained. polling.go makes the reflector list instead of watching if watches fail for too long.
 //
 // # Consumers
 //
-// The consumer of the queue reports back. It calls Settle for each late change, Relist if something was
-// lost or gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a failure has
+// The consumer of the queue reports back. It calls Settle for each late change, Relist if data was lost or
+// objects were gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a failure has
 // been removed. Resume gives the first run the state saved by an earlier process.
 //
 // # Guarantees
 //
-// Once failures have ended, the queue has received exactly the difference between the set that it knew
-// and the server's (L17). A watch resumes from the last resource version. The reflector lists again only
-// (L19)
+// Once failures end, the queue has received exactly the difference between the state it had and the server's
+// (L17). A watch resumes from the last resource version. The reflector relists only (L19)
 //
-//   - if that version has expired, or the server's history went back behind it;
+//   - if that version has expired, or the server's history went back to before it;
 //   - if the next change could not be decoded or transformed three times in a row: the
 //     object may have changed by then;
-//   - if the consumer has lost something (Relist);
+//   - if the consumer has lost data (Relist);
 //   - if watches keep failing: for a minute if the server refuses them, for ten minutes
 //     if it does not answer (Status.Polling).
 //
-// If a streaming list does not end, a plain list replaces it. If a watch or list falls silent, it is
-// abandoned and reopened (L20). The resource version never passes a change that was not queued (L21).
-// Every failure appears in Status and is passed to Options.OnError (L22). Status.Heard is the time when
-// the server last confirmed the state.
+// If a streaming list does not end, the reflector falls back to a plain list. If a watch or list stalls, it
+// is abandoned and reopened (L20). The resource version never advances past a change that was not queued
+// (L21). Every failure appears in Status and is passed to Options.OnError (L22). Status.Heard is the time
+// when the server last confirmed the state.
 //
 // If the server's versions are not ordered across objects, changes are still queued, marked as
 // late, and Status reports it.
 //
 // # Concurrency
 //
-// Run occupies one goroutine. It calls the source, OnError and OnState in other goroutines, one at
-// a time, and waits for them. Status, RetryNow, Reconnect and Relist may be called from any
-// goroutine.
+// Run occupies one goroutine. It calls the source, OnError and OnState in other goroutines, one at a time,
+// and waits for them. Status, RetryNow, Reconnect and Relist are safe for concurrent use.
 //
 // # Failure
 //
-// A *failure.Failure carries the phase and the cause. Only the context and a Stop from OnError end
-// Run; a panic or Goexit in the source, a transform or a hook does not.
+// A *failure.Failure carries the phase and the cause. Run returns only when its context is done or OnError
+// returns Stop; a panic or Goexit in the source, a transform or a hook does not end it.
 //
 // # Debugging
 //
-// Status counts lists, relists, watches, events and failures. It shows when the reflector entered
-// its state and when it will retry.
+// Status counts lists, relists, watches, events and failures. It also reports when the reflector entered its
+// current state and when it will retry.
 package reflector

@@ -8,42 +8,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sentinels of the list and watch phases.
+// Sentinel errors for the list and watch phases.
 var (
-	// ErrNoAnswer means that the server did not answer a request in time, or that a prerequisite of
-	// the request, such as credentials or discovery, was not available in time.
+	// ErrNoAnswer means that the server did not respond to a request in time, or that a prerequisite, such as
+	// credentials or discovery, was not available in time.
 	ErrNoAnswer = errors.New("no answer in time")
 	// ErrStalled means that the server sent nothing for too long.
 	ErrStalled = errors.New("the server fell silent")
 	// ErrDeaf means that a caller knows of a change that the watch has not delivered (Reconnect).
 	ErrDeaf = errors.New("the watch has not delivered a known change")
-	// ErrNoEnd means that a streaming list went on without the bookmark that ends it.
+	// ErrNoEnd means that a streaming list never sent the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; a list replaces it")
 	// ErrLateEnd means that a streaming list ended just as it was abandoned. Its objects are in the
 	// cache, but its watch is closed.
 	ErrLateEnd = errors.New("the streaming list ended just as it was abandoned; a new watch follows")
-	// ErrCutShort means that a streaming list was closed normally before the bookmark that ends it,
-	// as by a load balancer that limits connections to a minute.
+	// ErrCutShort means that a streaming list was closed normally before the bookmark that ends it, for
+	// example by a load balancer that limits connections to a minute.
 	ErrCutShort = errors.New("the streaming list was closed before its end; a list replaces it this time")
 	// ErrShortWatch means that the server closed a watch within a second without delivering a new
 	// change, or for the third time in a row.
 	ErrShortWatch = errors.New("the server closed the watch within a second")
-	// ErrWentBack means that the server's resource version is lower than one it sent before, as
+	// ErrWentBack means that the server's resource version is lower than one it sent before, for example
 	// after a restore from a backup.
 	ErrWentBack = errors.New("the server's history went back, as after a restore from a backup; a list follows")
-	// ErrNoRV means that the server sent a list or an object without a resource version, or a list
-	// of version "0", which cannot be watched from.
+	// ErrNoRV means that the server sent a list or an object without a resource version, or a list with
+	// version "0", which a watch cannot start from.
 	ErrNoRV = errors.New("no resource version")
-	// ErrNoObject means that an item of a list or an event of a watch is nil.
+	// ErrNoObject means that a list item or watch event is nil.
 	ErrNoObject = errors.New("the source yielded a nil object")
 )
 
-// noRV reports whether a list has no version to watch from. Version "0" does not count, because a watch
-// from "0" may begin at any version and would miss deletions.
+// noRV reports whether a list has no version to watch from. Version "0" does not count, because a watch from
+// "0" may start at any version and would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 
-// expired reports whether the server no longer has the history since a resource version, or has not
-// reached that version yet. In both cases only a list helps.
+// expired reports whether the server no longer has the history since a resource version, or has not reached
+// that version yet. In both cases the reflector must relist.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||

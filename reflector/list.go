@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// relistPage is the page size of consistent reads: large enough to need few round trips, and small
-// enough for the server to answer from etcd at once.
+// relistPage is the page size for consistent reads: large enough to need few round trips, and small
+// enough for the server to read quickly from etcd.
 const relistPage = 500
 
 // list reads a list and queues it as one delta.
@@ -63,8 +63,8 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	return items, list.Meta.ResourceVersion, nil
 }
 
-// checkObject returns a failure if the source yielded an unusable object. The objects of a source
-// usually have the same Go type, so the last type is remembered.
+// checkObject returns a failure if the source yielded an unusable object. A source's objects
+// usually have the same Go type, so the last type is cached.
 func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	if source.IsNil(o) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
@@ -84,8 +84,8 @@ func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	return nil
 }
 
-// listOptions chooses the consistency of the list. A first list may come from the server's cache
-// (RV "0"). A later one must not, because that cache may be older than our state.
+// listOptions chooses the consistency of the list. The first list may come from the server's cache
+// (RV "0"). Later ones must not, because that cache may be older than our state.
 func (r *Reflector) listOptions() metav1.ListOptions {
 	opts := r.opts.selectors()
 	switch {
@@ -100,8 +100,8 @@ func (r *Reflector) listOptions() metav1.ListOptions {
 	return opts
 }
 
-// failed assigns an error to its phase. If a watchdog ended the request, the error begins with the
-// watchdog's cause, because it says more than the error of the connection.
+// failed assigns an error to its phase. If a watchdog ended the request, the error starts with the
+// watchdog's cause, which is more informative than the connection error.
 func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failure {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)
@@ -120,9 +120,9 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	return &failure.Failure{Phase: phase, Err: err}
 }
 
-// beginList is called before the list, so failed lists are counted too. While a list of a new
-// history is queued, the cache still holds the old one, so the next list must not reuse cached
-// objects either.
+// beginList is called before the list, so failed lists are counted too. While a list from a new
+// history is queued, the cache still contains the old history, so the next list must not reuse
+// cached objects either.
 func (r *Reflector) beginList() {
 	r.newHistory = r.newHistory || r.queue.NewHistoryQueued("")
 	r.failing.noteList(time.Now())
@@ -135,7 +135,7 @@ func (r *Reflector) beginList() {
 }
 
 // replace queues a list that is complete up to rv. If rv shows that the history went back, a list
-// that may contain reused objects is rejected and read again.
+// that may contain reused objects is rejected and must be read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.newHistory && r.rolledBack(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errRolledBack)}

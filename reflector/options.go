@@ -24,15 +24,15 @@ type Initial uint8
 const (
 	// Auto streams the initial state if the server supports it, and lists it otherwise.
 	Auto Initial = iota
-	// WatchList streams the initial state (KEP-3157). If the server refuses to stream, that is a
-	// failure. If the server's watch cache is not fresh enough to begin the stream, or the stream does
-	// not end in time, the state is listed.
+	// WatchList streams the initial state (KEP-3157). If the server refuses to stream, the attempt fails. If
+	// the server's watch cache is too old to start the stream, or the stream does not end in time, the state
+	// is listed.
 	WatchList
-	// List reads a list.
+	// List reads the initial state as a plain list.
 	List
 )
 
-// String returns the name of the mode, as in the flag of informer-debug.
+// String returns the name of the mode, as used by informer-debug's flag.
 func (i Initial) String() string {
 	switch i {
 	case Auto:
@@ -51,8 +51,8 @@ type Options struct {
 	// followed by the selectors. The namespace is appended.
 	Name string
 
-	// Namespace limits the reflector to one namespace; metav1.NamespaceAll means all namespaces of
-	// the source.
+	// Namespace limits the reflector to one namespace; metav1.NamespaceAll means all of the source's
+	// namespaces.
 	Namespace string
 
 	// LabelSelector and FieldSelector limit lists and watches on the server. Nil selects
@@ -64,8 +64,8 @@ type Options struct {
 	// they implement. Any other object fails with a *source.TypeError.
 	Type reflect.Type
 
-	// Packer, if not nil, is a *wire.Packer. The objects are then of type *wire.Packed, and hold
-	// objects of Type.
+	// Packer, if not nil, is a *wire.Packer. The objects are then of type *wire.Packed and contain objects of
+	// Type.
 	Packer wire.PackerRef
 
 	// Known, if not nil, looks up the consumer's objects, as they were queued. A source returns an
@@ -79,43 +79,42 @@ type Options struct {
 	// Initial selects how the initial state is read.
 	Initial Initial
 
-	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and turns Auto
-	// into List, because streams have no pages. By default the first list is read in one response from
-	// the server's cache, which may lag a little, and later lists are consistent reads in pages of 500.
+	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and turns Auto into
+	// List, because streams are not paged. By default the first list is read in one response from the
+	// server's cache, which may lag a little, and later lists are consistent reads in pages of 500.
 	PageSize int64
 
 	// Consistent makes the first list a consistent read that reuses no known objects. Set it if other
 	// reflectors may have read the same objects before, because their state may be newer or belong to a
-	// history that the server has lost since.
+	// history that the server has since lost.
 	Consistent bool
 
-	// Timing sets how long to wait for the server and between attempts.
+	// Timing sets timeouts for the server and delays between attempts.
 	Timing Timing
 
 	// OnError is called with each failure and decides whether to continue. It must return quickly,
-	// because the reflector waits for it. An Informer also passes failures of index functions, handlers
-	// and cached objects to it, so calls may be concurrent. At most ten failures of one function are
-	// passed per second (failure.Failure.Others). If OnError is nil, every failure is retried.
+	// because the reflector waits for it. An Informer also passes failures of index functions, handlers and
+	// cached objects to it, so calls may be concurrent. Each function's failures are limited to ten per
+	// second (failure.Failure.Others). If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState is called with each change of state. It must return quickly, because the reflector
-	// waits for it. An Informer of several namespaces has one reflector for each, and their calls
-	// may be concurrent.
+	// OnState is called whenever the state changes. It must return quickly, because the reflector waits for
+	// it. An Informer for several namespaces has one reflector per namespace, so calls may be concurrent.
 	OnState func(Status)
 
-	// Logger logs failures at level warn and states at level debug. Nil disables logging.
+	// Logger receives failures at level warn and state changes at level debug. Nil disables logging.
 	Logger *slog.Logger
 }
 
 // Timing sets how long a reflector waits for the server and between attempts. The zero value
 // selects the defaults.
 type Timing struct {
-	// WatchTimeout is the minimum lifetime requested for a watch. The lifetime is random, evenly
-	// spread between WatchTimeout and twice that. The default is 5 min.
+	// WatchTimeout is the minimum lifetime requested for a watch. The actual lifetime is random, uniformly
+	// distributed between WatchTimeout and twice that. The default is 5 min.
 	WatchTimeout time.Duration
 
-	// WatchMargin is the time by which a watch may exceed its lifetime before it is considered dead. The
-	// default is 30 s.
+	// WatchMargin is how far a watch may exceed its lifetime before it is considered dead. The default is 30
+	// s.
 	WatchMargin time.Duration
 
 	// StallTimeout limits how long a list may be silent, and how long the server may take to accept a
@@ -123,11 +122,11 @@ type Timing struct {
 	// list.
 	StallTimeout time.Duration
 
-	// StreamIdle and StreamTimeout limit a streaming list. StreamIdle limits the time until it is
-	// accepted and then the time between events; StreamTimeout limits its total time. Time spent in
-	// transforms does not count. If a limit is exceeded, a plain list replaces the stream. A source that
-	// pauses because the server asked it to (see source.Progress) may do so for StallTimeout. The
-	// defaults are 10 s and 5 min.
+	// StreamIdle and StreamTimeout limit a streaming list. StreamIdle limits the time until it is accepted
+	// and then the time between events; StreamTimeout limits its total duration. Time spent in transforms
+	// does not count. If a limit is exceeded, the reflector falls back to a plain list. A source that pauses
+	// because the server asked it to (see source.Progress) may pause for StallTimeout. The defaults are 10 s
+	// and 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration
 
@@ -135,11 +134,12 @@ type Timing struct {
 	Backoff Backoff
 }
 
-// forever is the longest wait. Adding to it or doubling it does not overflow, unlike math.MaxInt64,
-// which a user may pass to mean never.
+// forever is the longest wait. Unlike math.MaxInt64, which a user may pass to mean never, it can be added to
+// or doubled without overflow.
 const forever = 50 * 365 * 24 * time.Hour
 
-// withDefaults replaces zero values with defaults. It returns an error that lists all contradictions.
+// withDefaults replaces zero values with defaults. It returns an error that lists all invalid or
+// contradictory options.
 func (o Options) withDefaults() (Options, error) {
 	if o.LabelSelector == nil {
 		o.LabelSelector = labels.Everything()
@@ -184,7 +184,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// consistent reports whether the first list is a consistent read.
+// consistent reports whether the first list must be a consistent read.
 func (o Options) consistent() bool { return o.Consistent || o.Ownership != nil }
 
 // selectors returns the options shared by lists and watches.
@@ -197,8 +197,8 @@ func (o Options) watchTimeout() time.Duration {
 	return (o.Timing.WatchTimeout + jitter.Below(o.Timing.WatchTimeout)).Truncate(time.Second)
 }
 
-// replayedLifetime returns the lifetime of a watch that is answered from a recording. It is the recorded
-// lifetime, limited to the allowed range.
+// replayedLifetime returns the lifetime for a watch replayed from a recording: the recorded lifetime, clamped
+// to the allowed range.
 func (o Options) replayedLifetime(r *jitter.Recall, drawn time.Duration) time.Duration {
 	return min(max(r.Lifetime(drawn), min(o.Timing.WatchTimeout, drawn)), max(2*o.Timing.WatchTimeout, drawn))
 }

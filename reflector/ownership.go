@@ -13,29 +13,29 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Ownership decides which objects of a source belong to the consumer. That set may change while they are
-// reflected. After each gain, which Relist(nil) announces, the owned objects are listed again by a
-// consistent read that begins after it. The consumer drops the objects that it no longer owns, including
-// those already queued. All methods may be called from any goroutine.
+// Ownership decides which of a source's objects belong to the consumer. That set may change while the
+// reflector runs. After each gain, announced with Relist(nil), the owned objects are listed again with a
+// consistent read that starts after the gain. The consumer drops objects that it no longer owns, including
+// queued ones. All methods are safe for concurrent use.
 type Ownership interface {
 	// Gains returns the number of changes that added objects to the set.
 	Gains() uint64
 
-	// Select makes a request ask for the owned objects and follow later changes of the set. If the
-	// request begins with a list and away is not nil, away returns those objects of the list that are
-	// not owned but that the consumer needs to know of.
+	// Select limits a request to the owned objects, including later changes to the set. If the request starts
+	// with a list and away is not nil, away returns the listed objects that are not owned but that the
+	// consumer needs to know about.
 	Select(req *source.Request, lists bool) (away func() []object.Version)
 }
 
-// owned tracks which objects of the source are reflected.
+// owned tracks which of the source's objects are reflected.
 type owned struct {
 	began  uint64 // number of gains before the current attempt
 	listed uint64 // number of gains before the last queued list
 	away   func() []object.Version
-	ended  map[object.Version]bool // objects, without their RV, deleted while owned during the streaming list of the attempt
+	ended  map[object.Version]bool // objects, without their RV, deleted while owned during the current streaming list
 }
 
-// gains returns the current number of gains; 0 if all objects are reflected.
+// gains returns the current number of gains, or 0 if all objects are reflected.
 func (r *Reflector) gains() uint64 {
 	if r.opts.Ownership == nil {
 		return 0
@@ -43,9 +43,9 @@ func (r *Reflector) gains() uint64 {
 	return r.opts.Ownership.Gains()
 }
 
-// request returns a request for the objects to reflect; lists is true if it is a list or begins with
-// one. The source may reuse known objects, unless the history went back. The objects of an abandoned
-// saved state serve as known objects until a list is queued.
+// request returns a request for the objects to reflect; lists is true if it is a list or starts with one. The
+// source may reuse known objects, unless the history went back. Objects from an abandoned saved state serve
+// as known objects until a list is queued.
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
@@ -60,8 +60,7 @@ func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request 
 	return req
 }
 
-// deltaPart returns the ownership data for the list of the current attempt; nil if all objects are
-// reflected.
+// deltaPart returns the ownership data for the current attempt's list, or nil if all objects are reflected.
 func (r *Reflector) deltaPart() *deltafifo.Part {
 	if r.opts.Ownership == nil {
 		return nil
@@ -75,8 +74,8 @@ func (r *Reflector) deltaPart() *deltafifo.Part {
 	return p
 }
 
-// noteGathered records an event of a streaming list. If an object that was away has come back and is
-// deleted before the list ends, it has not moved.
+// noteGathered records an event from a streaming list. An object that was away, came back and is deleted
+// before the list ends has not moved.
 func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	if r.owned.away != nil && e.Type == watch.Deleted && e.Passed == nil {
 		v := object.VersionOf(e.Object).Clone()
@@ -84,7 +83,7 @@ func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	}
 }
 
-// queuePassed queues a change of an object that is not owned. From then on its RV counts as seen.
+// queuePassed queues a change to an object that is not owned. From then on its RV counts as seen.
 func (r *Reflector) queuePassed(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {

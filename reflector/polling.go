@@ -11,35 +11,35 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// A list replaces the next watch when watches have failed in a row for this long (L19). A server that
-// refuses a watch may still serve lists, for example because the kind cannot be watched or RBAC does not
-// allow it. A server that does not answer, or asks clients to wait, is unlikely to serve a list, and
+// After watches have failed in a row for this long, the reflector lists instead of watching (L19). A server
+// that refuses a watch may still serve lists, for example because the kind cannot be watched or RBAC does not
+// allow it. A server that does not respond, or asks clients to wait, is unlikely to serve a list either, and
 // after an outage every client would list at once. In that case watches are retried for longer.
 const (
 	refusedPatience    = time.Minute
 	unansweredPatience = 10 * time.Minute
 )
 
-// pollEvery replaces refusedPatience after the first list. With the default Backoff, every second
-// attempt is then a list, which makes one list every 60 to 90 seconds.
+// pollEvery replaces refusedPatience after the first list. With the default Backoff, every other attempt is
+// then a list, which means a list every 60 to 90 seconds.
 const pollEvery = 30 * time.Second
 
-// watchFailures tracks how long watches have failed to keep the state current. A failed list counts too:
-// the next one is due after the same time.
+// watchFailures tracks how long watches have failed to keep the state current. A failed list counts too: the
+// next list is due after the same interval.
 type watchFailures struct {
-	since   time.Time // time of the first failure in a row, or of the last list since; zero while watches work
-	refused time.Time // the same for refusals; zero if the last failure was no refusal
-	polled  bool      // refusals led to a list, and every failure since was a refusal
+	since   time.Time // time of the first failure in a row, or of the latest list after it; zero while watches work
+	refused time.Time // the same for refusals; zero if the last failure was not a refusal
+	polled  bool      // refusals led to a list, and every failure since then was a refusal
 	due     bool      // a list must replace the next watch
 }
 
-// note records a watch that failed without delivering anything. A watch that was accepted and then cut
-// off counts as unanswered, because a proxy may have accepted it without forwarding it.
+// note records a watch that failed without delivering anything. A watch that was accepted and then cut off
+// counts as if the server had not responded, because a proxy may have accepted it without forwarding it.
 func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
 		errors.Is(fail.Err, errRelist):
-		return // these failures lead to a list anyway
+		return // these failures cause a list anyway
 	case refusal(fail):
 		if f.refused.IsZero() {
 			f.refused = now
@@ -57,8 +57,8 @@ func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	f.due = !f.refused.IsZero() && now.Sub(f.refused) >= patience || now.Sub(f.since) >= unansweredPatience
 }
 
-// refusal reports whether the server answered a watch with an error other than a request to wait. A 502,
-// 503 or 504 usually comes from a gateway that did not reach the server.
+// refusal reports whether the server rejected a watch with an error other than a request to wait. A 502, 503
+// or 504 usually comes from a gateway that did not reach the server.
 func refusal(fail *failure.Failure) bool {
 	var status apierrors.APIStatus
 	if _, patience := source.RetryAfter(fail.Err); patience || !errors.As(fail.Err, &status) {
@@ -95,8 +95,7 @@ func (r *Reflector) listInsteadOfWatch(state State) State {
 	return Listing
 }
 
-// noteOutcome records the end of an attempt in which the watches delivered a total of brought changes
-// and bookmarks.
+// noteOutcome records the end of an attempt whose watches delivered brought changes and bookmarks in total.
 func (r *Reflector) noteOutcome(state State, brought uint64, fail *failure.Failure) {
 	switch {
 	case brought > 0, fail == nil && state != Listing:

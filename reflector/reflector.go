@@ -26,7 +26,7 @@ const never = math.MinInt64
 // ErrRunning is returned by Run if a previous Run has not returned.
 var ErrRunning = errors.New("already running: stop it first")
 
-// Reflector keeps one queue in step with one source. Create one with [New].
+// Reflector keeps one queue in sync with one source. Create one with [New].
 type Reflector struct {
 	source  source.ListerWatcher
 	queue   Queue
@@ -36,20 +36,20 @@ type Reflector struct {
 	// Used only by Run, and kept between runs.
 	history
 	watches
-	resuming      *resumption // the saved state to start from; nil if there is none or it is no longer needed
+	resuming      *resumption // the saved state to start from; nil if none, or no longer needed
 	owned         owned
 	lastType      reflect.Type // the Go type of the last object
 	pace          pacer
-	relistLimiter *rate.Limiter    // limits lists after gains
+	relistLimiter *rate.Limiter    // rate-limits lists after gains
 	lostAtStart   *failure.Failure // the value of lost when the current list began
 
-	nudge    chan struct{}                   // holds a token to end a back-off
-	lost     atomic.Pointer[failure.Failure] // see Relist; nil once a list has made up for it
-	endWatch atomic.Pointer[func(error)]     // nil while there is no watch to end
+	nudge    chan struct{}                   // holds a token to cut a back-off short
+	lost     atomic.Pointer[failure.Failure] // see Relist; nil after a list has recovered from it
+	endWatch atomic.Pointer[func(error)]     // nil while no watch is open
 
 	created   time.Time                       // set by New
 	heardAt   atomic.Int64                    // Status.Heard, in monotonic nanoseconds since created, or never
-	inFlight  atomic.Pointer[source.Progress] // progress of the unanswered request
+	inFlight  atomic.Pointer[source.Progress] // progress of the pending request
 	calls     callMonitor                     // tracks transforms and hooks
 	unordered atomic.Bool                     // the consumer accepted a late change
 
@@ -60,25 +60,24 @@ type Reflector struct {
 // history is the reflector's position in the history of its source. It also determines how the next list
 // must be read.
 type history struct {
-	rv         string // all changes up to here are queued; empty before the first list
-	last       string // version of the last change or bookmark, which is below rv if versions are not ordered
+	rv         string // all changes up to this version are queued; empty before the first list
+	last       string // version of the last change or bookmark; lower than rv if versions are not ordered
 	expired    bool   // the server cannot use rv: list with a consistent read
 	unpaged    bool   // a page token expired: list in one response
-	newHistory bool   // the history went back behind rv, or may have gone back before the first list: the next list must not reuse known objects
-	rollbacks  int    // how often the history went back
+	newHistory bool   // the history went back to before rv, or may have done so before the first list: the next list must not reuse known objects
+	rollbacks  int    // number of times the history went back
 }
 
 // canWatch reports whether a watch can continue from here.
 func (h *history) canWatch() bool { return h.rv != "" && !h.expired }
 
-// Queue receives the changes in order. *deltafifo.DeltaFIFO implements it.
+// Queue receives changes in order. It is implemented by *deltafifo.DeltaFIFO.
 type Queue interface {
 	Add(deltafifo.Delta)
-	// WaitForRoom is called before each change of a watch. It may block until ctx is done.
+	// WaitForRoom is called before each change from a watch. It may block until ctx is done.
 	WaitForRoom(ctx context.Context) error
-	// NewHistoryQueued reports whether a list that was added with Delta.NewHistory is still queued. The
-	// reflector passes an empty namespace, which stands for the reflector's own namespace, as it does in
-	// the keys of its lists and bookmarks.
+	// NewHistoryQueued reports whether a list added with Delta.NewHistory is still queued. The reflector
+	// passes an empty namespace to mean its own, as in the keys of its lists and bookmarks.
 	NewHistoryQueued(namespace string) bool
 }
 
@@ -101,8 +100,8 @@ func New(from source.ListerWatcher, queue Queue, opts Options) *Reflector {
 	return r
 }
 
-// Name returns the name of the resource used in messages. It may become more specific when a source that
-// looks up its kind on first use has found it.
+// Name returns the resource name used in messages. It may become more specific once a source that looks up
+// its kind on first use has found it.
 func (r *Reflector) Name() string {
 	from := source.Describe(r.source)
 	name := cmp.Or(r.opts.Name, from.Name)
@@ -137,9 +136,9 @@ func (r *Reflector) Status() Status {
 	return s
 }
 
-// Run reflects the source. It returns nil when ctx is done, or the *Failure if OnError returns Stop. It
-// fails immediately with ErrRunning, or with a *Failure of PhaseOptions. A later call continues from
-// where the last one stopped (L24).
+// Run reflects the source. It returns nil when ctx is done, or the *Failure if OnError returns Stop. It fails
+// immediately with ErrRunning, or with a *Failure of PhaseOptions. A later call resumes where the last one
+// stopped (L24).
 func (r *Reflector) Run(ctx context.Context) error {
 	if r.invalid != nil {
 		return r.Status().Failure
@@ -174,23 +173,22 @@ func (r *Reflector) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin claims the reflector for one Run.
+// begin claims the reflector for one call to Run.
 func (r *Reflector) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.status.State != Idle && r.status.State != Stopped {
 		return false
 	}
-	// Failures of the previous run do not count in this one, except for the length of the next
-	// back-off.
+	// Failures from the previous run affect this one only in the length of the next back-off.
 	r.status.State, r.status.Since, r.status.Attempts = BackingOff, time.Now(), 0
 	r.failing, r.status.Polling = watchFailures{}, false
 	return true
 }
 
-// step runs one state to its end, and returns a failure, if any. It runs the state in a separate
-// goroutine, so a source or transform that panics or calls runtime.Goexit cannot end the reflector;
-// broken reports whether this happened.
+// step runs one state until it ends and returns a failure, if any. It runs the state in a separate goroutine,
+// so a source or transform that panics or calls runtime.Goexit cannot end the reflector; broken reports
+// whether this happened.
 func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, broken bool) {
 	name := source.Describe(r.source).Name
 	err := failure.Apart(name, func() error {
@@ -204,7 +202,7 @@ func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, 
 	}
 	phase := failure.PhaseList
 	switch {
-	case state == Watching, state == InitialWatch, state == Resuming && r.canWatch(): // the saved state was queued, and its watch continued
+	case state == Watching, state == InitialWatch, state == Resuming && r.canWatch(): // the saved state was queued and its watch continued
 		phase = failure.PhaseWatch
 	case state == Resuming && r.resuming != nil && !r.resuming.abandoned:
 		r.resuming.countFailure()
@@ -242,8 +240,8 @@ func (r *Reflector) update(change func(*Status)) {
 	change(&r.status)
 }
 
-// record completes a failure with data from the previous one and shows it in the status. It is called
-// after the failed attempt has ended.
+// record completes a failure with data from the previous one and stores it in the status. It is called after
+// the failed attempt has ended.
 func (r *Reflector) record(f *failure.Failure) {
 	now, name, expected := time.Now(), r.Name(), false
 	r.update(func(s *Status) {
@@ -258,19 +256,19 @@ func (r *Reflector) record(f *failure.Failure) {
 			f.Since = s.Failure.Since
 		}
 		s.Failure = f
-		if s.State != Idle { // at Idle it comes from New
+		if s.State != Idle { // at Idle the failure comes from New
 			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError runs
 		}
 	})
 	r.log(f, expected)
 }
 
-// patientTries is the number of consecutive answers that ask the client to wait which are not logged as
-// warnings. A server answers 429 for a second or two after a kind was installed.
+// patientTries is how many consecutive requests to wait are not logged as warnings. A server responds with
+// 429 for a second or two after a kind is installed.
 const patientTries = 3
 
-// log logs a failure. Two failures are expected: that of a watch while polling, and that of a kind
-// known not to be served, which is retried twice a minute until it is installed.
+// log logs a failure. Two kinds of failure are expected: a failing watch while polling, and a kind known not
+// to be served, which is retried twice a minute until it is installed.
 func (r *Reflector) log(f *failure.Failure, expected bool) {
 	level := slog.LevelWarn
 	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries || expected {
@@ -298,7 +296,7 @@ func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 	retryAfter, _ := source.RetryAfter(f.Err)
 	wait := r.pace.delay(now, retryAfter, progressOf(f), f.Phase == failure.PhaseWatch)
 	select {
-	case <-r.nudge: // a token for an earlier back-off
+	case <-r.nudge: // a token left from an earlier back-off
 	default:
 	}
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
@@ -312,9 +310,9 @@ func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 	}
 }
 
-// RetryNow ends the current back-off, if any, and retries immediately. Call it when the cause of a
-// failure has been removed, for example when another reflector has found that the kind is served. It may
-// be called from any goroutine.
+// RetryNow ends the current back-off, if any, and retries immediately. Call it when the cause of a failure
+// has been removed, for example because another reflector has found that the kind is served. It is safe for
+// concurrent use.
 func (r *Reflector) RetryNow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -327,11 +325,11 @@ func (r *Reflector) RetryNow() {
 	}
 }
 
-// Reconnect closes the current watch, if any, and opens another from the last resource version after a
-// back-off, with why as the failure. Call it when a change on the server has not arrived, so the watch
-// is known to deliver nothing. For example, a load balancer may keep a connection open after it has lost
-// the connection to the server. If why is ErrDeaf, the server is first asked whether its history went
-// back; if so, a list follows. Reconnect may be called from any goroutine, under any lock.
+// Reconnect closes the current watch, if any, recording why as the failure, and reopens it from the last
+// resource version after a back-off. Call it if a change known to be on the server has not arrived, which
+// shows that the watch is dead. For example, a load balancer may keep a connection open after losing its own
+// connection to the server. If why is ErrDeaf, the server is first asked whether its history went back; if
+// so, a list follows. Reconnect is safe for concurrent use, and may be called with locks held.
 func (r *Reflector) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(cmp.Or(why, ErrDeaf))

@@ -13,16 +13,16 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// streamTries is how often a streaming list is tried before a plain list replaces it.
+// streamTries is the number of attempts at a streaming list before falling back to a plain list.
 const streamTries = 2
 
-// readTries is how often an unreadable change is requested before a list reads the current state of the
-// object; further lists follow after twice, four and eight times as many tries. Watching alone would not
-// help: the history does not change, so a watch would receive the same bytes until they expire, even if
-// the object was fixed or deleted long ago.
+// readTries is how often an unreadable change is requested before a list reads the object's current state;
+// further lists follow after two, four and eight times as many attempts. Watching alone would not help:
+// history does not change, so a watch would receive the same bytes until they expire, even if the object was
+// fixed or deleted long ago.
 const readTries = 3
 
-// firstState returns the first state of a run. It also follows most attempts.
+// firstState returns the first state of a run. It is also the state after most attempts.
 func (r *Reflector) firstState() State {
 	switch {
 	case r.canWatch():
@@ -35,8 +35,7 @@ func (r *Reflector) firstState() State {
 	return InitialWatch
 }
 
-// nextState returns the state that follows an attempt. If it also returns a failure, a back-off
-// comes first.
+// nextState returns the state that follows an attempt. If it also returns a failure, back off first.
 func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
 	if did == Watching && r.watched != r.resumeRV() {
 		r.unreadable = 0
@@ -44,7 +43,7 @@ func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (ne
 	if fail == nil {
 		return r.firstState(), nil
 	}
-	streaming := did == InitialWatch && !r.canWatch() // the list of the stream is not queued
+	streaming := did == InitialWatch && !r.canWatch() // the stream's list is not queued
 	r.noteHistory(did, fail)
 	switch {
 	case did == Listing && !r.canWatch() && !broken:
@@ -92,9 +91,9 @@ func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Fa
 	return InitialWatch, fail
 }
 
-// refusesStream reports whether a streaming list failed to open for a reason that may be related to
-// streaming, so a plain list is worth trying. It returns false if the server did not answer, or if its
-// answer would apply to a list too.
+// refusesStream reports whether a streaming list failed to open for a reason that may be specific to
+// streaming, so that a plain list is worth trying. It returns false if the server did not respond, or if its
+// response would apply to a list too.
 func refusesStream(f *failure.Failure) bool {
 	if _, panics := errors.AsType[*failure.PanicError](f.Err); panics || f.Phase != failure.PhaseWatchOpen {
 		return false
@@ -111,15 +110,14 @@ func refusesStream(f *failure.Failure) bool {
 	return true
 }
 
-// expiredWatch reports whether a watch failed because the server cannot use its resource version. The
-// error of a transform does not count, because it may come from an unrelated request that the transform
-// made.
+// expiredWatch reports whether a watch failed because the server cannot use its resource version. An error
+// from a transform does not count, because it may come from an unrelated request made by the transform.
 func expiredWatch(f *failure.Failure) bool {
 	return f.Phase != failure.PhaseTransform && expired(f.Err)
 }
 
-// listPastUnreadable counts f if it is about an unreadable change, and reports whether it is time for a
-// list, which skips that change.
+// listPastUnreadable counts f if it concerns an unreadable change, and reports whether it is time for a list
+// to skip that change.
 func (r *Reflector) listPastUnreadable(f *failure.Failure) bool {
 	if !unreadable(f) {
 		return false
@@ -129,18 +127,18 @@ func (r *Reflector) listPastUnreadable(f *failure.Failure) bool {
 	return r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1
 }
 
-// unreadable reports whether f is about a change that arrived completely but could not be used.
+// unreadable reports whether f concerns a change that arrived intact but could not be used.
 func unreadable(f *failure.Failure) bool {
 	return f.Phase == failure.PhaseTransform || f.Phase == failure.PhaseDecode && !errors.Is(f.Err, io.ErrUnexpectedEOF)
 }
 
-// errRelist ends a watch when a list is needed.
+// errRelist is the cause for ending a watch when a list is needed.
 var errRelist = errors.New("a list follows")
 
-// Relist makes the reflector list the state again. If queued data was lost, f describes the loss and its
-// cause. The loss counts as a failure, so the list follows after a back-off, which grows if losses
-// continue. A nil f announces a gain (see Ownership), which is not a failure. A failed list is retried.
-// Relist may be called from any goroutine, under any lock, whether the reflector runs or not.
+// Relist makes the reflector list again. If queued data was lost, f describes the loss and its cause. The
+// loss counts as a failure, so the list happens after a back-off, which grows with repeated losses. A nil f
+// announces a gain (see Ownership), which is not a failure. A failed list is retried. Relist is safe for
+// concurrent use, and may be called with locks held and whether or not the reflector is running.
 func (r *Reflector) Relist(f *failure.Failure) {
 	if f != nil {
 		r.lost.Store(f)
@@ -162,14 +160,14 @@ func (r *Reflector) setEndWatch(end func(error)) {
 	}
 }
 
-// gained reports whether objects were gained after the queued list began.
+// gained reports whether objects were gained after the queued list started.
 func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 
-// clearLost records that a queued list makes up for lostAtStart, but not for later losses.
+// clearLost records that a queued list recovers the data in lostAtStart, but not later losses.
 func (r *Reflector) clearLost() { r.lost.CompareAndSwap(r.lostAtStart, nil) }
 
-// relistInstead replaces the next watch with a list if something was lost or gained, and returns
-// the failure that says why.
+// relistInstead replaces the next watch with a list if data was lost or objects were gained, and returns the
+// failure that explains it.
 func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail != nil && errors.Is(fail.Err, errRelist) {
 		fail = nil
@@ -183,7 +181,7 @@ func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure
 			<-ctx.Done()
 		}
 	case fail == nil:
-		again := *lost // a copy, because record completes it
+		again := *lost // a copy, because record modifies it
 		fail = &again
 	}
 	return Listing, fail

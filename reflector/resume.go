@@ -15,46 +15,46 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// SavedState is the state that a reflector of the same objects had in an earlier process. It is
-// queued only after the server has confirmed or corrected it.
+// SavedState is the state of a reflector for the same objects in an earlier process. It is queued only after
+// the server has confirmed or corrected it.
 type SavedState struct {
 	Items []object.Head // with unique keys; they are not modified
-	RV    string        // every change up to here is in Items
+	RV    string        // Items includes every change up to this version
 
-	// Confirm, if not nil, finds out whether the items come from the current server. It returns nil if
-	// they do, an error that wraps ErrForeign if they do not, and any other error if it cannot find out.
+	// Confirm, if not nil, checks whether the items come from the current server. It returns nil if they do,
+	// an error that wraps ErrForeign if they do not, and any other error if it cannot tell.
 	Confirm func(context.Context) error
 
-	// Refuse, if not nil, is called with the reason if the server does not confirm the state, which is
-	// then useless. Refuse must return quickly.
+	// Refuse, if not nil, is called with the reason if the server does not confirm the state, which is then
+	// discarded. Refuse must return quickly.
 	Refuse func(why error)
 }
 
 // ErrForeign means that a saved state belongs to another server.
 var ErrForeign = errors.New("the state belongs to another cluster")
 
-// errNotCaughtUp means that no change or bookmark showed in time that the watch has caught up.
+// errNotCaughtUp means that no change or bookmark arrived in time to show that the watch had caught up.
 var errNotCaughtUp = errors.New("no change or bookmark confirmed in time that nothing is missing")
 
 // errContradicted means that the server and a saved state disagree.
 var errContradicted = errors.New("the server contradicts it")
 
 const (
-	// confirmWatch is the requested lifetime of the watch that confirms a saved state. The server
-	// sends a bookmark two seconds before its end.
+	// confirmWatch is the requested lifetime of the watch that confirms a saved state. The server sends a
+	// bookmark two seconds before the watch ends.
 	confirmWatch = 3 * time.Second
 
-	// confirmTries is the number of failed requests after which a list replaces a saved state.
+	// confirmTries is the number of failed requests after which a saved state is abandoned for a list.
 	confirmTries = 2
 )
 
 // resumption is a saved state that is being confirmed.
 type resumption struct {
 	SavedState
-	set       catchUpSet // Items and the changes since
-	began     time.Time  // when the first request was made; zero before
+	set       catchUpSet // Items plus the changes since then
+	began     time.Time  // time of the first request; zero before
 	failures  int
-	abandoned bool                       // a list replaces the state, which serves only to recognize known objects
+	abandoned bool                       // the state was abandoned for a list and serves only to recognize known objects
 	byKey     map[object.Key]object.Head // Items by key; built when they serve as known objects
 }
 
@@ -64,21 +64,21 @@ func (e *resumption) countFailure() {
 	e.abandoned = e.abandoned || e.failures >= confirmTries
 }
 
-// Resume makes the next run start from a saved state, if the reflector has no state yet. A watch
-// brings it up to date. If the server has lost the history since then, or contradicts the state, it
-// is listed, and the source reuses unchanged objects. Resume must be called before Run.
+// Resume makes the next run start from a saved state, if the reflector has no state yet. A watch brings it up
+// to date. If the server no longer has the history since then, or contradicts the state, the reflector lists,
+// and the source reuses unchanged objects. Resume must be called before Run.
 func (r *Reflector) Resume(e SavedState) {
 	if r.rv == "" {
 		r.resuming = &resumption{SavedState: e}
 	}
 }
 
-// resume brings a saved state up to the server's version at the start:
+// resume brings a saved state up to the server's version at startup:
 //
-//  1. A consistent read of one item returns that version. If it is the version of the state, nothing has
+//  1. A consistent read of one item returns that version. If it is the saved version, nothing has
 //     changed since.
 //  2. Confirm checks that the state came from this server.
-//  3. A watch from the state delivers the changes since. The state is complete when a
+//  3. A watch from the saved version delivers the changes since then. The state is complete when a
 //     change or bookmark reaches that version.
 func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	e := r.resuming
@@ -128,8 +128,8 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	return fail
 }
 
-// abandonResume makes a list replace a saved state, immediately. The state still serves to recognize
-// known objects, unless the server's versions have changed their meaning.
+// abandonResume abandons a saved state for an immediate list. The state still serves to recognize known
+// objects, unless the meaning of the server's versions has changed.
 func (r *Reflector) abandonResume(why error) *failure.Failure {
 	level, refuse := slog.LevelWarn, r.resuming.Refuse
 	if r.resuming.abandoned = expired(why) || errors.Is(why, errNotCaughtUp); r.resuming.abandoned {
@@ -144,8 +144,8 @@ func (r *Reflector) abandonResume(why error) *failure.Failure {
 	return nil
 }
 
-// check compares a saved state with the server's version, its first item (nil if it has none) and its
-// number of items (negative if unknown).
+// check compares a saved state with the server's version, first item (nil if none) and item count (negative
+// if unknown).
 func (e *resumption) check(rv string, first object.Head, count int) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
@@ -169,16 +169,16 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 	return errContradicted
 }
 
-// catchUpSet collects a saved state and the changes since, up to a version.
+// catchUpSet collects a saved state and subsequent changes, up to a given version.
 type catchUpSet struct {
 	streamedSet
 	until string // the set is complete at this version
 	rv    string // the version reached so far
-	count int    // number of items on the server at until; negative if unknown
+	count int    // number of items on the server at version until; negative if unknown
 }
 
-// add implements setCollector. An event at or below the version of the set is a repeated one, and
-// must agree with the set.
+// add implements setCollector. An event at or below the set's version is a repeat, and must agree with the
+// set.
 func (s *catchUpSet) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
 	v := e.Passed
 	if v == nil {
@@ -218,7 +218,7 @@ func (s *catchUpSet) add(e wire.Event[object.Head]) (whole string, fail *failure
 	return s.rv, nil
 }
 
-// countDiffers reports whether the size of the set, complete up to until, differs from the server's
+// countDiffers reports whether the set, which is complete up to until, differs in size from the server's
 // count.
 func (s *catchUpSet) countDiffers() bool { return s.count >= 0 && s.len() != s.count }
 
@@ -247,7 +247,7 @@ func (e *resumption) known(key object.Key) (object.Head, bool) {
 	return have, ok
 }
 
-// indexKnown builds the index of known and returns known.
+// indexKnown builds the index used by known, and returns known.
 func (e *resumption) indexKnown() wire.Cached {
 	if e.byKey == nil {
 		e.byKey = make(map[object.Key]object.Head, len(e.Items))
@@ -258,8 +258,8 @@ func (e *resumption) indexKnown() wire.Cached {
 	return e.known
 }
 
-// probe makes a consistent read of one item. It returns the server's version, its first item (nil if
-// there is none) and its number of items (negative if the server does not report it).
+// probe makes a consistent read of one item. It returns the server's version, first item (nil if none) and
+// item count (negative if the server does not report it).
 func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
@@ -281,14 +281,14 @@ func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, co
 			first = item
 			continue
 		}
-		if list.Meta != nil && list.Meta.ResourceVersion != "" { // the second page has begun
+		if list.Meta != nil && list.Meta.ResourceVersion != "" { // the second page has started
 			count = -1
 			if rest := list.Meta.RemainingItemCount; rest != nil {
 				count = 1 + int(*rest)
 			}
 			break
 		}
-		dog.feed(r.opts.Timing.StallTimeout) // the server does not support pages
+		dog.feed(r.opts.Timing.StallTimeout) // the server does not support paging
 	}
 	if list.Meta == nil || list.Meta.ResourceVersion == "" {
 		return "", first, 0, ErrNoRV

@@ -21,15 +21,15 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Sentinels of the transform phase.
+// Sentinel errors for the transform phase.
 var (
 	// ErrNilTransform means that a transform returned nil without an error.
 	ErrNilTransform = errors.New("the transform returned nil; return the object, or an error")
-	// ErrTransformKey means that a transform changed the namespace or name of an object.
+	// ErrTransformKey means that a transform changed an object's namespace or name.
 	ErrTransformKey = errors.New("the transform changed namespace or name; it may change anything else")
 )
 
-// TransformError is the failure of a transform on one object.
+// TransformError reports that a transform failed on an object.
 type TransformError struct {
 	Transform string // name and file:line of the transform
 	Key       object.Key
@@ -42,25 +42,24 @@ func (e *TransformError) Error() string {
 
 func (e *TransformError) Unwrap() error { return e.Err }
 
-// Transformed returns a source whose objects have passed through transform, for example to make them
-// smaller. The function owns its argument and may modify it in place; Transformed therefore panics if
-// from shares parts between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or
-// a changed key ends the list or watch with a *TransformError. A reflector then does not count the
-// change as seen, and requests it again after a back-off. UID and resource version are restored if
-// transform removed them. Bookmarks are not transformed. Neither are known objects that the source
-// reuses, because they were transformed before.
+// Transformed returns a source whose objects are passed through transform, for example to make them smaller.
+// The function owns its argument and may modify it in place; for this reason Transformed panics if from
+// shares data between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or a changed
+// key ends the list or watch with a *TransformError. A reflector then does not count the change as seen, and
+// requests it again after a back-off. UID and resource version are restored if transform removed them.
+// Neither bookmarks nor reused known objects are transformed; known objects have already been transformed.
 func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), transform)
 }
 
-// TransformedBy is like Transformed, for a transform that wraps another function. A TransformError shows
-// the name and place of that function.
+// TransformedBy is like Transformed, for a transform that wraps another function. A TransformError reports
+// that function's name and location.
 func TransformedBy[T object.Object](from source.ListerWatcher, transform func(T) (T, error), calls any) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), calls)
 }
 
-// onObjects returns transform for objects of any type; it fails for objects that are not of type T.
-// It returns nil if transform is nil.
+// onObjects adapts transform to objects of any type; it fails for objects that are not of type T. It returns
+// nil if transform is nil.
 func onObjects[T object.Object](transform func(T) (T, error)) func(object.Object) (object.Object, error) {
 	if transform == nil {
 		return nil
@@ -74,8 +73,8 @@ func onObjects[T object.Object](transform func(T) (T, error)) func(object.Object
 	}
 }
 
-// newTransformed panics, with the place of its caller's caller, if an argument is nil or if from
-// must not be transformed.
+// newTransformed panics, reporting the location of its caller's caller, if an argument is nil or if from must
+// not be transformed.
 func newTransformed(from source.ListerWatcher, transform func(object.Object) (object.Object, error), calls any) *transformed {
 	if from == nil || transform == nil {
 		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
@@ -86,7 +85,7 @@ func newTransformed(from source.ListerWatcher, transform func(object.Object) (ob
 	return &transformed{source: source.Complete(from), transform: transform, place: placeOf(calls)}
 }
 
-// transformed handles every part of a request except packing. It transforms wanted objects only.
+// transformed handles every part of a request except packing. It transforms only wanted objects.
 type transformed struct {
 	source    source.ListerWatcher
 	transform func(object.Object) (object.Object, error)
@@ -100,7 +99,7 @@ func (t *transformed) Describe() source.Description {
 	return d
 }
 
-// trackKnown makes the request record the known objects that it hands to the source.
+// trackKnown makes the request record the known objects it hands to the source.
 func trackKnown(req *source.Request) *knownObjects {
 	known := &knownObjects{known: req.Known}
 	if req.Known != nil {
@@ -109,7 +108,7 @@ func trackKnown(req *source.Request) *knownObjects {
 	return known
 }
 
-// List lists the source and transforms each item.
+// List lists from the source and transforms each item.
 func (t *transformed) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	known := trackKnown(&req)
 	list := t.source.List(ctx, req)
@@ -127,7 +126,7 @@ func (t *transformed) List(ctx context.Context, req source.Request) source.List[
 	return list
 }
 
-// Watch watches the source and transforms the object of each change.
+// Watch watches the source and transforms each change's object.
 func (t *transformed) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	known := trackKnown(&req)
 	events, err := t.source.Watch(ctx, req)
@@ -150,7 +149,7 @@ func (t *transformed) Watch(ctx context.Context, req source.Request) (iter.Seq2[
 func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.Head, err error) {
 	o, ok := head.(object.Object)
 	if !ok || source.IsNil(o) {
-		return head, nil // errors of the source are reported elsewhere
+		return head, nil // errors from the source are reported elsewhere
 	}
 	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
 	defer func() {
@@ -168,7 +167,7 @@ func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.H
 		return nil, ErrTransformKey
 	}
 	if (out.GetUID() != uid || out.GetResourceVersion() != rv) && out != o {
-		out = out.DeepCopyObject().(object.Object) // it may have been returned before and be in use
+		out = out.DeepCopyObject().(object.Object) // it may have been returned earlier and be in use
 	}
 	if out.GetUID() != uid {
 		out.SetUID(uid)
@@ -179,8 +178,8 @@ func (t *transformed) apply(calls *callMonitor, head object.Head) (made object.H
 	return out, nil
 }
 
-// call calls the transform. A Goexit ends the goroutine and cannot be returned as an error, so it is
-// turned into a panic that names the transform and not only the source.
+// call calls the transform. Goexit ends the goroutine and cannot be returned as an error, so it is turned
+// into a panic that identifies the transform and not just the source.
 func (t *transformed) call(calls *callMonitor, key object.Key, o object.Object) (out object.Object, err error) {
 	calls.begin(call{"transform", t.place, key})
 	defer calls.end()
@@ -193,7 +192,7 @@ func (t *transformed) call(calls *callMonitor, key object.Key, o object.Object) 
 	return out, err
 }
 
-// placeOf describes a function by its name and place: "shop.slim (shop/slim.go:12)".
+// placeOf describes a function by its name and location: "shop.slim (shop/slim.go:12)".
 func placeOf(f any) string {
 	value := reflect.ValueOf(f)
 	if value.Kind() != reflect.Func || value.IsNil() {
@@ -207,21 +206,21 @@ func placeOf(f any) string {
 	return fmt.Sprintf("%s (%s/%s:%d)", path.Base(fn.Name()), path.Base(path.Dir(file)), path.Base(file), line)
 }
 
-// knownObjects records the known objects that a source received and may return, repeatedly. If the
-// source returns one of them, it was transformed before and is in use elsewhere. Looking it up again
-// would not identify it, because the known object of its key may have changed. The references are weak,
-// because a watch lasts long and the source never returns most objects.
+// knownObjects records the known objects that a source has been given and may return, possibly more than
+// once. An object in the record was already transformed and is in use elsewhere. Looking it up again would
+// not identify it, because the known object for its key may have changed. The references are weak, because
+// watches are long-lived and most of the objects are never returned.
 type knownObjects struct {
 	known wire.Cached
 
 	mu    sync.Mutex                      // guards given; never held while calling other code
-	given map[uint64][]weak.Pointer[byte] // indexed by the hash of the key, because the text of keys would take memory
+	given map[uint64][]weak.Pointer[byte] // indexed by a hash of the key, because the keys themselves would use memory
 }
 
-// seed is the seed of the hashes.
+// seed is the hash seed.
 var seed = maphash.MakeSeed()
 
-// lookup replaces Request.Known. It records each object that it returns.
+// lookup replaces Request.Known. It records each object it returns.
 func (l *knownObjects) lookup(key object.Key) (object.Head, bool) {
 	o, ok := l.known(key)
 	where := pointer(o)
@@ -234,7 +233,7 @@ func (l *knownObjects) lookup(key object.Key) (object.Head, bool) {
 		l.given = make(map[uint64][]weak.Pointer[byte])
 	}
 	hash, at := maphash.Comparable(seed, object.KeyOf(o)), weak.Make(where)
-	if n := len(l.given[hash]); n >= 4 && n&(n-1) == 0 { // from time to time, in case every event is looked up
+	if n := len(l.given[hash]); n >= 4 && n&(n-1) == 0 { // occasionally, in case every event is looked up
 		l.given[hash] = slices.DeleteFunc(l.given[hash], func(given weak.Pointer[byte]) bool { return given.Value() == nil })
 	}
 	if !slices.Contains(l.given[hash], at) {

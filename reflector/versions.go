@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentWatch is how long a watch and its predecessors may last without a change or bookmark before they
-// look suspicious. API servers send a bookmark about every minute, and at the end of a watch, but not to
-// a watch whose resource version they have not reached. If a caller reports a watch as deaf, it is
-// suspicious immediately.
+// silentWatch is how long a watch and its predecessors may go without a change or bookmark before they look
+// suspicious. API servers send a bookmark about every minute, and at the end of a watch, but not to a watch
+// whose resource version they have not reached. A watch that a caller reports as deaf is suspicious
+// immediately.
 const silentWatch = 2 * time.Minute
 
-// checkRollback returns the failure of a watch that ended, or nil. If the watch was silent or deaf,
-// it first asks the server whether its history went back. If the server does not answer, the
-// question stays open: the next watch will fail for the same reason. The next watch must still
-// respect a Retry-After of that answer.
+// checkRollback returns the failure for a watch that ended, or nil. If the watch was silent or deaf, it first
+// asks the server whether its history went back. If the server does not respond, the question stays open: the
+// next watch will fail for the same reason. If the response has a Retry-After, the next watch must still
+// honor it.
 func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *failure.Failure {
 	silent := r.silent >= silentWatch
 	if probed, known := r.pace.recall.Probed(); known {
-		silent = probed // a recording may play at another speed
+		silent = probed // a recording may be replayed at a different speed
 	}
 	silent = silent && fail == nil
 	deaf := fail != nil && errors.Is(fail.Err, ErrDeaf)
@@ -47,17 +47,16 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	return fail
 }
 
-// errRolledBack is the ErrWentBack that the reflector itself returns; no error of a source or transform
-// wraps it.
+// errRolledBack is the ErrWentBack returned by the reflector itself; errors from a source or transform never
+// wrap it.
 var errRolledBack = fmt.Errorf("%w", ErrWentBack)
 
-// maxRollbacks is how often a server with unordered versions may seem to go back. Restores are rare, so
-// beyond this number the versions are considered merely unordered.
+// maxRollbacks is how often a server with unordered versions may appear to go back. Restores are rare, so
+// beyond this number the versions are assumed to be merely unordered.
 const maxRollbacks = 3
 
-// rolledBack reports whether a version from the server shows that its history went back. A list
-// must then follow, and must not reuse known objects: the restored history may assign the same
-// versions again.
+// rolledBack reports whether a version from the server shows that its history went back. The reflector must
+// then list, without reusing known objects, because the restored history may assign the same versions again.
 func (r *Reflector) rolledBack(rv string) bool {
 	return older(rv, r.rv) && !(r.unordered.Load() && r.rollbacks >= maxRollbacks)
 }
@@ -68,10 +67,10 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// Settle reports the outcome of a delta that was queued as Late: whether the consumer took it, because
-// it was news, or dropped it. The first one taken shows that the server's resource versions are not
-// ordered across objects. It may be called from any goroutine, but not under a lock, because it writes
-// to the log.
+// Settle reports the outcome of a delta that was queued as Late: whether the consumer took it, because it was
+// new, or dropped it. The first delta taken shows that the server's resource versions are not ordered across
+// objects. Settle is safe for concurrent use, but must not be called with locks held, because it writes to
+// the log.
 func (r *Reflector) Settle(taken bool) {
 	first := taken && !r.unordered.Swap(true)
 	r.update(func(s *Status) {
@@ -87,15 +86,15 @@ func (r *Reflector) Settle(taken bool) {
 	}
 }
 
-// isNewer reports whether a version is newer than all seen, or cannot be compared.
+// isNewer reports whether a version is newer than all versions seen so far, or cannot be compared.
 func (r *Reflector) isNewer(rv string) bool {
 	order, err := object.CompareRV(rv, r.rv)
 	return err != nil || order > 0
 }
 
-// resumeRV returns the resource version for the next watch. That is the highest one seen, because a
-// repeated event must not move the watch back. If versions are not ordered, it is the version of
-// the last event, because only the server knows their order.
+// resumeRV returns the resource version for the next watch. That is the highest version seen, because a
+// repeated event must not move the watch back. If versions are not ordered, it is the version of the last
+// event, because only the server knows their order.
 func (r *Reflector) resumeRV() string {
 	if r.unordered.Load() {
 		return r.last

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// The reflector backs off after a watch that was shorter than shortWatch, except that up to shortTries-1
-// watches in a row may be shorter if each delivered a new change.
+// The reflector backs off after a watch shorter than shortWatch, except that up to shortTries-1 watches in a
+// row may be shorter if each delivered a new change.
 const (
 	shortWatch = time.Second
 	shortTries = 3
@@ -27,11 +27,11 @@ type watches struct {
 	received       uint64        // changes and bookmarks received
 	news           uint64        // changes with a new version, and lists
 	short          int           // consecutive watches shorter than shortWatch
-	base           string        // where the current watch started to read the history
-	silent         time.Duration // how long watches have delivered nothing
+	base           string        // where in the history the current watch started
+	silent         time.Duration // how long watches have been silent
 	watched        string        // where the last watch was opened
-	unreadable     int           // consecutive watches from there that broke at an unreadable change
-	failing        watchFailures // tracks since when watches have failed to keep the state current
+	unreadable     int           // consecutive watches from that point that failed on an unreadable change
+	failing        watchFailures // tracks how long watches have failed to keep the state current
 	noStream       bool          // do not try streaming lists (again)
 	streamFailures int
 }
@@ -46,7 +46,7 @@ func (r *Reflector) initialWatch(ctx context.Context) *failure.Failure {
 	return r.checkRollback(ctx, r.runWatch(ctx, opts, r.opts.watchTimeout(), new(streamedSet)))
 }
 
-// watch follows the changes from the last resource version.
+// watch follows changes from the last resource version.
 func (r *Reflector) watch(ctx context.Context) *failure.Failure {
 	opts := r.opts.selectors()
 	r.watched = r.resumeRV()
@@ -69,12 +69,12 @@ type stream struct {
 	ctx      context.Context
 	dog      *watchdog
 	opened   time.Time
-	lifetime time.Duration // the longest time that it may stay open
-	before   time.Duration // time in transforms and hooks before it was opened
-	gathered bool          // the list of the stream is queued
+	lifetime time.Duration // how long it may stay open
+	before   time.Duration // time spent in transforms and hooks before it was opened
+	gathered bool          // the stream's list is queued
 }
 
-// open returns how long the stream has been open, not counting transforms and hooks.
+// open returns how long the stream has been open, not counting time in transforms and hooks.
 func (s *stream) open() time.Duration {
 	return time.Since(s.opened) - (s.calls.total() - s.before)
 }
@@ -84,8 +84,8 @@ func (s *stream) expectNext() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
 
-// startFollowing makes the watchdog expect the end of the watch, and lets other goroutines end it.
-// A watch that exceeds its lifetime but still delivers is not stalled.
+// startFollowing sets the watchdog to the watch's lifetime, and lets other goroutines end the watch. A watch
+// that exceeds its lifetime but still delivers events is not stalled.
 func (s *stream) startFollowing() {
 	s.dog.expect(s.lifetime-s.open(), ErrStalled)
 	s.dog.excuse(func() bool { return s.calls.busy() || time.Since(s.Status().Heard) < s.opts.Timing.WatchMargin })
@@ -101,8 +101,8 @@ func (s *stream) failureOf(err error) *failure.Failure {
 	return failed(s.ctx, failure.PhaseWatch, err)
 }
 
-// runWatch opens a watch and reads it to its end. If set is not nil, it first collects and queues
-// that list.
+// runWatch opens a watch and reads it until it ends. If set is not nil, it first collects and queues that
+// list.
 func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifetime time.Duration, set setCollector) *failure.Failure {
 	asked := time.Now()
 	seconds := int64(lifetime.Seconds())
@@ -189,7 +189,7 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 	return nil
 }
 
-// waitForRoom waits until the queue has room. The server is not to blame for silence during that time.
+// waitForRoom waits until the queue has room. Silence during that time is not the server's fault.
 func (r *Reflector) waitForRoom(ctx context.Context, dog *watchdog) error {
 	dog.busy.Store(true)
 	defer dog.busy.Store(false)
@@ -203,8 +203,8 @@ func (r *Reflector) noteReceived(rv string, at time.Time) {
 	r.noteHeard(at)
 }
 
-// noteHeard records when the server last confirmed the state; a zero time, from sources other than
-// rest, means now.
+// noteHeard records when the server last confirmed the state. A zero time means now; sources other than rest
+// use it.
 func (r *Reflector) noteHeard(at time.Time) {
 	if at.IsZero() {
 		at = time.Now()
@@ -212,8 +212,8 @@ func (r *Reflector) noteHeard(at time.Time) {
 	r.heardAt.Store(int64(at.Sub(r.created)))
 }
 
-// endOpenFailures ends a series of failures to open a watch. Failures to read or decode end only
-// when a change was read.
+// endOpenFailures ends a series of failures to open a watch. A series of read or decode failures ends only
+// once a change has been read.
 func (r *Reflector) endOpenFailures() {
 	r.update(func(s *Status) {
 		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {
@@ -222,7 +222,7 @@ func (r *Reflector) endOpenFailures() {
 	})
 }
 
-// queueEvent queues one change. The RV of the change counts as seen only after that.
+// queueEvent queues one change. The change's RV counts as seen only after that.
 func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	if e.Passed != nil {
 		return r.queuePassed(e)
@@ -261,9 +261,8 @@ func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	return nil
 }
 
-// queueBookmark queues a bookmark. A quiet server repeats its last one. The reflector ignores a
-// bookmark that is older than an event of its watch, and one without a version, which some
-// aggregated servers send.
+// queueBookmark queues a bookmark. A quiet server repeats its last bookmark. Bookmarks older than an event
+// from the same watch are ignored, as are bookmarks without a version, which some aggregated servers send.
 func (r *Reflector) queueBookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	switch {
 	case rv == "":

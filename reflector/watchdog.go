@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// watchdog cancels a context with a cause if it is not fed in time. It watches only the server, so it
-// waits while the reflector is busy, or while the source pauses because the server asked it to.
+// watchdog cancels a context with a cause if it is not fed in time. It monitors only the server, so it is
+// suspended while the reflector is busy or the source pauses at the server's request.
 type watchdog struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
@@ -16,7 +16,7 @@ type watchdog struct {
 	rests  atomic.Pointer[func() bool]
 }
 
-// busyGrace is how much time the server gets after the reflector was busy, or its source paused.
+// busyGrace is how much time the server gets after the reflector was busy or its source paused.
 const busyGrace = 10 * time.Second
 
 func startWatchdog(ctx context.Context, after time.Duration, cause error) (context.Context, *watchdog) {
@@ -39,17 +39,16 @@ func startWatchdog(ctx context.Context, after time.Duration, cause error) (conte
 // feed restarts the timer.
 func (w *watchdog) feed(after time.Duration) { w.timer.Reset(after) }
 
-// expect restarts the timer with another cause. If the timer has already fired, it keeps the old
-// cause.
+// expect restarts the timer with a different cause. If the timer has already fired, it keeps the old cause.
 func (w *watchdog) expect(after time.Duration, cause error) {
 	w.feed(after)
 	w.cause.Store(&cause)
 }
 
-// excuse makes the watchdog wait while rests returns true.
+// excuse suspends the watchdog while rests returns true.
 func (w *watchdog) excuse(rests func() bool) { w.rests.Store(&rests) }
 
-// stop ends the watchdog and its context.
+// stop stops the watchdog and cancels its context.
 func (w *watchdog) stop() {
 	w.timer.Stop()
 	w.cancel(context.Canceled)

@@ -11,20 +11,20 @@ import (
 
 // setCollector collects the objects that a watch sends first.
 type setCollector interface {
-	// add takes one event. It returns the version of the set once it is complete.
+	// add adds one event. Once the set is complete, it returns the set's version.
 	add(wire.Event[object.Head]) (whole string, fail *failure.Failure)
-	// take returns the objects and releases them: the watch lasts for minutes.
+	// take returns the objects and drops its references to them, because the watch lasts for minutes.
 	take() []object.Head
 }
 
-// streamedSet collects a streaming list, which ends with a bookmark. Usually every event adds another
-// object. Concurrent changes may be mixed in; only in that case is an index of positions needed. A
-// server may also send an event twice.
+// streamedSet collects a streaming list, which ends with a bookmark. Usually every event adds another object.
+// Concurrent changes may be interleaved; only then is an index of positions needed. A server may also send an
+// event twice.
 type streamedSet struct {
 	items    []object.Head
 	readOnly bool               // items must not be modified
 	removed  int                // entries of items that were deleted or replaced
-	at       map[object.Key]int // positions in items; built at the first event that is not an addition
+	at       map[object.Key]int // positions in items; built on the first event that is not an addition
 }
 
 func (s *streamedSet) add(e wire.Event[object.Head]) (whole string, fail *failure.Failure) {
@@ -86,7 +86,7 @@ func (s *streamedSet) index() {
 	}
 }
 
-// put adds o, replacing the object with the same key.
+// put adds o, replacing any object with the same key.
 func (s *streamedSet) put(o object.Head) {
 	key := object.KeyOf(o)
 	s.remove(key)
@@ -105,7 +105,7 @@ func (s *streamedSet) remove(key object.Key) {
 // len returns the number of objects.
 func (s *streamedSet) len() int { return len(s.items) - s.removed }
 
-// take returns the objects in the order of their last changes.
+// take returns the objects, ordered by last change.
 func (s *streamedSet) take() []object.Head {
 	items := s.items
 	if s.removed > 0 {
