@@ -11,22 +11,22 @@ import (
 type Type uint8
 
 const (
-	// Added, Updated and Deleted report a change of one object as the server sent it. They are hints:
-	// the consumer compares the object with its cache, because a reconnect or a selector may turn one
-	// type of change into another.
+	// Added, Updated and Deleted report a change to one object as the server sent it. They are hints: the
+	// consumer compares the object with its cache, because a reconnect or a selector may turn one type of
+	// change into another.
 	Added Type = iota + 1
 	Updated
 	Deleted
-	// Replaced carries a complete list, of everything or of one namespace.
+	// Replaced carries a complete list, either of everything or of one namespace.
 	Replaced
-	// Sync asks the consumer to deliver all cached objects to handlers again. It carries no change.
+	// Sync asks the consumer to redeliver all cached objects to handlers. It carries no change.
 	Sync
-	// Bookmark means that every change up to RV was queued before it. If the namespace of Key is set, it
-	// covers only the changes in that namespace.
+	// Bookmark means that every change up to RV was queued before it. If Key has a namespace, it covers only
+	// the changes in that namespace.
 	Bookmark
 	// Trim asks the consumer to drop the namespaces that it no longer wants. It carries no change.
 	Trim
-	// Passed reports a change of an object that is not wanted, although it may have been before.
+	// Passed reports a change to an object that is not wanted, though it may have been earlier.
 	Passed
 	// Drop asks the consumer to drop the objects in Part.Lost. A queued Drop absorbs the next one.
 	Drop
@@ -59,45 +59,45 @@ func (t Type) String() string {
 
 // Delta is one entry of the queue. Key, Object and RV are zero if they do not apply to the type.
 //
-// RV is a promise (L13): once the batch of this delta is applied, the cache has every change of its
-// reflector up to RV. With Options.Compact the promise holds only for the batch as a whole, because
-// a change may have been merged into a later delta.
+// RV is a promise (L13): once this delta's batch is applied, the cache has every change from its reflector up
+// to RV. With Options.Compact the promise holds only for the batch as a whole, because a change may have been
+// merged into a later delta.
 type Delta struct {
 	Type       Type
 	Late       bool          // for Added, Updated and Deleted; see Outdates
-	NewHistory bool          // for Replaced: the server's history may have gone back, so the same UID and version may have other content
+	NewHistory bool          // for Replaced: the server's history may have gone back, so the same UID and version may have different content
 	Key        object.Key    // key of Object, or of the object of Passed; for Replaced and Bookmark only the namespace, empty for all
 	Object     object.Head   // for Deleted, the last state that the server sent
-	Items      []object.Head // for Replaced, the complete list in its order
-	RV         string        // the resource version that the cache reaches with this delta
-	Part       *Part         // for Passed and Drop, and for Replaced if only a part of the objects is wanted
+	Items      []object.Head // for Replaced, the complete list in order
+	RV         string        // the resource version the cache reaches with this delta
+	Part       *Part         // for Passed and Drop, and for Replaced if only some of the objects are wanted
 
 	Received time.Time // when its last byte was read
 	Decoded  time.Time // when Object was decoded
 	Queued   time.Time // when it was added to the queue; see Add
 }
 
-// Part holds the additional data of a Delta for consumers that want only a part of the objects, when
-// that part may change.
+// Part contains additional data for consumers that want only some of the objects, if that selection may
+// change.
 type Part struct {
-	Gains uint64           // for Replaced: number of gains when the list began
+	Gains uint64           // for Replaced: number of gains when the list started
 	Away  []object.Version // for Replaced, listed objects that are not wanted; for Passed, the object
 	Gone  bool             // for Passed: the object was deleted
 	Lost  shard.Slots      // for Drop
 }
 
-// Outdates reports whether a late delta is newer than have, the consumer's object of the same key. A
-// delta is Late if the version of its object is not above all earlier versions; it then has no RV. Most
-// servers send such a delta only when they repeat an old event, but it may be news if versions are not
-// ordered across objects. A consumer applies it only if it outdates the consumer's object, or if the
-// consumer has no such object and does not remember its removal.
+// Outdates reports whether a late delta is newer than have, the consumer's object with the same key. A delta
+// is Late if its object's version is not higher than all earlier versions; it then has no RV. Most servers
+// send such a delta only when repeating an old event, but it may be new if versions are not ordered across
+// objects. A consumer applies it only if it outdates the consumer's object, or if the consumer has no such
+// object and no record of removing it.
 func (d *Delta) Outdates(have object.Head) bool {
 	order, err := object.CompareRV(d.Object.GetResourceVersion(), have.GetResourceVersion())
-	if d.Type == Deleted { // some servers send the version of the last state instead
+	if d.Type == Deleted { // some servers send the last state's version instead
 		return d.Object.GetUID() == have.GetUID() && (err != nil || order >= 0)
 	}
 	return err != nil || order > 0
 }
 
-// ofObject reports whether d is about a single object.
+// ofObject reports whether d concerns a single object.
 func (d *Delta) ofObject() bool { return d.Type <= Deleted }

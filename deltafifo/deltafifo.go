@@ -10,13 +10,13 @@ import (
 
 // Options configure a DeltaFIFO. The zero value keeps every delta.
 type Options struct {
-	// Compact merges a delta into the queued one for the same object and UID, so a lagging consumer
-	// receives only the newest state of each object. Deletions and re-creations are never merged
-	// away, and no merge crosses a delta that is not about a single object.
+	// Compact merges a delta into the queued one for the same object and UID, so a lagging consumer receives
+	// only the newest state of each object. Deletions and re-creations are never merged away, and deltas are
+	// never merged across one that does not concern a single object.
 	Compact bool
 }
 
-// DeltaFIFO is a queue of deltas in arrival order. Its only consumer takes all of them at once, which is
+// DeltaFIFO is a queue of deltas in arrival order. Its single consumer takes all of them at once, which is
 // cheap because Pop just swaps two slices.
 //
 //	entries:  [A added][B added][bookmark][A updated][C deleted]
@@ -25,35 +25,35 @@ type Options struct {
 // Deltas other than Added, Updated and Deleted are barriers. Compaction never merges across a barrier,
 // and newest covers only the deltas after the last one.
 //
-// A list (Replaced) supersedes a queued list of the same namespace, so at most one is queued however
-// long the consumer blocks. The changes between the two lists stay. WaitForRoom limits their number, and
-// the consumer applies them in the same batch as the newer list, which reveals every deletion that they
-// do not.
+// A list (Replaced) supersedes a queued list for the same namespace, so at most one is queued however long
+// the consumer blocks. The changes between the two lists stay queued. WaitForRoom limits their number, and
+// the consumer applies them in the same batch as the newer list, which reveals any deletion they do not
+// include.
 //
-// A merged or superseded delta leaves a hole in entries. When there are more holes than deltas, the
-// holes are removed.
+// A merged or superseded delta leaves a hole in entries. The holes are removed once they outnumber the
+// deltas.
 type DeltaFIFO struct {
 	compact bool
 	wake    chan struct{} // holds a token while there may be something to pop
-	taken   chan struct{} // holds a token after something was popped
+	taken   chan struct{} // holds a token after a pop
 
 	mu      sync.Mutex // guards the fields below; never held while calling other code
 	entries []Delta
-	busy    bool               // the consumer has not called Pop again since it took a batch
+	busy    bool               // the consumer has taken a batch and not called Pop again
 	oldest  time.Time          // when the first delta since the last batch was added
 	holes   int                // entries without a type
-	newest  map[object.Key]int // position in entries of the last delta of each object
-	lists   map[string]int     // position in entries of the last list of each namespace
-	lost    *Part              // Part of the queued Drop; nil if there is none
+	newest  map[object.Key]int // index in entries of each object's last delta
+	lists   map[string]int     // index in entries of each namespace's last list
+	lost    *Part              // the queued Drop's Part; nil if none
 	late    int                // late deltas added since the last batch
 	merged  uint64
 }
 
-// maxReuse limits the buffer that is reused to 4096 entries of about 200 bytes, so the memory of one
-// burst is not kept forever.
+// maxReuse limits the reused buffer to 4096 entries of about 200 bytes, so memory from a single burst is not
+// kept forever.
 const maxReuse = 4096
 
-// MaxAhead is the number of deltas by which a cooperative producer may be ahead of the consumer; see
+// MaxAhead is the number of deltas by which a cooperative producer may get ahead of the consumer; see
 // WaitForRoom. Larger batches would not be cheaper.
 const MaxAhead = maxReuse
 
@@ -90,8 +90,8 @@ func (f *DeltaFIFO) Add(d Delta) {
 	signal(f.wake)
 }
 
-// fold removes the queued delta of the same object if the consumer would miss only an intermediate state
-// by receiving d alone. It puts d at the end, which keeps the order of arrival. A late delta replaces
+// fold removes the queued delta for the same object if the consumer, receiving only d, would miss no more
+// than an intermediate state. It puts d at the end, which preserves arrival order. A late delta replaces
 // nothing, because it has no RV. fold returns false if d is older than the queued delta and must not be
 // queued.
 func (f *DeltaFIFO) fold(d *Delta) bool {
@@ -132,8 +132,8 @@ func (f *DeltaFIFO) joined(d *Delta) bool {
 	return true
 }
 
-// supersede drops the list that d replaces, and records the position of d. It also drops the late
-// changes after that list, because only that list could tell whether they are news.
+// supersede drops the list that d replaces, and records d's position. It also drops the late changes after
+// that list, because only that list could show whether they are new.
 func (f *DeltaFIFO) supersede(d *Delta) {
 	if at, waits := f.lists[d.Key.Namespace]; waits {
 		for n := at; f.late > 0 && n < len(f.entries); n++ {
@@ -143,14 +143,14 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 				f.holes++
 			}
 		}
-		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still holds the state before it
+		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still has the state before it
 		f.drop(at)
 	}
 	f.lists[d.Key.Namespace] = len(f.entries)
 }
 
-// NewHistoryQueued reports whether a list of the namespace with Delta.NewHistory is queued. The next
-// list supersedes that one, so it must not reuse known objects either.
+// NewHistoryQueued reports whether a list for the namespace with Delta.NewHistory is queued. The next list
+// supersedes it, so that list must not reuse known objects either.
 func (f *DeltaFIFO) NewHistoryQueued(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,8 +170,8 @@ func (f *DeltaFIFO) drop(at int) {
 // forget empties newest.
 func (f *DeltaFIFO) forget() { f.newest = emptied(f.newest) }
 
-// emptied returns m without entries. A large map is replaced, because a map never shrinks and the time
-// to clear it depends on its largest size.
+// emptied returns m without entries. A large map is replaced, because maps never shrink and the time to clear
+// one depends on the largest size it ever had.
 func emptied[K comparable](m map[K]int) map[K]int {
 	if len(m) > maxReuse {
 		return make(map[K]int)
@@ -180,7 +180,7 @@ func emptied[K comparable](m map[K]int) map[K]int {
 	return m
 }
 
-// minHoles keeps the holes of a short queue from being removed at every second delta.
+// minHoles keeps a short queue from removing its holes at every other delta.
 const minHoles = 64
 
 // close removes the holes. Its amortized cost per added delta is constant, because there are more
@@ -204,9 +204,9 @@ func (f *DeltaFIFO) close() {
 	f.entries, f.holes = kept, 0
 }
 
-// WaitForRoom waits while MaxAhead or more deltas are queued, which limits the memory for deltas that
-// the consumer has not taken. Call it from producers that can be delayed, such as watches: the server
-// then waits too. It fails only with the cause of ctx.
+// WaitForRoom waits while MaxAhead or more deltas are queued, which limits the memory used by deltas the
+// consumer has not taken yet. Call it from producers that can be delayed, such as watches: the server then
+// waits too. It fails only with the cause of ctx.
 func (f *DeltaFIFO) WaitForRoom(ctx context.Context) error {
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
@@ -235,9 +235,9 @@ func wait(ctx context.Context, token <-chan struct{}) error {
 	}
 }
 
-// Pop waits until the queue is not empty and takes all deltas, in order. If reuse is not nil, it becomes
-// the queue's next buffer, so a consumer can avoid allocations by passing the previous batch. Pop fails
-// only with the cause of ctx.
+// Pop waits until the queue is not empty and takes all deltas, in order. If reuse is not nil, it becomes the
+// queue's next buffer, so a consumer can pass in the previous batch to avoid allocations. Pop fails only with
+// the cause of ctx.
 func (f *DeltaFIFO) Pop(ctx context.Context, reuse []Delta) ([]Delta, error) {
 	if cap(reuse) > maxReuse {
 		reuse = nil
@@ -299,7 +299,7 @@ func (f *DeltaFIFO) Merged() uint64 {
 }
 
 // Oldest returns the time when the oldest queued delta, or one merged into it, was added, or zero if the
-// queue is empty. The age of that delta is the lag of the consumer.
+// queue is empty. That delta's age is the consumer's lag.
 func (f *DeltaFIFO) Oldest() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,11 +9,10 @@
 //
 // # Guarantees
 //
-// Deltas leave in the order in which they arrived (L02). A list (Replaced), a resync (Sync) and a
-// bookmark are one entry each, so the consumer can apply each atomically (L12, L13). One Pop takes
-// everything, so the resource versions of a batch cover every change queued up to them (L13), even if
-// compaction merged some of them (L01). At most one list per namespace is queued: a newer one supersedes
-// it.
+// Deltas leave in the order they arrived (L02). A list (Replaced), a resync (Sync) and a bookmark are one
+// entry each, so the consumer can apply each atomically (L12, L13). One Pop takes everything, so the resource
+// versions of a batch cover every change queued up to them (L13), even if compaction merged some of them
+// (L01). At most one list per namespace is queued: a newer one supersedes it.
 //
 // # Concurrency
 //
@@ -25,6 +24,6 @@
 //
 // # Debugging
 //
-// Len and Oldest show how far the consumer lags; Merged counts the deltas merged by compaction and
-// the lists superseded by newer ones.
+// Len and Oldest show how far the consumer is behind; Merged counts the deltas merged by compaction and the
+// lists superseded by newer ones.
 package deltafifo

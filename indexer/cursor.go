@@ -2,9 +2,9 @@ package indexer
 
 import "github.com/millrace-dev/millrace/object"
 
-// cursor walks a list chunk by chunk: the chunks of a list of objects, or a chunk with one object that
-// was opened for it. Loops over both kinds contain a single yield, so the compiler can inline the
-// caller's loop body. It is small enough for registers:
+// cursor walks a list chunk by chunk: either the chunks of an object list, or chunks holding a single object
+// opened on demand. Loops over both kinds contain a single yield, so the compiler can inline the caller's
+// loop body. It is small enough to be kept in registers:
 //
 //	for c := walk(); c.more(); {
 //		for _, o := range c.next() {
@@ -41,11 +41,11 @@ func (v View) walk(opens bool) cursor {
 	return cursor{opens: &openingWalk{view: v, opened: []*chunk{{items: make([]object.Head, 1)}}}}
 }
 
-// openingWalk opens the objects of a list one by one.
+// openingWalk opens the objects in a list one by one.
 type openingWalk struct {
 	view   View
 	at     int
-	opened []*chunk // room for the last opened object
+	opened []*chunk // space for the last opened object
 }
 
 // open returns a chunk with the next object that can be opened, valid until the next call, or nil.

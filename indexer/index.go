@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// IndexError reports that an index function panicked. The object is in the cache under its key, but not
-// in that index. It also reports an object that was modified while it was cached (L16), which the index
-// function revealed.
+// IndexError reports that an index function panicked. The object is in the cache under its key, but not in
+// that index. It also reports an object found by the index function to have been modified while it was cached
+// (L16).
 type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
@@ -21,8 +21,8 @@ type IndexError struct {
 	Stack []byte // nil after the first few failures of one Write
 }
 
-// keptStacks is the number of stacks that one Write keeps. A function that panics on one object often
-// panics on all, and a stack takes a few KiB.
+// keptStacks is the number of stack traces kept per Write. A function that panics on one object often panics
+// on all, and a stack trace is a few KiB long.
 const keptStacks = 10
 
 func (e *IndexError) Error() string {
@@ -52,37 +52,35 @@ type index struct {
 	opens bool // entries are opened for the function and for lookups
 	loose bool // a value may be incomparable, or unequal to itself
 
-	// draw calls the index function on o. For each value it calls drew, and then began if drew
-	// returns false.
+	// draw calls the index function on o. It calls drew for each value, and then began if drew returns false.
 	draw    func(i *index, o object.Head)
 	buckets table // holds a *bucket for each value; the buckets are guarded by x.mu
 
-	// Used only by the writer.
+	// Used only by the writer:
 	drawn      []*bucket            // buckets of the current object
-	draws      uint64               // number of the current object
-	before     []*bucket            // buffer for the buckets of the object's old state
+	draws      uint64               // sequence number of the current object
+	before     []*bucket            // buffer for the buckets of the object's previous state
 	remembered map[*entry][]*bucket // buckets of each entry; nil unless entries are opened
 }
 
-// AddIndex adds an index to x, which may be in use. The objects in x are indexed before AddIndex
-// returns, unless the function panics on them. The function must depend on nothing but the object
-// and must not modify it. The name appears only in messages.
+// AddIndex adds an index to x, which may be in use. The objects in x are indexed before AddIndex returns,
+// unless the function panics on them. The function must depend solely on the object and must not modify it.
+// The name appears only in messages.
 func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
 	return &Index[T, V]{of: i}, i.fill()
 }
 
-// AddIndexOpened is like AddIndex for a cache whose entries are Openers, with a function of the opened
-// objects. It remembers the values of each object, so the old object need not be opened when it changes
-// or is removed. An object that cannot be opened is not in the index.
+// AddIndexOpened is like AddIndex for a cache whose entries are Openers; its function receives the opened
+// objects. It remembers each object's values, so the old object need not be opened when it changes or is
+// removed. An object that cannot be opened is not in the index.
 func AddIndexOpened[T object.Object, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
 	i.opens, i.remembered = true, make(map[*entry][]*bucket)
 	return &Index[T, V]{of: i}, i.fill()
 }
 
-// drawing returns index.draw for a function. A value is boxed on the heap only if it begins a
-// bucket.
+// drawing returns index.draw for a function. A value is boxed on the heap only if it needs a new bucket.
 func drawing[T object.Head, V comparable](values func(T) []V) func(*index, object.Head) {
 	return func(i *index, o object.Head) {
 		for _, v := range values(o.(T)) {
@@ -102,7 +100,7 @@ func newIndex(x *Indexer, name string, draw func(*index, object.Head), values re
 	return i
 }
 
-// fill indexes all cached objects and adds i to the indexes of the cache.
+// fill indexes all cached objects and adds i to the cache's indexes.
 func (i *index) fill() []*IndexError {
 	x := i.x
 	return x.Write(func(Writer) {
@@ -114,8 +112,8 @@ func (i *index) fill() []*IndexError {
 	})
 }
 
-// Remove removes the index from the cache. From then on, writes do not update it, and lookups find
-// nothing. Removing it again does nothing. An index function must not call it.
+// Remove removes the index from the cache. After that, writes do not update it, and lookups find nothing.
+// Removing it again does nothing. An index function must not call it.
 func (i *Index[T, V]) Remove() { i.of.removeAll() }
 
 func (i *index) removeAll() {
@@ -123,15 +121,15 @@ func (i *index) removeAll() {
 		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other *index) bool { return other == i })
 		i.buckets.clear()
 		clear(i.remembered)
-		i.drawn, i.before = nil, nil // they refer to buckets
+		i.drawn, i.before = nil, nil // they point to buckets
 	})
 }
 
 // Name returns the name given to AddIndex.
 func (i *Index[T, V]) Name() string { return i.of.name }
 
-// Get yields the objects that have the value v, in no particular order, as of the start of the
-// iteration. Nothing is copied; the objects must not be modified.
+// Get yields the objects with the value v, in no particular order, as of the start of the iteration. Nothing
+// is copied; the objects must not be modified.
 func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 	return func(yield func(T) bool) { // see cursor
 		for c := i.of.walk(v); c.more(); {
@@ -157,8 +155,8 @@ func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	}
 }
 
-// HeadsOfAny yields the objects that have any of the values, each once, as of the start of the
-// iteration. It opens no objects.
+// HeadsOfAny yields each object with any of the values once, as of the start of the iteration. It opens no
+// objects.
 func (i *Index[T, V]) HeadsOfAny(values []V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) { i.of.any(boxed(values), yield) }
 }
@@ -187,7 +185,7 @@ func (i *index) any(values []any, yield func(object.Head) bool) {
 	}
 }
 
-// views returns a view of each value. All views show the same moment.
+// views returns a view for each value. All views reflect the same point in time.
 func (i *index) views(values []any) []View {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
@@ -200,7 +198,7 @@ func (i *index) views(values []any) []View {
 	return views
 }
 
-// Len returns the number of objects that have the value v.
+// Len returns the number of objects with the value v.
 func (i *Index[T, V]) Len(v V) int { return i.of.len(v) }
 
 func (i *index) len(v any) int {
@@ -212,7 +210,7 @@ func (i *index) len(v any) int {
 	return 0
 }
 
-// Values returns the values that at least one object has, in no particular order.
+// Values returns all values that have at least one object, in no particular order.
 func (i *Index[T, V]) Values() []V {
 	i.of.x.mu.RLock()
 	defer i.of.x.mu.RUnlock()
@@ -233,10 +231,10 @@ func (i *index) view(v any) View {
 	})
 }
 
-// bucket is the list of the objects that share a value.
+// bucket is the list of objects that share a value.
 type bucket struct {
 	vector
-	value any // does not refer to memory of an object
+	value any // does not reference any object's memory
 	at    map[*entry]uint32
 	drawn uint64 // index.draws of the last object with the value
 }
@@ -247,7 +245,7 @@ func (i *index) bucket(v any) *bucket {
 	return b
 }
 
-// insert adds e to the index. Like update and remove, it is called under the write lock.
+// insert adds e to the index. As with update and remove, the caller must hold the write lock.
 func (i *index) insert(e *entry) {
 	for _, b := range i.drawFrom(e, e.object, true) {
 		b.put(e)
@@ -268,7 +266,7 @@ func (i *index) update(e *entry, old object.Head) {
 
 func (i *index) remove(e *entry) {
 	before := i.had(e, e.object)
-	i.draws++ // so e leaves every bucket
+	i.draws++ // so that e leaves every bucket
 	i.leave(before, e)
 	delete(i.remembered, e)
 }
@@ -296,7 +294,7 @@ func (i *index) leave(before []*bucket, e *entry) {
 // changedInPlace is the IndexError.Panic of an object that was modified while it was cached.
 type changedInPlace struct{}
 
-// had returns the buckets of o, the indexed state of e. The result is valid until the next call.
+// had returns the buckets for o, the indexed state of e. The result is valid until the next call.
 func (i *index) had(e *entry, o object.Head) []*bucket {
 	if i.remembered != nil {
 		return i.remembered[e]
@@ -305,7 +303,7 @@ func (i *index) had(e *entry, o object.Head) []*bucket {
 	return i.before
 }
 
-// remember keeps the buckets of e that were just drawn, if the index remembers them.
+// remember stores the buckets just drawn for e, if the index remembers buckets.
 func (i *index) remember(e *entry) {
 	if i.remembered == nil {
 		return
@@ -317,7 +315,7 @@ func (i *index) remember(e *entry) {
 	i.remembered[e] = slices.Clone(i.drawn)
 }
 
-// put adds the object of e to the bucket, or updates it.
+// put adds e's object to the bucket, or updates it.
 func (b *bucket) put(e *entry) {
 	if at, ok := b.at[e]; ok {
 		b.set(at)
@@ -326,7 +324,7 @@ func (b *bucket) put(e *entry) {
 	}
 }
 
-// take removes e from the bucket. It reports whether e was in it.
+// take removes e from the bucket. It reports whether e was present.
 func (i *index) take(b *bucket, e *entry) bool {
 	at, had := b.at[e]
 	if had {
@@ -356,7 +354,7 @@ func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	if i.opens {
 		opened, err := o.(Opener).Open()
 		if err != nil {
-			panic(unopened{err}) // reported later without locks
+			panic(unopened{err}) // reported later, without holding locks
 		}
 		o = opened
 	}
@@ -374,7 +372,7 @@ func (i *index) panicked(e *entry, report bool) {
 		i.drop(b)
 	}
 	i.drawn = i.drawn[:0]
-	i.draws++ // so no bucket counts as drawn
+	i.draws++ // so that no bucket counts as drawn
 	if !report {
 		return
 	}
@@ -408,7 +406,7 @@ func (i *index) began(v any) {
 	i.note(b)
 }
 
-// note adds a bucket to those of the current object.
+// note adds a bucket to the current object's buckets.
 func (i *index) note(b *bucket) {
 	if b.drawn != i.draws {
 		b.drawn = i.draws
@@ -416,8 +414,8 @@ func (i *index) note(b *bucket) {
 	}
 }
 
-// apart returns a copy of v that, as far as possible, does not refer to the memory of its object. A
-// string may be a part of the object's whole text.
+// apart returns a copy of v that, as far as possible, does not reference its object's memory. A string may be
+// a substring of the object's entire text.
 func apart(v any) any {
 	switch v := v.(type) {
 	case nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Indexer holds one entry for each object, and lists that refer to the entries.
+// Indexer has one entry per object, and lists that point to the entries.
 //
 //	objects:  shop/web-0 → entry ─┐      entry = key, newest object, and where
 //	          shop/web-1 → entry ─┼─┐            the object stands in the lists
@@ -21,11 +21,11 @@ import (
 //	namespaces         shop   → list     list of those in the namespace
 //	index "node"       node-1 → bucket   list, and where each entry stands in it
 //
-// A write takes the lock once for a whole batch, puts the new object into its entry and its place
-// in each list, and moves it between the buckets of each index whose values changed.
+// A write takes the lock once for a whole batch, stores each new object in its entry and its slot in each
+// list, and moves it between the buckets of each index whose values changed.
 //
-// A lookup finds the list and takes a view of it, which is free. A view never changes: see vector.
-// If the list has a view already, no lock is taken; see Indexer.view.
+// A lookup finds the list and takes a view of it, which is free. A view never changes; see vector. If the
+// list already has a view, no lock is taken; see Indexer.view.
 type Indexer struct {
 	mu         sync.RWMutex // guards the fields below and the buckets of all indexes
 	objects    map[object.Key]*entry
@@ -37,10 +37,10 @@ type Indexer struct {
 	generation uint32        // generation of the last Replace or Trim
 	failures   []*IndexError // failures of the current write
 
-	// The following fields are read without the lock, because an index function may keep it locked for a
-	// long time.
+	// The following fields are read without locking, because an index function may keep mu locked for a long
+	// time.
 	shown   atomic.Pointer[figures] // as of the last Write
-	rvs     table                   // the RV of each namespace that differs from figures.rv, as of the last Write
+	rvs     table                   // the RV of each namespace for which it differs from figures.rv, as of the last Write
 	calling calling
 }
 
@@ -50,19 +50,19 @@ type figures struct {
 	rv      string
 }
 
-// namespaceRV is the resource version of a namespace; empty to remove it.
+// namespaceRV is a namespace's resource version; empty to remove it.
 type namespaceRV struct{ namespace, rv string }
 
-// calling is the current call of an index function. Only the writer changes it.
+// calling is the current call to an index function. It is changed only by the writer.
 type calling struct {
 	made  time.Time              // before every call
 	noted bool                   // the current write has called an index function
-	began atomic.Int64           // time of the write's first call, in nanoseconds since made
-	index atomic.Pointer[string] // the name of the index
-	entry atomic.Pointer[entry]  // nil if there is no call
+	began atomic.Int64           // time of the write's first such call, in nanoseconds since made
+	index atomic.Pointer[string] // index name
+	entry atomic.Pointer[entry]  // nil if no call is in progress
 }
 
-// note records the call that is about to begin.
+// note records the call about to start.
 func (c *calling) note(index *string, e *entry) {
 	if !c.noted {
 		c.noted = true
@@ -79,21 +79,21 @@ func (c *calling) end() {
 	}
 }
 
-// namespace is the list of the objects in a namespace. Its name must not refer to the text of an object,
-// because that would keep the text alive.
+// namespace is the list of objects in a namespace. Its name must not reference an object's text, because that
+// would keep the text alive.
 type namespace struct {
 	vector
 	name string
 }
 
-// entry holds the cached object of one key.
+// entry holds the object cached under one key.
 type entry struct {
-	name        string // does not refer to memory of an object either
+	name        string // does not reference any object's memory either
 	object      object.Head
 	namespace   *namespace
-	at          uint32 // position in Indexer.all
+	at          uint32 // index in Indexer.all
 	inNamespace uint32 // position in namespace
-	generation  uint32 // generation of the last Replace that contained this object, or of its arrival
+	generation  uint32 // generation of the last Replace that contained this object, or when it was added
 }
 
 func (e *entry) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
@@ -106,11 +106,11 @@ func New() *Indexer {
 	return x
 }
 
-// Reader returns a reader of x that yields entries as they were written.
+// Reader returns a reader for x that yields entries as they were written.
 func (x *Indexer) Reader() Reader[object.Head] { return ReaderOf[object.Head](x) }
 
-// Write calls batch, which changes the cache through the Writer. Readers see none or all of its changes.
-// Write returns the failures of index functions; they do not undo the changes. Only one Write runs at a
+// Write calls batch, which changes the cache through the Writer. Readers see either none or all of its
+// changes. Write returns failures in index functions; they do not undo the changes. Only one Write runs at a
 // time. The Writer must not be kept.
 func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.mu.Lock()
@@ -118,7 +118,7 @@ func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.calling.noted = false
 	defer x.calling.end()
 	batch(Writer{to: x})
-	x.show() // under the lock, so no reader of the objects finds older figures
+	x.show() // under the lock, so that no reader of the objects sees older figures
 	failures := x.failures
 	x.failures = nil
 	return failures
@@ -140,15 +140,15 @@ func (x *Indexer) show() {
 	x.advanced = x.advanced[:0]
 }
 
-// Call is a call of an index function.
+// Call is a call to an index function.
 type Call struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
 	Since time.Time // time at which its Write or AddIndex made the first call
 }
 
-// Calling returns the call of an index function that is in progress, if any. Until that call returns,
-// the cache does not change, and changed lists cannot be read.
+// Calling returns the index function call in progress, if any. Until that call returns, the cache does not
+// change, and changed lists cannot be read.
 func (x *Indexer) Calling() (c Call, ok bool) {
 	e := x.calling.entry.Load()
 	if e == nil {
@@ -157,16 +157,14 @@ func (x *Indexer) Calling() (c Call, ok bool) {
 	return Call{Index: *x.calling.index.Load(), Key: e.key(), Since: x.calling.made.Add(time.Duration(x.calling.began.Load()))}, true
 }
 
-// Writer changes the cache. It is valid until the batch function returns. Its field must be named
-// differently from Reader's field, because any package can convert struct types with the same fields to
-// each other (L16).
+// Writer changes the cache. It is valid until the batch function returns. Its field and Reader's field must
+// have different names, because any package can convert between struct types with identical fields (L16).
 type Writer struct{ to *Indexer }
 
-// view returns the objects of the list returned by find, or none if find returns nil. If the list has a
-// view, no lock is taken. A write withdraws the views of all lists that it changes before it releases
-// the lock, and readers cannot see its changes earlier, so a reader that has seen a part of a write sees
-// all of it from then on (L12). A list may be missing because of a write in progress, so view checks
-// again under the lock.
+// view returns the objects of the list returned by find, or none if find returns nil. If the list has a view,
+// no lock is taken. A write invalidates the views of all lists it changes before it releases the lock, and
+// readers cannot see its changes earlier, so a reader that has seen part of a write sees all of it from then
+// on (L12). A list may be missing because of a write in progress, so view checks again under the lock.
 func (x *Indexer) view(find func() *vector) View {
 	if list := find(); list != nil {
 		if view := list.shown.Load(); view != nil {
@@ -189,7 +187,7 @@ func (x *Indexer) list(namespace string) *vector {
 	return nil
 }
 
-// namespace returns a namespace, or nil if it has no objects.
+// namespace returns the list for a namespace, or nil if it has no objects.
 func (x *Indexer) namespace(name string) *namespace {
 	in, _ := x.namespaces.get(name).(*namespace)
 	return in
@@ -207,8 +205,8 @@ func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	return x.get(key)
 }
 
-// Absent reports whether no object is cached under key. It does not wait, and returns false while a
-// Write is in progress.
+// Absent reports whether no object is cached under key. It never waits, and returns false while a Write is in
+// progress.
 func (x *Indexer) Absent(key object.Key) bool {
 	if !x.mu.TryRLock() {
 		return false
@@ -218,7 +216,7 @@ func (x *Indexer) Absent(key object.Key) bool {
 	return !cached
 }
 
-// get is called under x.mu.
+// get requires that x.mu is held.
 func (x *Indexer) get(key object.Key) (object.Head, bool) {
 	if e, ok := x.objects[key]; ok {
 		return e.object, true
@@ -229,13 +227,13 @@ func (x *Indexer) get(key object.Key) (object.Head, bool) {
 // Get returns the object under key.
 func (w Writer) Get(key object.Key) (object.Head, bool) { return w.to.get(key) }
 
-// Set stores o under key and returns the previous object. If o has the UID and resource version of the
-// cached object, it is the same object: the cached pointer stays, and changed is false.
+// Set stores o under key and returns the previous object. If o has the same UID and resource version as the
+// cached object, it is the same object: the cached pointer is kept, and changed is false.
 func (w Writer) Set(key object.Key, o object.Head) (old object.Head, existed, changed bool) {
 	return w.to.set(key, o, false)
 }
 
-// set implements Set. With anew, an object is the same only if it is the cached pointer.
+// set implements Set. If anew is set, an object is the same only if the pointers are equal.
 func (x *Indexer) set(key object.Key, o object.Head, anew bool) (old object.Head, existed, changed bool) {
 	e, ok := x.objects[key]
 	if !ok {
@@ -306,31 +304,32 @@ func (x *Indexer) remove(e *entry) {
 // SetRV sets the resource version of the cache.
 func (w Writer) SetRV(rv string) { w.to.figures.rv = rv }
 
-// SetNamespaceRV sets the resource version of one namespace, if it is later than that of SetRV. An
-// empty version removes it.
+// SetNamespaceRV sets the resource version of one namespace, if it is later than the one from SetRV. An empty
+// version removes it.
 func (w Writer) SetNamespaceRV(namespace, rv string) {
 	w.to.advanced = append(w.to.advanced, namespaceRV{namespace, rv})
 }
 
-// Change is the change of one key. Existed is false if the object was added; Exists is false if it
-// was deleted.
+// Change describes the change to one key. Existed is false if the object was added; Exists is false if it was
+// deleted.
 type Change struct {
 	Key             object.Key
 	Old, New        object.Head
 	Existed, Exists bool
 }
 
-// Replace makes items the whole content of a namespace, or of the cache if namespace is empty
-// (metav1.NamespaceAll). It calls each for every change: first for removed objects, in no particular
-// order, then for added and changed ones, in the order of items. An object whose UID differs from the
-// cached one is a different object: the old one is deleted and the new one added. An object with the UID
-// and resource version of the cached one is unchanged: the cached pointer stays, and each is not called.
+// Replace replaces the entire content of a namespace, or of the cache if namespace is empty
+// (metav1.NamespaceAll), with items. It calls each for every change: first for removed objects, in no
+// particular order, then for added and changed ones, in the order of items. An object whose UID differs from
+// the cached one is a different object: the old one is deleted and the new one added. An object with the same
+// UID and resource version as the cached one is unchanged: the cached pointer is kept, and each is not
+// called.
 func (w Writer) Replace(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, false, each)
 }
 
-// Renew is like Replace, but for use after the server's history went back, when the same version may
-// have different content. An item counts as unchanged only if it is the cached pointer.
+// Renew is like Replace, for use after the server's history went back, when the same version may have
+// different content. An item counts as unchanged only if it is identical to the cached pointer.
 func (w Writer) Renew(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, true, each)
 }
@@ -357,7 +356,7 @@ func (x *Indexer) replace(namespace string, items []object.Head, anew bool, each
 	}
 }
 
-// Trim removes the objects of every namespace that keep rejects, and calls each for every removed
+// Trim removes the objects in all namespaces for which keep returns false, and calls each for every removed
 // object, namespace by namespace.
 func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	w.to.generation++
@@ -373,11 +372,11 @@ func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 	}
 }
 
-// Drop removes every object that drop selects, and calls each for every removed object. Neither function
-// may read the cache.
+// Drop removes all objects for which drop returns true, and calls each for every removed object. Neither
+// function may read the cache.
 func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	list := &w.to.all
-	for at := list.len() - 1; at >= 0; at-- { // the last object takes the place of a removed one
+	for at := list.len() - 1; at >= 0; at-- { // the last object moves into the slot of a removed one
 		if e := list.owners[at]; drop(e.object) {
 			w.to.remove(e)
 			each(Change{Key: e.key(), Old: e.object, Existed: true})
@@ -385,8 +384,8 @@ func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	}
 }
 
-// sweep removes objects of earlier generations that are in list. It goes backwards, because the
-// last object takes the place of a removed one.
+// sweep removes the objects in list that belong to earlier generations. It goes backwards, because the last
+// object moves into the slot of a removed one.
 func (x *Indexer) sweep(list *vector, each func(Change)) {
 	for at := list.len() - 1; at >= 0; at-- {
 		if e := list.owners[at]; e.generation != x.generation {
@@ -396,7 +395,7 @@ func (x *Indexer) sweep(list *vector, each func(Change)) {
 	}
 }
 
-// same reports whether a and b are one version of one object.
+// same reports whether a and b are the same version of the same object.
 func same(a, b object.Head) bool {
 	rv := a.GetResourceVersion()
 	return rv != "" && rv == b.GetResourceVersion() && a.GetUID() == b.GetUID()

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Reader gives read access to a cache (L16). All readers share its objects, which must not be
-// modified; modify a DeepCopy. A Reader is a small value, safe for concurrent use.
+// Reader provides read access to a cache (L16). All readers share its objects, which must not be modified;
+// modify a DeepCopy. A Reader is a small value, safe for concurrent use.
 type Reader[T object.Head] struct {
 	_  [0]*T // prevents conversion between readers of different types
 	of reader
@@ -19,15 +19,15 @@ type Reader[T object.Head] struct {
 // reader is a Reader without its type parameter.
 type reader struct {
 	x     *Indexer
-	opens bool // the entries are Openers, and the reader wants the objects
+	opens bool // the entries are Openers, and the reader needs the objects
 }
 
-// ReaderOf returns a reader of x, whose objects must all be of type T.
+// ReaderOf returns a reader for x, whose objects must all be of type T.
 func ReaderOf[T object.Head](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x}} }
 
-// Opened returns a reader of x, whose entries must be Openers of objects of type T. It opens entries on
-// demand. Entries that cannot be opened are skipped as if they were not cached; the entry itself reports
-// the cause.
+// Opened returns a reader for x, whose entries must be Openers of objects of type T. It opens entries on
+// demand. Entries that cannot be opened are skipped as if they were not cached; the entry itself reports the
+// cause.
 func Opened[T object.Object](x *Indexer) Reader[T] { return Reader[T]{of: reader{x: x, opens: true}} }
 
 // as converts the result of a lookup to type T.
@@ -58,8 +58,8 @@ func (r Reader[T]) Len() int { return r.of.len() }
 
 func (r reader) len() int { return r.x.shown.Load().objects }
 
-// RV returns the resource version of the cache, which has every change up to that version (L13). It is
-// empty before the first list.
+// RV returns the cache's resource version: the cache contains every change up to it (L13). It is empty before
+// the first list.
 func (r Reader[T]) RV() string { return r.of.rv() }
 
 func (r reader) rv() string { return r.x.shown.Load().rv }
@@ -80,8 +80,8 @@ func (r Reader[T]) All() iter.Seq[T] {
 	return r.Namespace(metav1.NamespaceAll)
 }
 
-// Namespace yields the objects of one namespace, in no particular order, as of the start of the
-// iteration. As everywhere in the API, the empty namespace (metav1.NamespaceAll) means all.
+// Namespace yields the objects in one namespace, in no particular order, as of the start of the iteration. As
+// elsewhere in the API, an empty namespace (metav1.NamespaceAll) means all namespaces.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
 	return func(yield func(T) bool) { // see cursor
 		for c := r.of.walk(namespace); c.more(); {
@@ -146,13 +146,13 @@ func (x *Indexer) Snapshot() (objects View, rv string) {
 	return x.all.view(), x.figures.rv
 }
 
-// NamespaceSnapshot returns every object of a namespace, or all objects if it is empty
+// NamespaceSnapshot returns every object in a namespace, or all objects if namespace is empty
 // (metav1.NamespaceAll).
 func (x *Indexer) NamespaceSnapshot(namespace string) View {
 	return reader{x: x}.namespace(namespace)
 }
 
-// Matching yields the objects of seq whose labels match selector. It can filter the result of any
+// Matching yields the objects of seq whose labels match selector. It can be used to filter the result of any
 // lookup.
 func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
 	if selector == nil || selector.Empty() {
@@ -167,9 +167,9 @@ func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq
 	}
 }
 
-// Opener is an entry that stands for an object: its head and a way to get the object itself, such
-// as a wire.Packed. Open may fail. It may be called from any goroutine, and under the locks of the
-// cache.
+// Opener is an entry that represents an object by its head and returns the object itself on demand, such as a
+// wire.Packed. Open may fail. It must be safe for concurrent use, and may be called with the cache's locks
+// held.
 type Opener interface {
 	object.Head
 	Open() (object.Object, error)
@@ -181,5 +181,5 @@ func opened(o object.Head) (object.Head, bool) {
 	return opened, err == nil
 }
 
-// unopened is the reason why an object could not be opened for an index.
+// unopened is the reason an object could not be opened for an index.
 type unopened struct{ error }

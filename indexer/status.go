@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// IndexStatus is the state of an index at one moment.
+// IndexStatus is the state of an index at a point in time.
 type IndexStatus struct {
 	Name    string
 	Values  int // number of values with at least one object
-	Entries int // number of objects, counting an object once for each of its values
+	Entries int // number of objects, counting each object once per value
 
-	// Largest lists the values with the most objects, the largest first. Looking up a value shared by
-	// most objects costs as much as a scan.
+	// Largest lists the values with the most objects, largest first. Looking up a value shared by most
+	// objects costs as much as a scan.
 	Largest []Bucket
 }
 
-// Bucket is a value of an index, formatted by fmt.Sprint, and the number of its objects.
+// Bucket is an index value, formatted by fmt.Sprint, and its number of objects.
 type Bucket struct {
 	Value   string
 	Objects int
 }
 
-// Indexes returns the indexes in the order in which they were added, each with up to largest of its
-// largest buckets. It checks every value of every index, but releases the read lock after every
-// thousand, so writes are not delayed for long.
+// Indexes returns the indexes in the order they were added, each with up to largest of its largest buckets.
+// It visits every value of every index, but releases the read lock after every thousand, so that writes are
+// not delayed for long.
 func (r Reader[T]) Indexes(largest int) []IndexStatus { return r.of.indexes(largest) }
 
 func (r reader) indexes(largest int) []IndexStatus {
@@ -39,7 +39,7 @@ func (r reader) indexes(largest int) []IndexStatus {
 	return all
 }
 
-// status must be called without locks.
+// status returns the state of the index. The caller must hold no locks.
 func (i *index) status(largest int) IndexStatus {
 	s := IndexStatus{Name: i.name}
 	var top ranking
@@ -75,7 +75,7 @@ type ranked struct {
 	objects int
 }
 
-// add inserts a value if it ranks among the first most values.
+// add inserts a value if it ranks among the top most values.
 func (r *ranking) add(v any, objects, most int) {
 	at, _ := slices.BinarySearchFunc(*r, objects, func(one ranked, n int) int { return cmp.Compare(n, one.objects) })
 	if at >= most {

@@ -14,21 +14,21 @@ import (
 const chunkSize = 64
 
 // vector is a list of objects that can return an immutable view at any time, at no cost. It consists of
-// chunks, all of which but the last are full.
+// chunks, all full except the last.
 //
 //	vector, epoch 7:  [ chunk of epoch 4 | chunk of epoch 7 | chunk of epoch 5 ]
 //	view of epoch 6:  [ the same chunk   | its older copy   | the same chunk   ]
 //
-// A reader takes the current view if there is one; otherwise it makes a view of the current list of
-// chunks and leaves it for the next reader. If there is a view, a writer withdraws it, copies the list
-// and begins a new epoch; if the chunk is from an older epoch, it copies the chunk; then it writes.
-// Between two views, a chunk is copied once, however many writes change it.
+// A reader uses the current view if there is one; otherwise it creates a view of the current chunks and
+// leaves it for the next reader. If there is a view, a writer removes it, copies the list and starts a new
+// epoch; if the chunk is from an older epoch, the writer copies the chunk; then it writes. Between two views,
+// a chunk is copied once, however many writes change it.
 //
 // Writes need exclusive access, making a view needs shared access, and taking an existing view
 // needs none, because its chunks are never written.
 type vector struct {
 	chunks []*chunk
-	owners []*entry // the owner of the object at each position
+	owners []*entry // owner of the object at each index
 	epoch  uint64
 	shown  atomic.Pointer[View] // view of the current content; nil from a write until the next read
 }
@@ -47,7 +47,7 @@ func (v *vector) view() View {
 	return *view
 }
 
-// own makes sure that no view shares the list of chunks.
+// own ensures that no view shares the list of chunks.
 func (v *vector) own() {
 	if v.shown.Load() != nil {
 		v.shown.Store(nil)
@@ -66,13 +66,13 @@ func (v *vector) chunk(n int) *chunk {
 	return c
 }
 
-// set stores the changed object of the owner at a position.
+// set stores the owner's changed object at the given index.
 func (v *vector) set(at uint32) {
 	v.own()
 	v.chunk(int(at / chunkSize)).items[at%chunkSize] = v.owners[at].object
 }
 
-// push adds the object of e at the end and returns its position.
+// push appends e's object and returns its index.
 func (v *vector) push(e *entry) (at uint32) {
 	v.own()
 	at = uint32(len(v.owners))
@@ -85,8 +85,8 @@ func (v *vector) push(e *entry) (at uint32) {
 	return at
 }
 
-// remove removes the object at a position. If it was not the last, the last object takes its place, and
-// remove returns the owner of that object.
+// remove removes the object at the given index. If it was not the last, the last object is moved there, and
+// remove returns that object's owner.
 func (v *vector) remove(at uint32) (moved *entry) {
 	v.own()
 	last := uint32(len(v.owners)) - 1
@@ -109,7 +109,7 @@ func (v *vector) remove(at uint32) (moved *entry) {
 
 func (v *vector) len() int { return len(v.owners) }
 
-// View is a list of objects that never changes.
+// View is an immutable list of objects.
 type View struct {
 	chunks []*chunk
 	n      int
@@ -118,7 +118,7 @@ type View struct {
 // Len returns the number of objects.
 func (v View) Len() int { return v.n }
 
-// At returns the object at position i, from 0 to Len-1.
+// At returns the object at index i, from 0 to Len-1.
 func (v View) At(i int) object.Head { return v.chunks[i/chunkSize].items[i%chunkSize] }
 
 // All yields every object.
@@ -137,8 +137,8 @@ func (v View) All() iter.Seq[object.Head] {
 // table maps values to lists, and namespaces to their versions. Readers need no lock; only one
 // goroutine at a time may write. Create one with newTable.
 //
-// lists holds a *sync.Map without naming its type. A package that names a view compiles the methods of
-// each generic type that is reachable through fields, and those of sync.Map take half a megabyte.
+// lists contains a *sync.Map, hidden behind an interface. A package that mentions a view compiles the methods
+// of every generic type reachable through its fields, and sync.Map's methods take half a megabyte.
 type table struct{ lists any }
 
 func newTable() table { return table{lists: new(sync.Map)} }
@@ -151,7 +151,7 @@ func (t table) get(v any) any {
 
 func (t table) put(v, list any) { t.lists.(*sync.Map).Store(v, list) }
 
-// remove removes a list, unless v has been given another list since.
+// remove removes a list, unless v has since been assigned another one.
 func (t table) remove(v, list any) { t.lists.(*sync.Map).CompareAndDelete(v, list) }
 
 // forget removes the entry of v.

@@ -12,11 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Complete returns a source that supports every part of a Request. That is from itself, or a wrapper of
-// it that implements the missing parts. The wrapper filters each object that from yields, and then packs
-// it; a packing error ends the list or watch. A request for a namespace fails if from cannot be limited
-// to a namespace, or is limited to another one. Known objects are decoded again if from does not reuse
-// them.
+// Complete returns a source that supports every part of a Request. That is from itself, or a wrapper that
+// implements the missing parts. The wrapper filters each object that from yields, and then packs it; a
+// packing error ends the list or watch. A request for a namespace fails if from cannot be limited to a
+// namespace, or is limited to another one. Known objects are decoded again if from cannot reuse them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
 	if d.Narrows && d.Namespace == "" && d.Reuses && d.Filters && d.Packs {
@@ -25,13 +24,13 @@ func Complete(from ListerWatcher) ListerWatcher {
 	return &completed{from, d}
 }
 
-// completed is the wrapper of Complete.
+// completed is the wrapper returned by Complete.
 type completed struct {
 	from ListerWatcher
 	does Description
 }
 
-// Describe returns the description of the source, which now filters and packs.
+// Describe returns the source's description, with filtering and packing added.
 func (c *completed) Describe() Description {
 	d := Describe(c.from)
 	d.Filters, d.Packs = true, true
@@ -92,8 +91,8 @@ type remainder struct {
 	packer *wire.Packer           // nil if from packs
 }
 
-// divide splits a Request between the source and the wrapper. If the wrapper packs, the source
-// receives placeholders for the packed objects that the caller knows.
+// divide splits a Request between the source and the wrapper. If the wrapper packs, the source is given
+// placeholders for the packed objects known to the caller.
 func (c *completed) divide(req Request) (below Request, rest remainder, err error) {
 	d := c.does
 	d.Name = Describe(c.from).Name // the description may be more specific by now
@@ -119,7 +118,7 @@ func (c *completed) divide(req Request) (below Request, rest remainder, err erro
 	return below, rest, nil
 }
 
-// lend returns a placeholder for the known object of a key.
+// lend returns a placeholder for the known object under a key.
 func lend(known wire.Cached, key object.Key) (placeholder object.Head, ok bool) {
 	have, ok := known(key)
 	if packed, is := have.(*wire.Packed); ok && is {
@@ -128,7 +127,7 @@ func lend(known wire.Cached, key object.Key) (placeholder object.Head, ok bool) 
 	return nil, false
 }
 
-// whole returns the head of an object. If from returned a placeholder, that is the packed object.
+// whole returns an object's head. For a placeholder, that is the packed object.
 func (r *remainder) whole(o object.Head) object.Head {
 	if placeholder, ok := o.(object.Object); ok {
 		if have, ok := r.packer.PackedOf(placeholder); ok {
@@ -141,7 +140,7 @@ func (r *remainder) whole(o object.Head) object.Head {
 // wants reports whether an object is wanted. Nil objects are reported elsewhere.
 func (r *remainder) wants(o object.Head) bool { return r.wanted == nil || IsNil(o) || r.wanted(o) }
 
-// pack packs an object, if requested. If from returned a placeholder, the object is already packed.
+// pack packs an object, if requested. A placeholder's object is already packed.
 func (r *remainder) pack(o object.Head) (object.Head, error) {
 	if r.packer == nil {
 		return o, nil

@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Description describes a source and the objects that it reads. The zero value means all objects of
-// some kind, unmodified.
+// Description describes a source and the objects it reads. The zero value means all objects of some kind,
+// unmodified.
 type Description struct {
 	Name string     // used in messages; if empty, the Go type of the source
-	Kind object.GVK // kind of the objects, which need not carry it; empty if unknown. Debug pages use it to recognize Secrets
+	Kind object.GVK // the objects' kind, even if the objects do not carry it; empty if unknown. Debug pages use it to recognize Secrets
 
-	// Code that writes objects must know the next three fields. Writing back a partial object erases the
-	// other fields, and an object that the source does not have never arrives.
+	// Code that writes objects must consider the next three fields. Writing back a partial object erases the
+	// missing fields, and an object outside the source never arrives.
 
-	Namespace string      // the only namespace of the source; metav1.NamespaceAll for all
+	Namespace string      // the source's only namespace; metav1.NamespaceAll for all
 	Kept      wire.Fields // the fields that objects have; the zero value means all
 	Altered   bool        // a user's function has modified the objects
 
-	// Pool holds the parts that the objects share (W03); nil if they share none. Objects derived from
-	// them share parts through the pool too. If a part turns out to have been modified, in violation of
+	// Pool contains the sub-objects shared between objects (W03); nil if there are none. Objects derived from
+	// them share sub-objects through the pool too. If one is found to have been modified, in violation of
 	// L16, the pool is cleared.
 	Pool *wire.Pool
 
@@ -40,16 +40,16 @@ type Description struct {
 	Packs   bool // Packer
 }
 
-// Plain returns the description of a wrapper that inspects or modifies the objects of its source. The
-// only part of a Request that it supports is the namespace, so it sees every object as the source yields
-// it. It has no Origin, because another process could not tell it from the source.
+// Plain returns the description for a wrapper that inspects or modifies its source's objects. The wrapper
+// supports no part of a Request but the namespace, so it sees every object as the source yields it. It has no
+// Origin, because another process could not distinguish the wrapper from the source.
 func (d Description) Plain() Description {
 	d.Reuses, d.Filters, d.Packs, d.Origin = false, false, false, nil
 	return d
 }
 
-// Describe returns the description of a source, with a name that is not empty. If Describe panics,
-// as on a nil pointer, the rest of the description is zero.
+// Describe returns a source's description, with a non-empty name. If the source's Describe panics, for
+// example on a nil pointer, the rest of the description is zero.
 func Describe(from ListerWatcher) (d Description) {
 	defer func() {
 		if recover() != nil {
@@ -60,7 +60,7 @@ func Describe(from ListerWatcher) (d Description) {
 	return from.Describe()
 }
 
-// Reaches reports whether the source has the objects of a namespace.
+// Reaches reports whether the source covers a namespace.
 func (d Description) Reaches(namespace string) bool {
 	return d.Namespace == "" || namespace == "" || d.Namespace == namespace
 }
@@ -78,14 +78,13 @@ func (d Description) CanNarrow(namespace string) error {
 	return nil
 }
 
-// Origin lets a later process recognize objects that were read from the same source of the same server.
-// Sources whose origins are equal, except for the function, yield the same objects if they belong to the
-// same cluster.
+// Origin lets a later process recognize objects read from the same source on the same server. Sources whose
+// origins are equal, except for the function, yield the same objects if they belong to the same cluster.
 type Origin struct {
 	Kind   object.GVK
 	Type   reflect.Type // Go type of the objects, a pointer
-	Server string       // known without a request: the server's address and how it is authenticated
-	Scope  string       // limits of the objects, such as a namespace; empty for all objects
+	Server string       // known without a request: the server's address and how it authenticates
+	Scope  string       // restrictions on the objects, such as a namespace; empty for all objects
 	Keep   string       // the kept fields
 
 	// Cluster asks the server to identify its cluster. The result does not change while the cluster

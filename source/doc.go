@@ -1,10 +1,10 @@
-// Package source defines how a reflector lists and watches objects. rest.Resource implements it for an
-// API server. A program may bring its own source, and can then be built without package rest.
+// Package source defines how a reflector lists and watches objects. rest.Resource implements it for an API
+// server. A program may supply its own source, and can then be built without package rest.
 //
-// A Request asks for more than a small source may support. Complete implements the parts that, according
-// to its Description, a source does not.
+// A Request may ask for more than a simple source supports. Complete implements whatever parts a source's
+// Description does not declare.
 //
-// The errors of a source tell the reflector what to do next. Errors from an API server are of
-// apimachinery's type *errors.StatusError. A *ResolveError means that it is unknown where the kind is
-// served. RetryAfter returns how long the server asked to wait.
+// The errors of a source tell the reflector what to do next. Errors from an API server are apimachinery's
+// *errors.StatusError. A *ResolveError means that the kind's endpoint is unknown. RetryAfter returns how long
+// the server asked to wait.
 package source

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Filtered returns a source that permanently leaves out the objects that wanted rejects; see
-// Request.Wanted. It has no Origin, because another process could not tell it from the whole
-// source.
+// Filtered returns a source that permanently omits the objects rejected by wanted; see
+// Request.Wanted. It has no Origin, because another process could not distinguish it from the
+// unfiltered source.
 func Filtered(from ListerWatcher, wanted func(object.Head) bool) ListerWatcher {
 	return &filtered{Complete(from), wanted}
 }
@@ -20,7 +20,7 @@ type filtered struct {
 	wanted func(object.Head) bool
 }
 
-// Describe returns the description of the source, without Origin.
+// Describe returns the source's description, without Origin.
 func (f *filtered) Describe() Description {
 	d := Describe(f.ListerWatcher)
 	d.Origin = nil
@@ -35,7 +35,7 @@ func (f *filtered) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Event
 	return f.ListerWatcher.Watch(ctx, f.filter(req))
 }
 
-// filter combines the filter of a request with that of f.
+// filter combines a request's filter with f's own.
 func (f *filtered) filter(req Request) Request {
 	wanted := req.Wanted
 	req.Wanted = func(o object.Head) bool { return f.wanted(o) && (wanted == nil || wanted(o)) }

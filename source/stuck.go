@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// StuckError says what a request was waiting for when its own timeout or its caller ended it, or when
-// the connection was lost.
+// StuckError describes what a request was waiting for when it timed out, its caller canceled it, or the
+// connection was lost.
 type StuckError struct {
-	// Host is the server that did not answer. It is empty if the request had not been sent.
+	// Host is the server that did not respond. It is empty if the request had not been sent.
 	Host string
 
-	// What the request was waiting for: "TLS handshake", or `exec plugin "aws"`.
+	// The operation the request was waiting for: "TLS handshake", or `exec plugin "aws"`.
 	What string
 
-	// For is the duration of the wait.
+	// For is how long the request had been waiting.
 	For time.Duration
 
 	// Err is the error that ended the wait.
@@ -45,28 +45,28 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
-// Progress tracks what a request is waiting for. A caller puts one into the context of its request
-// (WithProgress) and calls Waiting when the answer is late; the source records each step. It is
-// safe for concurrent use. A nil Progress does nothing.
+// Progress tracks what a request is waiting for. A caller puts one into its request's context (WithProgress)
+// and calls Waiting when the response is late; the source records each step. It is safe for concurrent use. A
+// nil Progress does nothing.
 type Progress struct {
-	mu    sync.Mutex // guards the next four
+	mu    sync.Mutex // guards the next four fields
 	host  string
 	what  string
 	since time.Time
 	rests bool
 
-	whole *Progress // records the same steps; see Part
+	whole *Progress // also records the steps; see Part
 }
 
 // Part returns a Progress for one of several concurrent requests. p records its steps too, but the new
-// Progress does not see the steps of the other requests.
+// Progress does not see the other requests' steps.
 func (p *Progress) Part() *Progress { return &Progress{whole: p} }
 
-// Step records the beginning of a wait. The host is empty before the request is sent.
+// Step records the start of a wait. The host is empty before the request is sent.
 func (p *Progress) Step(host, what string) { p.note(host, what, false) }
 
-// Rest records that the source itself is waiting, because the server has answered and asked it to. Until
-// the next step, the server is not to blame for silence.
+// Rest records that the source itself is waiting, because the server responded with a request to wait. Until
+// the next step, silence is not the server's fault.
 func (p *Progress) Rest(what string) { p.note("", what, true) }
 
 func (p *Progress) note(host, what string, rests bool) {
@@ -90,7 +90,7 @@ func (p *Progress) Resting() bool {
 	return p.rests
 }
 
-// Waiting returns the current wait and its duration as an error that wraps err, or nil if no step
+// Waiting returns an error that describes the current wait and its duration and wraps err, or nil if no step
 // was recorded.
 func (p *Progress) Waiting(err error) *StuckError {
 	if p == nil {

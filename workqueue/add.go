@@ -2,10 +2,10 @@ package workqueue
 
 import "time"
 
-// Add queues the key to be handed out when its turn comes. If the key is already waiting, nothing
-// changes. If it is running, it waits again after its Done, behind the keys that are waiting by then. If
-// it is delayed, the delay is dropped and the key waits from now on. After ShutDown or Drain, Add drops
-// the key and counts it in Status.Dropped.
+// Add queues the key, to be handed out when its turn comes. If the key is already waiting, nothing changes.
+// If it is running, it waits again after its Done, behind the keys that are waiting by then. If it is
+// delayed, the delay is dropped and the key waits from now on. After ShutDown or Drain, Add drops the key and
+// counts it in Status.Dropped.
 func (q *Queue[K]) Add(key K) {
 	hash, now := q.items.hash(key), q.stamp()
 	q.mu.Lock()
@@ -90,8 +90,8 @@ func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int6
 	}
 }
 
-// merge adds a key that is already due. The key keeps its place among the longest waiting. If its
-// priority rises, it joins the end of that priority's line.
+// merge adds a key that is already due. The key keeps its position in order of waiting time. If its priority
+// rises, it goes to the end of that priority's line.
 func (q *Queue[K]) merge(it *item[K], priority int) {
 	q.counts.merged++
 	raised := priority > it.priority

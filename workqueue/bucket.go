@@ -13,30 +13,30 @@ const DefaultMaxDelay = 30 * time.Second
 
 // BucketOptions configure a Bucket.
 type BucketOptions struct {
-	// Limit is the number of retries per second over all keys. Default 10.
+	// Limit is the number of retries per second across all keys. Default 10.
 	Limit rate.Limit
 	// Burst is the number of retries allowed at once. Default 100.
 	Burst int
-	// MaxDelay is the longest wait. All keys share one line, so without a bound the wait grows to
-	// minutes when thousands of keys fail at once. A key that would wait longer than MaxDelay takes no
-	// place in the line. Instead it waits a random time between half of MaxDelay and all of it, so the
-	// rate may be exceeded but the wait is not. Zero means DefaultMaxDelay, negative means no bound.
+	// MaxDelay is the longest wait. All keys share one line, so without a bound the wait grows to minutes
+	// when thousands of keys fail at once. A key that would wait longer than MaxDelay does not join the line.
+	// Instead it waits a random time between MaxDelay/2 and MaxDelay, so the rate may be exceeded but the
+	// wait is bounded. Zero means DefaultMaxDelay, negative means no bound.
 	MaxDelay time.Duration
 }
 
-// Bucket is a token bucket shared by all keys. A key has at most one place in its line: adding a waiting
-// key again merges the adds and takes no second place. It counts no failures; to combine it with a
+// Bucket is a token bucket shared by all keys. A key has at most one slot in its line: adding a waiting key
+// again merges the adds and does not take a second slot. It does not count failures; to combine it with a
 // limiter that does, see [MaxOf].
 type Bucket[K comparable] struct {
 	bucket   *rate.Limiter
 	maxDelay time.Duration
 
-	mu     sync.Mutex // guards the fields below, and makes looking up and leaving a place one step
+	mu     sync.Mutex // guards the fields below, and makes looking up and giving up a slot atomic
 	places map[K]time.Time
-	line   []place[K] // the places, earliest first
+	line   []place[K] // the slots, earliest first
 }
 
-// place is the time of a key's turn.
+// place is the time slot of a key's turn.
 type place[K comparable] struct {
 	key K
 	at  time.Time
@@ -73,11 +73,11 @@ func (b *Bucket[K]) When(key K) time.Duration {
 		}
 		return wait
 	}
-	r.CancelAt(now) // returns the whole place only if no later one was taken
+	r.CancelAt(now) // gives the slot back in full only if no later one was taken
 	return less(b.maxDelay, 0.5)
 }
 
-// take records the place of a key. The caller holds mu.
+// take records a key's slot. The caller must hold mu.
 func (b *Bucket[K]) take(key K, at time.Time) {
 	if b.places == nil {
 		b.places = make(map[K]time.Time)
@@ -86,7 +86,7 @@ func (b *Bucket[K]) take(key K, at time.Time) {
 	b.line = append(b.line, place[K]{key, at})
 }
 
-// advance removes the places whose turn has come. The caller holds mu.
+// advance removes the slots whose turn has come. The caller must hold mu.
 func (b *Bucket[K]) advance(now time.Time) {
 	for len(b.line) > 0 && !b.line[0].at.After(now) {
 		delete(b.places, b.line[0].key)
@@ -98,7 +98,7 @@ func (b *Bucket[K]) advance(now time.Time) {
 	}
 }
 
-// Forget implements RateLimiter. It does nothing: the key keeps its place.
+// Forget implements RateLimiter. It does nothing: the key keeps its slot.
 func (b *Bucket[K]) Forget(K) {}
 
 // NumRequeues implements RateLimiter. It returns zero.
@@ -131,7 +131,7 @@ func (m *MaxOf[K]) Forget(key K) {
 	}
 }
 
-// NumRequeues implements RateLimiter. It returns the highest count of all.
+// NumRequeues implements RateLimiter. It returns the highest count of any limiter.
 func (m *MaxOf[K]) NumRequeues(key K) int {
 	var n int
 	for _, l := range m.limiters {
@@ -146,7 +146,7 @@ type MaxWait[K comparable] struct {
 	max time.Duration
 }
 
-// NewMaxWait returns a limiter that returns the delays of the given one, but at most max.
+// NewMaxWait returns a limiter that caps the given limiter's delays at max.
 func NewMaxWait[K comparable](limiter RateLimiter[K], max time.Duration) *MaxWait[K] {
 	return &MaxWait[K]{RateLimiter: limiter, max: max}
 }

@@ -25,7 +25,7 @@ func (s delaySlot[K]) before(t delaySlot[K]) bool {
 	return s.at < t.at || s.at == t.at && s.asked < t.asked
 }
 
-// slot returns the slot for an item that is added now.
+// slot returns the slot for an item added now.
 func (d *delays[K]) slot(it *item[K]) delaySlot[K] {
 	d.asked++
 	return delaySlot[K]{it.at, d.asked, it}
@@ -160,7 +160,7 @@ func (q *Queue[K]) schedule(it *item[K], priority int, at, now int64) {
 	q.alarm.set(q.delays.slots[0].at, now)
 }
 
-// ring is the alarm's function: it makes keys whose time has come wait.
+// ring is the alarm's function: it moves keys whose time has come to the waiting items.
 func (q *Queue[K]) ring() {
 	defer q.alarm.flights.Done()
 	q.mu.Lock()

@@ -1,5 +1,5 @@
-// Package workqueue implements the queue between the event handlers of a controller and its workers:
-// an ordered set of keys, each handed to one worker at a time.
+// Package workqueue implements the queue between a controller's event handlers and its workers: an ordered
+// set of keys, each handed to one worker at a time.
 //
 // # Usage
 //
@@ -17,9 +17,9 @@
 //
 //	q.Drain(ctx)                   // or q.ShutDown()
 //
-// Queue is the only type of queue: Add, AddAfter, AddRateLimited and AddWith add keys; Get and Done,
-// or Work, take them out; Cancel and Reschedule change a delayed add. Parallelize runs the pieces of a
-// job in parallel.
+// Queue is the only queue type: Add, AddAfter, AddRateLimited and AddWith add keys; Get and Done, or Work,
+// take them out; Cancel and Reschedule change a delayed add. Parallelize runs the pieces of a job in
+// parallel.
 //
 // # Guarantees
 //
@@ -42,18 +42,17 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A queue has one mutex, and calls no code except the
-// Order while holding it. Add, Get and Done hold it for some 10 ns each. A goroutine that finds it
-// locked spins for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only
-// to call an Order, a MetricsProvider or a RateLimiter supplied by the user, and waits for it; each such
-// call costs a microsecond or two. All delayed adds share one timer. Each key wakes one of the workers
-// waiting in Get.
+// All methods are safe for concurrent use. A queue has one mutex, and calls no outside code except the Order
+// while holding it. Add, Get and Done each hold it for about 10 ns. A goroutine that finds it locked spins
+// for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only to call an Order,
+// a MetricsProvider or a RateLimiter supplied by the user, and waits for it; each such call costs a
+// microsecond or two. All delayed adds share one timer. Each key wakes one of the workers waiting in Get.
 //
 // # Failure
 //
-// Get returns ErrShutDown or the cause of its context. If its context ends, Drain returns an error that
-// says what is left. Done panics if the key is not running, for the same reason that unlocking an
-// unlocked mutex does.
+// Get returns ErrShutDown or the cause of its context. If its context is done, Drain returns an error that
+// reports the remaining work. Done panics if the key is not running, just as unlocking an unlocked mutex
+// does.
 //
 // # Debugging
 //

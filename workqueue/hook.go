@@ -10,7 +10,7 @@ import (
 // queue must not stay locked, lose a worker or lose a key. So each call runs in its own goroutine. A
 // failure is recorded in the Status, and the queue continues without a result.
 
-// ordered calls a user's Order safely. The caller holds the queue's lock.
+// ordered calls a user's Order safely. The caller must hold the queue's lock.
 type ordered[K comparable] struct {
 	order Order[K]
 	count *counts
@@ -29,8 +29,8 @@ func (o *ordered[K]) push(w Waiting[K])  { o.call(func() { o.order.Push(w) }) }
 func (o *ordered[K]) touch(w Waiting[K]) { o.call(func() { o.order.Touch(w) }) }
 func (o *ordered[K]) remove(key K)       { o.call(func() { o.order.Remove(key) }) }
 
-// pop returns the item of the order's next key, or nil if no item has that key. ok is false if the
-// order failed.
+// pop returns the item for the order's next key, or nil if no item has that key. ok is false if the order
+// failed.
 func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 	ok = o.call(func() {
 		key := o.order.Pop()
@@ -39,7 +39,7 @@ func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 	return it, ok
 }
 
-// guardedMetrics calls a user's Metrics and records failures. It is called without the lock.
+// guardedMetrics calls a user's Metrics and records failures. The caller must not hold the lock.
 type guardedMetrics struct {
 	metrics Metrics
 	failed  func(err error)
@@ -68,10 +68,10 @@ func (q *Queue[K]) register(metrics MetricsProvider) {
 	}
 }
 
-// limiterFault is the delay of a key if the limiter fails.
+// limiterFault is a key's delay if the limiter fails.
 const limiterFault = time.Second
 
-// limited calls a user's RateLimiter safely. It is called without the lock.
+// limited calls a user's RateLimiter safely. The caller must not hold the lock.
 type limited[K comparable] struct {
 	limiter RateLimiter[K]
 	failed  func(err error)
@@ -102,7 +102,7 @@ func (l *limited[K]) NumRequeues(key K) (n int) {
 	return n
 }
 
-// hookFailed records a failure of the metrics or of the limiter.
+// hookFailed records a failure in the metrics or the limiter.
 func (q *Queue[K]) hookFailed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -27,15 +27,15 @@ type links[K comparable] struct {
 type item[K comparable] struct {
 	key   K
 	hash  uint64
-	chain *item[K] // the next item in its chain of the table
+	chain *item[K] // the next item in its hash chain
 	links [2]links[K]
-	level *level[K] // the priority level that it waits in
+	level *level[K] // the priority level it is waiting in
 
-	at   int64 // when the delayed add is due, in nanoseconds of the queue's clock
+	at   int64 // when the delayed add is due, in nanoseconds on the queue's clock
 	slot int   // its index in the heap of delayed adds
 
 	added    int64         // when the pending hand-out was requested
-	started  int64         // when it was handed out last
+	started  int64         // when it was last handed out
 	waited   time.Duration // from added to started
 	priority int           // of the pending hand-out
 	handed   int           // priority of the last hand-out

@@ -8,29 +8,28 @@ import (
 )
 
 // RateLimiter determines how long a key waits before a retry. Workers call it concurrently, outside the
-// queue's lock. A panic or runtime.Goexit is recorded in the Status of the queue, and the key waits for
-// a second.
+// queue's lock. A panic or runtime.Goexit is recorded in the queue's Status, and the key waits for a second.
 type RateLimiter[K comparable] interface {
 	// When counts a failure of the key and returns how long to wait.
 	When(key K) time.Duration
 
-	// Forget resets the count of the key, because it succeeded or will not be retried. Limiters that
-	// count failures per key must keep the count until Forget is called.
+	// Forget resets the key's count, because it succeeded or will not be retried. Limiters that count
+	// failures per key must keep the count until Forget is called.
 	Forget(key K)
 
 	// NumRequeues returns the number of failures counted for the key.
 	NumRequeues(key K) int
 }
 
-// Forget resets the back-off of a key. Call it after a success, or if the key will not be retried. It
-// must be called for each key that was ever added rate-limited; otherwise the limiter remembers the key
-// forever. Forget does not cancel a delayed add; see [Queue.ForgetAndCancel].
+// Forget resets a key's back-off. Call it after a success, or if the key will not be retried. It must be
+// called for every key added with rate limiting; otherwise the limiter remembers the key forever. Forget does
+// not cancel a delayed add; see [Queue.ForgetAndCancel].
 func (q *Queue[K]) Forget(key K) {
 	q.limiter.Forget(key)
 }
 
-// ForgetAndCancel resets the back-off of a key, cancels its delayed add, and reports whether there was
-// one. Use it when the object is gone and there is nothing to retry.
+// ForgetAndCancel resets a key's back-off, cancels its delayed add, and reports whether there was one. Use it
+// when the object is gone and there is nothing to retry.
 func (q *Queue[K]) ForgetAndCancel(key K) bool {
 	q.limiter.Forget(key)
 	return q.Cancel(key)
@@ -46,7 +45,7 @@ func (q *Queue[K]) NumRequeues(key K) int {
 type failures[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int
-	most   int // most keys since counts was allocated
+	most   int // largest number of keys since counts was allocated
 }
 
 // add counts a failure and returns the number of earlier ones.
@@ -90,31 +89,31 @@ const (
 //
 // The first retry comes after 5 ms, because most failures are conflicts or caches that lag briefly. Each
 // further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a compromise: n keys
-// that keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys, and once the problem
-// is solved, every key recovers within 5 minutes. The jitter takes up to a fifth off each delay, so keys
-// that failed together, as in an outage, are not all retried together.
+// that keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys, and once the problem is
+// solved, every key recovers within 5 minutes. Jitter shortens each delay by up to a fifth, so that keys that
+// failed together, for example in an outage, are not all retried together.
 //
-// By default there is no limit over all keys. With a shared token bucket, each key waits for the retries
-// of all others: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its first retry,
-// even if its own problem lasts only a moment. The number of workers limits concurrent retries anyway.
+// By default there is no limit across all keys. With a shared token bucket, each key waits for the retries of
+// all others: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its first retry, even if
+// its own problem lasts only a moment. The number of workers limits concurrent retries anyway.
 type ExponentialOptions struct {
 	// Base is the delay after the first failure. Default DefaultBase.
 	Base time.Duration
 	// Max is the longest delay. Default DefaultMax.
 	Max time.Duration
-	// Jitter is the random fraction of each delay, from 0 to 1: a delay d is drawn from d*(1-Jitter)
-	// to d. Zero means DefaultJitter, negative means none.
+	// Jitter is the random fraction of each delay, from 0 to 1: a delay d becomes a random value between
+	// d*(1-Jitter) and d. Zero means DefaultJitter, negative means none.
 	Jitter float64
 }
 
-// Exponential doubles the delay of a key with each of its failures.
+// Exponential doubles a key's delay with each failure.
 type Exponential[K comparable] struct {
 	failures[K]
 	base, max time.Duration
 	jitter    float64
 }
 
-// NewExponential returns a limiter that doubles the delay of a key with each of its failures.
+// NewExponential returns a limiter that doubles a key's delay with each failure.
 func NewExponential[K comparable](opts ExponentialOptions) *Exponential[K] {
 	e := &Exponential[K]{base: opts.Base, max: opts.Max, jitter: opts.Jitter}
 	if e.base <= 0 {
@@ -141,7 +140,7 @@ func (e *Exponential[K]) When(key K) time.Duration {
 	return less(wait, e.jitter)
 }
 
-// less subtracts a random part of a delay, at most the given fraction.
+// less shortens a delay by a random amount, at most the given fraction of it.
 func less(wait time.Duration, fraction float64) time.Duration {
 	if fraction <= 0 {
 		return wait

@@ -5,24 +5,24 @@ import "sync"
 // lock is a mutex for critical sections that are much shorter than a sleep. A goroutine that finds it
 // locked pauses, doubles the pause each time the mutex is still locked, and finally sleeps.
 //
-// Backing off makes a contended queue fast. When two cores alternate, every step first fetches the lock,
-// the lists and the items from the other core's cache, which takes many times as long as the step
-// itself. While one core backs off, the other performs hundreds of steps in its own cache.
+// Backing off makes a contended queue fast. When two cores alternate, every step first has to fetch the lock,
+// the lists and the items from the other core's cache, which takes many times longer than the step itself.
+// While one core backs off, the other performs hundreds of steps in its own cache.
 //
-// The underlying mutex keeps it fair: a sleeping goroutine gets the lock after a millisecond,
-// regardless of other attempts.
+// The underlying mutex keeps it fair: a sleeping goroutine gets the lock after a millisecond, no matter how
+// many others try.
 type lock struct{ sync.Mutex }
 
-// Pauses are iterations of an empty loop, half a nanosecond each. They range from half a microsecond,
-// about ten critical sections, to 32 microseconds, beyond which a sleep is cheaper. On a single
-// processor, a goroutine enters the loop only if the holder was preempted in its critical section; that
-// costs 64 microseconds in all, once.
+// Pauses are measured in iterations of an empty loop, half a nanosecond each. They range from half a
+// microsecond, or about ten critical sections, to 32 microseconds, beyond which sleeping is cheaper. On a
+// single CPU, a goroutine enters the loop only if the lock's holder was preempted in its critical section;
+// that costs 64 microseconds in total, once.
 const (
 	firstPause = 1_000
 	lastPause  = 64_000
 )
 
-// Lock takes the lock.
+// Lock acquires the lock.
 func (l *lock) Lock() {
 	if !l.TryLock() {
 		l.wait()

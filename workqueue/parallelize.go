@@ -10,43 +10,43 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// chunksPerWorker is the number of chunks per worker if all are equally fast. It is large enough that a
-// slow piece causes little delay, and small enough that taking chunks costs next to nothing.
+// chunksPerWorker is the number of chunks per worker if all are equally fast. It is large enough that a slow
+// piece causes little delay, and small enough that the cost of taking chunks is negligible.
 const chunksPerWorker = 8
 
-// PiecePanic is the value with which Parallelize panics if a piece panicked.
+// PiecePanic is the value Parallelize panics with if a piece panics.
 type PiecePanic struct {
 	Piece int    // index of the piece
 	Value any    // the value it panicked with
 	Stack []byte // stack of the goroutine that panicked
 }
 
-// Error returns the piece, the value and the stack.
+// Error returns a message with the piece, the value and the stack trace.
 func (p *PiecePanic) Error() string {
 	return fmt.Sprintf("piece %d panicked: %v\n\n%s", p.Piece, p.Value, p.Stack)
 }
 
-// Unwrap returns the value of the panic if it is an error.
+// Unwrap returns the panic value if it is an error.
 func (p *PiecePanic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// Parallelize calls do with each number from 0 to pieces-1, in at most the given number of goroutines,
-// and returns when all calls have returned and all goroutines have ended. Pieces are taken in order, in
-// chunks of a size that suits pieces of similar duration; see [ParallelizeChunks].
+// Parallelize calls do with each number from 0 to pieces-1, in at most the given number of goroutines. It
+// returns when all calls have returned and all goroutines have exited. Pieces are taken in order, in chunks
+// of a size that suits pieces of similar duration; see [ParallelizeChunks].
 //
-// It returns nil if every piece was done. If ctx ends, no further piece is started, and the error
-// contains the cause and the number of pieces done. If a piece calls runtime.Goexit, other pieces may be
-// left undone, and the error is a *failure.GoexitError. If a piece panics, no further piece is started,
-// and Parallelize panics in the caller's goroutine with a *PiecePanic that describes the first panic.
+// It returns nil if every piece was done. If ctx is done, no more pieces are started, and the error contains
+// the cause and the number of completed pieces. If a piece calls runtime.Goexit, other pieces may be left
+// undone, and the error is a *failure.GoexitError. If a piece panics, no more pieces are started, and
+// Parallelize panics in the caller's goroutine with a *PiecePanic describing the first panic.
 func Parallelize(ctx context.Context, workers, pieces int, do func(piece int)) error {
 	workers = min(max(workers, 1), max(pieces, 1))
 	return ParallelizeChunks(ctx, workers, pieces, pieces/(workers*chunksPerWorker), do)
 }
 
-// ParallelizeChunks is [Parallelize] with an explicit chunk size: each goroutine takes that many
-// neighbouring pieces at a time. A chunk size below 1 counts as 1.
+// ParallelizeChunks is [Parallelize] with an explicit chunk size: each goroutine takes that many consecutive
+// pieces at a time. A chunk size below 1 counts as 1.
 func ParallelizeChunks(ctx context.Context, workers, pieces, chunk int, do func(piece int)) error {
 	if pieces <= 0 {
 		return nil
@@ -68,7 +68,7 @@ func ParallelizeChunks(ctx context.Context, workers, pieces, chunk int, do func(
 	return nil
 }
 
-// parallel is one call of ParallelizeChunks.
+// parallel is a single call to ParallelizeChunks.
 type parallel struct {
 	ctx      context.Context
 	pieces   int
@@ -80,7 +80,7 @@ type parallel struct {
 	panicked atomic.Pointer[PiecePanic]
 }
 
-// run takes chunks until none is left.
+// run takes chunks until none are left.
 func (p *parallel) run() {
 	for {
 		c := p.next.Add(1) - 1
@@ -115,7 +115,7 @@ func (p *parallel) runChunk(from, n int) bool {
 	return true
 }
 
-// stopCause returns an error that says why pieces are left although none panicked.
+// stopCause returns an error describing why some pieces were not done although none panicked.
 func (p *parallel) stopCause() error {
 	if err := context.Cause(p.ctx); err != nil {
 		return err

@@ -18,29 +18,28 @@ import (
 //	             ▲                          idle
 //	             └── AddAfter, AddRateLimited
 //
-// A key has at most one pending hand-out, even while it is running. Every add requests a hand-out at
-// some time or sooner, and the soonest request wins: an immediate add beats a delayed one, in either
-// order, and the earlier of two delayed adds beats the later one. The highest of their priorities
-// applies.
+// A key has at most one pending hand-out, even while it is running. Every add requests a hand-out no later
+// than some time, and the soonest request wins: an immediate add beats a delayed one, in either order, and
+// the earlier of two delayed adds beats the later one. The highest of their priorities applies.
 //
-// All methods may be called at any time from any goroutine. Add, Get and Done take constant time, or at
-// most time logarithmic in the number of priorities in use. A delayed add takes time logarithmic in the
-// number of delayed keys.
+// All methods are safe for concurrent use and may be called at any time. Add, Get and Done take constant
+// time, or at worst time logarithmic in the number of priorities in use. A delayed add takes time logarithmic
+// in the number of delayed keys.
 //
-// A key must equal itself, so a floating-point NaN cannot be a key.
+// A key must be equal to itself, so a floating-point NaN cannot be used as a key.
 type Queue[K comparable] struct {
 	name      string
 	limiter   RateLimiter[K]
-	metrics   *guardedMetrics // nil if there are none
+	metrics   *guardedMetrics // nil if none
 	order     *ordered[K]     // nil means that ranking decides
 	fairEvery int
 	timed     bool
-	base      time.Time // zero of the queue's clock
+	base      time.Time // start of the queue's clock
 	drained   chan struct{}
 
-	// mu guards the fields below; hashing needs no lock. It is held while the order is called, and no
-	// other lock is taken while it is held. The limiter, the metrics and the worker's code are called
-	// without it. Add, Get and Done unlock it without a defer, which would make them a tenth slower.
+	// mu guards the fields below; hashing needs no lock. It is held while the order is called, and no other
+	// lock is acquired while holding it. The limiter, the metrics and worker code are called without it. Add,
+	// Get and Done unlock it without defer, which would make them 10% slower.
 	mu      lock
 	state   State
 	items   table[K] // every key that is not idle
@@ -106,9 +105,9 @@ func (q *Queue[K]) stamp() int64 {
 	return q.clock()
 }
 
-// Get waits for a key and returns it. The caller must call Done with the key when its work has ended,
-// successfully or not. The error is ErrShutDown if the queue hands out no more keys, or the cause of ctx
-// if that is done. If ctx is already done, Get returns no key even if one is waiting.
+// Get waits for a key and returns it. The caller must call Done with the key when the work is finished,
+// successfully or not. The error is ErrShutDown if the queue hands out no more keys, or the cause of ctx if
+// ctx is done. If ctx is already done, Get returns no key even if one is waiting.
 func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
@@ -120,7 +119,7 @@ func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	return q.deliver(ctx, it, w, err)
 }
 
-// deliver finishes a Get: it sleeps and tries again until an attempt returns an item or an error.
+// deliver completes a Get: it sleeps and retries until an attempt returns an item or an error.
 func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err error) (key K, _ error) {
 	for w != nil {
 		select {
@@ -151,7 +150,7 @@ func (q *Queue[K]) tryAgain(ctx context.Context, slept *sleeper) (*item[K], *sle
 	return q.grant(ended, now)
 }
 
-// cause is like context.Cause, but is as cheap as Err while ctx is not done.
+// cause is like context.Cause, but as cheap as Err while ctx is not done.
 func cause(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -159,8 +158,8 @@ func cause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// grant is one attempt at Get, under the lock. It returns an item, an error, or a sleeper with which to
-// wait before the next attempt. ended is the cause of the context, if it is done.
+// grant makes one attempt at Get; the caller must hold the lock. It returns an item, an error, or a sleeper
+// to wait with before the next attempt. ended is the cause of the context, if it is done.
 func (q *Queue[K]) grant(ended error, now int64) (*item[K], *sleeper, error) {
 	switch {
 	case ended != nil:
@@ -189,9 +188,9 @@ func (q *Queue[K]) handOut(now int64) *item[K] {
 	return it
 }
 
-// choose removes the next key from the order. Every fairEvery-th call takes the key that has waited
-// longest. New keys join behind the older ones, so a key with n older keys before it is handed out
-// within fairEvery*(n+1) calls.
+// choose removes the next key from the order. Every fairEvery-th call takes the key that has waited longest.
+// New keys join behind older ones, so a key with n older keys ahead of it is handed out within
+// fairEvery*(n+1) calls.
 func (q *Queue[K]) choose() *item[K] {
 	oldest := q.waiting.head
 	q.turn++
@@ -250,7 +249,7 @@ type ending struct {
 	settled bool // it was the last key of a queue that is shut down
 }
 
-// record updates the metrics, without the lock.
+// record updates the metrics. The caller must not hold the lock.
 func (q *Queue[K]) record(end ending) {
 	q.metrics.workDuration(end.took)
 	if end.settled {
@@ -263,9 +262,9 @@ func (q *Queue[K]) stray(key K) string {
 	return fmt.Sprintf("workqueue %q: Done(%v) of a key that is not running: call Done once for each Get", q.name, key)
 }
 
-// done ends the work on a key, under the lock.
+// done ends the work on a key. The caller must hold the lock.
 func (q *Queue[K]) done(key K, now int64) ending {
-	it := q.running.tail // the most recent key need not be hashed
+	it := q.running.tail // no need to hash the most recent key
 	if it == nil || it.key != key {
 		it = q.items.find(key, q.items.hash(key))
 	}
@@ -287,10 +286,9 @@ func (q *Queue[K]) done(key K, now int64) ending {
 	return end
 }
 
-// Work returns an iterator over keys. It gets keys until ctx is done or the queue is shut down, and
-// calls Done after each iteration, even if the loop is left or panics. Work is cheaper than Get and
-// Done, since it ends one key and gets the next in a single step. Any number of workers may run such a
-// loop:
+// Work returns an iterator over keys. It yields keys until ctx is done or the queue is shut down, and calls
+// Done after each iteration, even if the loop body breaks out or panics. Work is cheaper than Get and Done,
+// since it finishes one key and gets the next in a single step. Any number of workers may run such a loop:
 //
 //	for key := range q.Work(ctx) { ... }
 func (q *Queue[K]) Work(ctx context.Context) iter.Seq[K] {
@@ -307,7 +305,7 @@ func (q *Queue[K]) Work(ctx context.Context) iter.Seq[K] {
 	}
 }
 
-// exchange is Done and Get under one lock.
+// exchange is Done and Get in one critical section.
 func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
@@ -337,11 +335,11 @@ func (q *Queue[K]) Len() int {
 }
 
 // DefaultFairEvery is the default of Options.FairEvery: one Get in eight takes the key that has waited
-// longest. So urgent keys get at least seven eighths of the workers, and a key with n older keys
-// before it is handed out within 8*(n+1) Gets.
+// longest. Urgent keys then get at least seven eighths of the workers, and a key with n older keys ahead of
+// it is handed out within 8*(n+1) Gets.
 const DefaultFairEvery = 8
 
-// Options configure a Queue. The zero value is a FIFO with the default back-off and without metrics.
+// Options configure a Queue. The zero value is a FIFO queue with the default back-off and no metrics.
 type Options[K comparable] struct {
 	// Name identifies the queue in metrics, errors and panics.
 	Name string
@@ -359,13 +357,13 @@ type Options[K comparable] struct {
 	// DefaultFairEvery. The rule cannot be disabled, because without it a key could wait forever (L30).
 	FairEvery int
 
-	// Metrics receives how long keys wait and how long work takes, and can read the queue's Status. If
-	// it is nil, metrics cost nothing.
+	// Metrics receives waiting and working times, and can read the queue's Status. If it is nil, metrics cost
+	// nothing.
 	Metrics MetricsProvider
 
-	// Timestamps makes the queue record when keys are added and handed out, so Status and Contents
-	// include ages. It costs a clock reading in each Add, Get and Done, some 20-100 ns each. It is
-	// always on if Metrics is set.
+	// Timestamps makes the queue record when keys are added and handed out, so Status and Contents include
+	// ages. It costs a clock reading in each Add, Get and Done, about 20-100 ns. It is always on if Metrics
+	// is set.
 	Timestamps bool
 }
 
@@ -383,8 +381,8 @@ type AddOptions struct {
 	// After is the delay before the key may be handed out.
 	After time.Duration
 
-	// RateLimited counts a failure of the key and delays the key by the limiter's delay, or by After if
-	// that is longer.
+	// RateLimited counts a failure of the key and delays it by the limiter's delay or by After, whichever is
+	// longer.
 	RateLimited bool
 }
 
@@ -397,12 +395,12 @@ type Waiting[K comparable] struct {
 // Order decides which waiting key is handed out next. It is a set: the queue never pushes a key that the
 // order already contains.
 //
-// The queue calls its order under a lock, one call at a time, so an order needs no lock and must be
-// quick. It must not call the queue, because that would deadlock. If a method panics or calls
-// runtime.Goexit, the failure is recorded in the Status and the queue hands out the key that has waited
-// longest. The queue itself keeps track of that key; see Options.FairEvery.
+// The queue calls its order with its lock held, one call at a time, so an order needs no locking and must be
+// quick. It must not call the queue, because that would deadlock. If a method panics or calls runtime.Goexit,
+// the failure is recorded in the Status and the queue hands out the key that has waited longest. The queue
+// itself keeps track of that key; see Options.FairEvery.
 type Order[K comparable] interface {
-	// Push adds a key that has started to wait.
+	// Push adds a key that has started waiting.
 	Push(w Waiting[K])
 
 	// Touch is called when a waiting key is added again. Its priority may have risen.
@@ -417,18 +415,17 @@ type Order[K comparable] interface {
 	Remove(key K)
 }
 
-// MetricsProvider creates the Metrics of each queue. Counters and gauges are read through the status
-// function when metrics are collected; durations are pushed. Package metrics implements it for
-// Prometheus.
+// MetricsProvider creates the Metrics of each queue. Counters and gauges are read through the status function
+// at collection time; durations are pushed. Package metrics implements it for Prometheus.
 type MetricsProvider interface {
-	// Register is called once by New. The status function may be called at any time, from any goroutine,
-	// even after Unregister. If Register panics or calls runtime.Goexit, the Status says so and the
+	// Register is called once by New. The status function is safe for concurrent use and may be called at any
+	// time, even after Unregister. If Register panics or calls runtime.Goexit, the Status reports it and the
 	// queue has no metrics.
 	Register(name string, status func() Status) Metrics
 }
 
-// Metrics receives the durations of one queue. The workers call its methods concurrently, outside the
-// queue's lock. A panic or runtime.Goexit is recorded in the Status of the queue.
+// Metrics receives the durations of one queue. The workers call its methods concurrently, outside the queue's
+// lock. A panic or runtime.Goexit is recorded in the queue's Status.
 type Metrics interface {
 	// QueueDuration receives how long a key waited from its Add, or from the end of its delay, until its
 	// Get.
@@ -438,6 +435,6 @@ type Metrics interface {
 	WorkDuration(d time.Duration)
 
 	// Unregister is called once, when the queue has been shut down and the last key is done. A duration
-	// that another worker measures at the same moment may still arrive afterwards.
+	// measured concurrently by another worker may still arrive afterwards.
 	Unregister()
 }

@@ -2,12 +2,12 @@ package workqueue
 
 import "container/heap"
 
-// keptLevels is the number of priority levels kept without keys. Most programs reuse a few priorities,
-// and keeping their levels saves allocations. But a program that computes priorities must not leave a
-// level behind for each of them.
+// keptLevels is the number of empty priority levels to keep. Most programs reuse a few priorities, and
+// keeping their levels saves allocations. But a program that computes priorities must not leave a level
+// behind for each one.
 const keptLevels = 16
 
-// level holds the waiting keys of one priority, first come, first served.
+// level contains the waiting keys with one priority, first come, first served.
 type level[K comparable] struct {
 	priority int
 	keys     list[K]
@@ -20,7 +20,7 @@ type level[K comparable] struct {
 type ranking[K comparable] struct {
 	levels  map[int]*level[K]
 	waiting levelHeap[K] // levels that have keys
-	recent  *level[K]    // the level of the last push
+	recent  *level[K]    // level of the last push
 }
 
 func (r *ranking[K]) push(it *item[K]) {

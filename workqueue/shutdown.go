@@ -9,7 +9,7 @@ import (
 // ErrShutDown means that a queue hands out no more keys because ShutDown or Drain was called.
 var ErrShutDown = errors.New("work queue is shut down")
 
-// State is a state in the life of a queue. It never decreases.
+// State is a queue's lifecycle state. It never decreases.
 type State uint8
 
 const (
@@ -35,12 +35,12 @@ func (s State) String() string {
 	}
 }
 
-// MarshalText makes the JSON of a Status readable.
+// MarshalText makes the state readable in JSON.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ShutDown stops the queue at once: waiting and delayed keys are dropped and counted in Status.Dropped,
-// and blocked and later Gets return ErrShutDown. It does not wait for running work, which must still
-// call Done; call Drain to wait for that. Further calls do nothing.
+// ShutDown stops the queue immediately: waiting and delayed keys are dropped and counted in Status.Dropped,
+// and blocked and later Gets return ErrShutDown. It does not wait for running work, which must still call
+// Done; call Drain to wait for that. Further calls do nothing.
 func (q *Queue[K]) ShutDown() {
 	q.close(ShutDown)
 }
@@ -54,8 +54,8 @@ func (q *Queue[K]) ShutDown() {
 // queue drains are dropped too, because otherwise draining might never end.
 //
 // If ctx is done first, Drain returns an error that contains the cause and the remaining work, and the
-// queue keeps draining. Call Drain again to continue waiting, or ShutDown to drop the waiting keys.
-// After ShutDown, Drain waits only for the running work. It may be called from several goroutines.
+// queue keeps draining. Call Drain again to continue waiting, or ShutDown to drop the waiting keys. After
+// ShutDown, Drain waits only for the running work. It may be called concurrently.
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.close(Draining)
 	select {
@@ -90,8 +90,8 @@ func (q *Queue[K]) errShutDown() error {
 // close advances the queue to a later state.
 func (q *Queue[K]) close(to State) {
 	settled := q.advance(to)
-	// A firing timer needs only the lock, which is free now. So this waits for microseconds at most, and
-	// then no goroutine is left.
+	// A firing timer needs only the lock, which is free now, so this waits for microseconds at most.
+	// Afterwards no goroutine is left.
 	q.alarm.flights.Wait()
 	if settled && q.metrics != nil {
 		q.metrics.unregister()
@@ -144,9 +144,9 @@ func (q *Queue[K]) dropWaiting() {
 	q.again = 0
 }
 
-// settle is called after each step that may have been the last one of a queue that is shutting down. If
-// no key can be handed out any more, it wakes all sleeping workers; if none is running either, it ends
-// the drain. It reports true once, when that happens.
+// settle is called after each step that may have been the last of a queue shutting down. If no more keys can
+// be handed out, it wakes all sleeping workers; if none is running either, it ends the drain. It returns true
+// once, when that happens.
 func (q *Queue[K]) settle() bool {
 	if q.state == Open || q.waiting.len > 0 || q.again > 0 {
 		return false

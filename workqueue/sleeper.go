@@ -1,9 +1,9 @@
 package workqueue
 
-// sleepers are the workers waiting in Get. The last worker to fall asleep is woken first, because its
-// stack and data are still cached. So a light load keeps only a few workers busy.
+// sleepers are the workers waiting in Get. The last worker to fall asleep is woken first, because its stack
+// and data are still cached. A light load therefore keeps only a few workers busy.
 //
-// A wake-up is a hint to try again, not a key. A worker that has no use for it passes it on.
+// A wake-up is a hint to try again, not a key. A worker that does not need it passes it on.
 type sleepers struct {
 	asleep []*sleeper
 	spare  []*sleeper // reused, so falling asleep does not allocate
@@ -28,7 +28,7 @@ func (s *sleepers) enter() *sleeper {
 	return w
 }
 
-// leave ends the sleep of w, which was woken or is giving up, and keeps w for reuse.
+// leave ends w's sleep, whether w was woken or gave up, and keeps w for reuse.
 func (s *sleepers) leave(w *sleeper) {
 	if w.asleep {
 		last := len(s.asleep) - 1

@@ -31,8 +31,7 @@ type Status struct {
 	Running int
 	// Delayed is the number of keys with a delayed add.
 	Delayed int
-	// Sleeping is the number of workers waiting in Get. There are waiting keys and sleeping workers at
-	// the same time only for an instant.
+	// Sleeping is the number of workers waiting in Get. Keys wait while workers sleep only for an instant.
 	Sleeping int
 
 	// Adds is the number of requested hand-outs. Adds that merge are not counted, and a delayed add is
@@ -45,7 +44,7 @@ type Status struct {
 	Gets uint64
 	// Retries is the number of rate-limited adds.
 	Retries uint64
-	// Cancelled is the number of delayed adds cancelled by Cancel.
+	// Cancelled is the number of delayed adds canceled by Cancel.
 	Cancelled uint64
 	// Dropped is the number of adds after ShutDown or Drain, plus the number of waiting or delayed keys
 	// that ShutDown or Drain dropped.
@@ -62,11 +61,11 @@ type Status struct {
 	// LongestRunning is how long the key that has run longest has been running. If it keeps growing, a
 	// worker is stuck.
 	LongestRunning time.Duration
-	// UnfinishedWork is the sum of the times for which the running keys have been running.
+	// UnfinishedWork is the total time that the running keys have been running.
 	UnfinishedWork time.Duration
 }
 
-// PriorityDepth is the number of keys that are waiting with one priority.
+// PriorityDepth is the number of waiting keys with one priority.
 type PriorityDepth struct {
 	Priority int
 	Waiting  int
@@ -120,8 +119,7 @@ func (q *Queue[K]) status() Status {
 	return s
 }
 
-// since returns the time from then to now, or 0. Stamps are read before the lock is taken, so they may
-// be out of order.
+// since returns the time from then to now, or 0. Stamps are read before locking, so they may be out of order.
 func since(then, now int64) time.Duration {
 	return time.Duration(max(now-then, 0))
 }
@@ -155,8 +153,7 @@ func (q *Queue[K]) Waited(key K) time.Duration {
 type Contents[K comparable] struct {
 	// Running keys, longest running first.
 	Running []Held[K]
-	// Waiting keys, longest waiting first. With several priorities they are handed out in another
-	// order.
+	// Waiting keys, longest waiting first. With several priorities they are handed out in a different order.
 	Waiting []Held[K]
 	// Delayed keys, earliest first. A running key may be delayed too.
 	Delayed []Held[K]
@@ -169,7 +166,7 @@ type Held[K comparable] struct {
 	Priority int
 	// Since is when the key started to run or to wait. It is zero if the queue keeps no times.
 	Since time.Time
-	// Due is when a delayed key becomes due. It is zero for others.
+	// Due is when a delayed key becomes due. It is zero for other keys.
 	Due time.Time
 	// Again reports whether a running key will wait again after its Done.
 	Again bool
@@ -206,7 +203,7 @@ func (q *Queue[K]) contents(n int) (c Contents[K]) {
 	return c
 }
 
-// wall turns a stamp into a time.
+// wall converts a stamp to a time.
 func (q *Queue[K]) wall(stamp int64) time.Time {
 	if !q.timed {
 		return time.Time{}

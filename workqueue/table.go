@@ -2,30 +2,29 @@ package workqueue
 
 import "hash/maphash"
 
-// table is a hash table from keys to items, with chains through the items. An added key is hashed
-// once, before the queue's lock is taken; its item keeps the hash, so removing it does not hash again.
+// table is a hash table from keys to items, with chains through the items. An added key is hashed once,
+// before the queue is locked; its item keeps the hash, so removing it does not hash again.
 //
 // Finding, inserting and removing take constant time. Only growth allocates: it doubles the chains, in
 // time proportional to the number of keys. A large table is freed when the last key is removed, so an
 // outage does not leave memory allocated.
 type table[K comparable] struct {
 	seed   maphash.Seed
-	chains []*item[K] // a power of two of them
+	chains []*item[K] // length is a power of two
 	len    int
 }
 
 // firstChains is the initial number of chains.
 const firstChains = 16
 
-// keptRoom is the capacity for chains, delayed adds and failure counts that is kept after the last key
-// is gone.
+// keptRoom is the capacity for chains, delayed adds and failure counts kept after the last key is gone.
 const keptRoom = 1 << 12
 
 func newTable[K comparable]() table[K] {
 	return table[K]{seed: maphash.MakeSeed(), chains: make([]*item[K], firstChains)}
 }
 
-// hash may be called without the lock.
+// hash does not require the lock.
 func (t *table[K]) hash(key K) uint64 {
 	return maphash.Comparable(t.seed, key)
 }
