@@ -1,18 +1,18 @@
-// Package failure defines how the informer stack describes its failures, from the first request to the
-// last handler: with their phase, object, cause and duration. Every package above reports its failures
-// as a *Failure, so a status, a log line and an error handler all say the same.
+// Package failure defines how the informer stack reports failures, from the first request to the last
+// handler: with phase, object, cause and duration. Every package above it reports failures as a *Failure, so
+// a status, a log line and an error handler all show the same information.
 //
 // # User code
 //
-// User code may panic, end its goroutine with runtime.Goexit, or block. Three helpers turn the
-// first two into an error, a *PanicError or a *GoexitError:
+// User code may panic, exit its goroutine with runtime.Goexit, or block. Three helpers turn the first two
+// into an error, a *PanicError or a *GoexitError:
 //
-//   - Recover, deferred, catches the panic of a call made in place.
+//   - Recover, when deferred, catches a panic in the calling function.
 //   - Guard catches both in place. After a Goexit only deferred calls still run, so Guard passes the
 //     error to a function.
-//   - Apart makes the call in a separate goroutine and waits for it, so even a Goexit does no harm.
+//   - Apart makes the call in a separate goroutine and waits for it, so even a Goexit is harmless.
 //     It suits hooks that are called rarely.
 //
-// A function that blocks cannot be stopped. Make sure that it delays nothing else, and document that the
-// function must return.
+// A function that blocks cannot be stopped. Make sure that nothing else is held up by it, and document that
+// the function must return.
 package failure

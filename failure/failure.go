@@ -11,21 +11,22 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Failure is an error, with the place where it occurred and its history.
+// Failure is an error with its location and history.
 type Failure struct {
 	Resource string
 	Phase    Phase
-	Key      object.Key // the object concerned; zero if there is none
-	Handler  string     // name and file:line of the user's function; set in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known which handler changed the object
+	Key      object.Key // the affected object; zero if none
+	Handler  string     // name and file:line of the user's function; set in PhaseHandler, in PhaseTransform, and in PhaseCache if the handler that changed the object is known
 	Err      error
 
-	Others   int       // earlier failures of the same function that were not reported because of the rate limit
+	Others   int       // earlier failures of the same function not reported because of rate limiting
 	Attempts int       // consecutive failures, including this one
-	Since    time.Time // time of the first of them
+	Since    time.Time // time of the first of these
 	Last     time.Time // this one
 }
 
-// Error returns the resource, phase, object and reason, and the number and time of the attempts.
+// Error returns a message with the resource, phase, object and reason, the number of attempts, and
+// how long ago the last one was.
 func (f *Failure) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s: ", f.Resource, f.Phase)
@@ -51,7 +52,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// MarshalText makes the failure readable in a JSON status.
+// MarshalText makes the failure readable in JSON.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
 // Reason formats err, preceded by the API server's reason if there is one: "forbidden: pods is
@@ -68,7 +69,7 @@ func Reason(err error) string {
 	return reason + ": " + err.Error()
 }
 
-// Refused reports whether retries are unlikely to help because a person has to act first: rights or
+// Refused reports whether retries are unlikely to succeed until someone intervenes: permissions or
 // credentials are missing, or the resource is not served.
 func (f *Failure) Refused() bool {
 	switch {
@@ -87,15 +88,15 @@ func (f *Failure) NotServed() bool {
 	return meta.IsNoMatchError(f.Err) || apierrors.IsNotFound(f.Err)
 }
 
-// Phase is the stage that failed.
+// Phase is the stage at which a failure occurred.
 type Phase string
 
-// The phases, in the order of the stages.
+// The phases, in processing order.
 const (
 	PhaseOptions   Phase = "options"    // contradictory or impossible options
-	PhaseResolve   Phase = "resolve"    // finding out where a kind is served
+	PhaseResolve   Phase = "resolve"    // finding the endpoint that serves a kind
 	PhaseList      Phase = "list"       // reading a list
-	PhaseWatchOpen Phase = "watch open" // asking for a watch
+	PhaseWatchOpen Phase = "watch open" // requesting a watch
 	PhaseWatch     Phase = "watch"      // reading a watch
 	PhaseDecode    Phase = "decode"     // decoding an object
 	PhaseTransform Phase = "transform"  // calling a transform
@@ -110,9 +111,9 @@ const (
 type Verdict uint8
 
 const (
-	// Retry continues after a back-off.
+	// Retry means to continue after a back-off.
 	Retry Verdict = iota
-	// Stop ends Run with the failure as its error.
+	// Stop makes Run return the failure.
 	Stop
 )
 

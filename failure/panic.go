@@ -11,17 +11,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// PanicError is a panic in a user's function. Its text omits the stack.
+// PanicError reports a panic in a user's function. Its message omits the stack trace.
 type PanicError struct {
 	In    string // the function that panicked, such as "handler" or "transform"
-	Value any    // the value of the panic
+	Value any    // the panic value
 	Stack []byte // result of debug.Stack
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.In, e.Value) }
 
-// GoexitError means that a user's function ended its goroutine with runtime.Goexit, as FailNow of a
-// test does.
+// GoexitError means that a user's function exited its goroutine with runtime.Goexit, as testing.T.FailNow
+// does.
 type GoexitError struct {
 	In string // the function that called it, such as "handler" or "transform"
 }
@@ -30,8 +30,8 @@ func (e *GoexitError) Error() string {
 	return e.In + " called runtime.Goexit, as FailNow of a test does"
 }
 
-// Stack returns the stack of the panic behind err as a key and value for slog, or nothing if there
-// is none.
+// Stack returns the stack trace of the panic behind err as a key and value for slog, or nothing if there is
+// none.
 func Stack(err error) []any {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		return []any{"stack", string(p.Stack)}
@@ -39,9 +39,8 @@ func Stack(err error) []any {
 	return nil
 }
 
-// Recover recovers from a panic and stores it in err as a *PanicError, unless the value of the panic
-// already is one. Defer it in the function that calls user code, with the name of that code for
-// messages:
+// Recover recovers from a panic and stores it in err as a *PanicError, unless the panic value already is one.
+// Defer it in the function that calls user code, passing the name of that code for messages:
 //
 //	func (t *transformer) call(o Object) (out Object, err error) {
 //		defer failure.Recover("transform", &err)
@@ -55,9 +54,9 @@ func Recover(in string, err *error) {
 	*err = Sound(in, *err)
 }
 
-// Sound returns err, or a *PanicError if the methods of err panic, as those of a nil pointer often
-// do. The argument in names the function that returned err. Recover, Guard and Apart return sound
-// errors, so their callers need no further protection.
+// Sound returns err, or a *PanicError if err's methods panic, as often happens with nil pointers. The
+// argument in names the function that returned err. Recover, Guard and Apart return sound errors, so their
+// callers need no further protection.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil
@@ -76,8 +75,8 @@ func Sound(in string, err error) (sound error) {
 // errNone is never returned by any code.
 var errNone = errors.New("none")
 
-// panicked returns the error of a panic. A *PanicError or *GoexitError is returned as it is, because it
-// already names the function.
+// panicked returns the error for a panic. A *PanicError or *GoexitError is returned unchanged, because it
+// already identifies the function.
 func panicked(in string, p any) error {
 	if e, ok := p.(error); ok && named(e) {
 		return e
@@ -85,8 +84,7 @@ func panicked(in string, p any) error {
 	return &PanicError{In: in, Value: p, Stack: debug.Stack()}
 }
 
-// named reports whether e, the value of a panic, already names the function. The methods of e may
-// panic too.
+// named reports whether e, a panic value, already identifies the function. e's methods may panic too.
 func named(e error) bool {
 	defer func() { _ = recover() }()
 	_, panicked := errors.AsType[*PanicError](e)
@@ -104,18 +102,17 @@ func named(e error) bool {
 //		return err
 //	}
 type Guard struct {
-	In       string // names the function, such as "handler"
+	In       string // name of the function, such as "handler"
 	returned bool
 }
 
 // Returned records that the call has returned.
 func (g *Guard) Returned() { g.returned = true }
 
-// End must be deferred before the call. After a panic it stores a *PanicError in err. After a
-// runtime.Goexit it calls exited with a *GoexitError, because err is lost: only deferred calls of
-// the goroutine still run. If exited panics with an error that wraps the *GoexitError, the Guard of
-// the goroutine's owner stores that error unchanged. It treats an error that wraps a *PanicError
-// the same way.
+// End must be deferred before the call. After a panic it stores a *PanicError in err. After a runtime.Goexit
+// it calls exited with a *GoexitError, because err is lost: only the goroutine's deferred calls still run. If
+// exited panics with an error that wraps the *GoexitError, the Guard of the goroutine's owner stores that
+// error unchanged. It treats an error that wraps a *PanicError the same way.
 func (g *Guard) End(err *error, exited func(error)) {
 	if g.returned {
 		*err = Sound(g.In, *err)
@@ -128,8 +125,8 @@ func (g *Guard) End(err *error, exited func(error)) {
 	exited(&GoexitError{In: g.In})
 }
 
-// Apart calls f in a new goroutine, waits for it, and returns its error. If f panics or calls
-// runtime.Goexit, Apart returns a *PanicError or *GoexitError in which in is the name of f.
+// Apart calls f in a new goroutine, waits for it, and returns its error. If f panics or calls runtime.Goexit,
+// Apart returns a *PanicError or *GoexitError; in is the name it gives for f.
 func Apart(in string, f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -143,8 +140,8 @@ func Apart(in string, f func() error) error {
 	return <-ended
 }
 
-// Place returns the file:line of a call, with the name of its directory, such as "shop/main.go:12". Skip
-// 0 means the call of Place, 1 the call of the function that calls Place, and so on.
+// Place returns the file:line of a call, including the directory name, such as "shop/main.go:12". Skip 0
+// means the call to Place, 1 the call to the function that called Place, and so on.
 func Place(skip int) string {
 	_, file, line, ok := runtime.Caller(skip + 1)
 	if !ok {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// lastWords is the number of events that are written to standard error in a crash.
+// lastWords is the number of events written to standard error in a crash.
 const lastWords = 200
 
-// patience is how long the process waits for its last events to be written.
+// patience is how long the process waits for the last events to be written.
 const patience = 5 * time.Second
 
 // CrashTo makes the recorder write all events to w when the process is about to end because of a panic.
-// By default, and if w is nil, the last 200 events are written to standard error; io.Discard suppresses
-// them. w must not depend on the goroutines that caused the crash. The process ends after five seconds,
-// even if w has not finished.
+// By default, and if w is nil, the last 200 events are written to standard error; io.Discard suppresses them.
+// w must not depend on the goroutines that caused the crash. The process ends after five seconds, even if w
+// has not finished.
 func (r *Recorder) CrashTo(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,8 +35,8 @@ func (r *Recorder) Crashing() {
 	r.finally(w, n)
 }
 
-// finally writes the last n events, or all events if n is negative, before the process ends. It returns
-// even if w blocks, panics or fails.
+// finally writes the last n events, or all events if n is negative, before the process exits. It returns even
+// if w blocks, panics or fails.
 func (r *Recorder) finally(w io.Writer, n int) {
 	written := make(chan struct{})
 	go func() { // ends with w, or with the process
@@ -54,8 +54,7 @@ func (r *Recorder) finally(w io.Writer, n int) {
 	}
 }
 
-// DumpOnPanic calls Crashing if the goroutine panics, and then continues the panic. It must be
-// deferred:
+// DumpOnPanic calls Crashing if the goroutine panics, and then resumes the panic. It must be deferred:
 //
 //	defer flight.Process().DumpOnPanic()
 func (r *Recorder) DumpOnPanic() {

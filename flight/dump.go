@@ -52,7 +52,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-// What describes the event on one line, without its time and track.
+// What returns a one-line description of the event, without its time and track.
 func (e *Event) What() string {
 	l := line(e.Kind.String())
 	if e.Key != (object.Key{}) {
@@ -100,7 +100,7 @@ func took(k Kind, d time.Duration) string {
 	return "in " + round(d)
 }
 
-// round rounds to about three digits.
+// round rounds to about three significant digits.
 func round(d time.Duration) string {
 	to := time.Nanosecond
 	for to*1000 <= d {

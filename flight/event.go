@@ -9,45 +9,44 @@ import (
 // Kind is the kind of an event.
 type Kind uint8
 
-// Events of an informer.
+// Informer events.
 const (
-	// Applied means that the cache has held a change since At. Received, Decoded and Queued say how long
-	// before that the change was read, decoded and queued; they are negative if unknown. Position is the
-	// position of the change among all changes of the informer.
+	// Applied means that a change was applied to the cache at time At. Received, Decoded and Queued are how
+	// long before that the change was read, decoded and queued; they are negative if unknown. Position is the
+	// change's position among all of the informer's changes.
 	Applied Kind = iota + 1
-	// Replaced means that the cache holds a list of Count objects at version RV. Change is "add" for the
-	// first list, and "update" if the list replaced another one.
+	// Replaced means that the cache now contains a list of Count objects at version RV. Change is "add" for
+	// the first list, and "update" if the list replaced another one.
 	Replaced
 	// Marked means that a bookmark confirmed that the cache is complete up to version RV.
 	Marked
-	// Turned means that a reflector or a controller entered the state Outcome. For a reflector, RV is
-	// its version, Attempt is the number of failures, and Text is the last failure.
+	// Turned means that a reflector or controller entered the state Outcome. For a reflector, RV is its
+	// version, Attempt is the number of failures, and Text is the last failure.
 	Turned
-	// Failed means that a failure occurred. Text describes it, and Key is the object concerned, if any.
+	// Failed means that a failure occurred. Text describes it, and Key is the affected object, if any.
 	Failed
 )
 
-// Events of a handler.
+// Handler events.
 const (
-	// Told means that the handler was called Count times, which took Took in total. It received the
-	// changes of the informer after position After, up to Position. If After equals Position, it
-	// received something else, such as the objects cached when it was added. Key is the object if Count
-	// is 1. Received is the time since the last change was read.
+	// Told means that the handler was called Count times, taking Took in total. It received the informer's
+	// changes after position After, up to Position. If After equals Position, it received something else,
+	// such as the objects cached when it was added. Key is the object if Count is 1. Received is the time
+	// since the last change was read.
 	Told Kind = iota + 32
 )
 
-// Events of a request in a work queue or a controller.
+// Events for a request in a work queue or controller.
 const (
-	// Asked means that the request was added by the source Text, because of Change on About.
+	// Asked means that the request was added by the source Text, because of Change to About.
 	Asked Kind = iota + 64
-	// Taken means that a worker took the request. Took is how long the request had waited, and Attempt
-	// is the number of the attempt.
+	// Taken means that a worker took the request. Took is how long the request had waited, and Attempt is the
+	// attempt number.
 	Taken
-	// Parked means that the worker set the request aside until the cache has the last write of its
-	// object.
+	// Parked means that the worker set the request aside until the cache has the last write to its object.
 	Parked
-	// Done means that the worker has finished, after Took. Text is the error, if any; Outcome says
-	// what happens next.
+	// Done means that the worker finished after Took. Text is the error, if any; Outcome is what happens
+	// next.
 	Done
 )
 
@@ -81,14 +80,14 @@ func (k Kind) String() string {
 // MarshalText makes the kind readable in JSON.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Event is one event. The documentation of its Kind says which fields are used; the others are zero.
-// Long texts are truncated: names to 253 bytes, Text and Cluster to 255, and everything else to 64.
+// Event is one event. Its Kind documents which fields are used; the others are zero. Long texts are
+// truncated: names to 253 bytes, Text and Cluster to 255, and everything else to 64.
 type Event struct {
 	At   time.Time
 	Kind Kind
 
 	Key      object.Key `json:",omitzero"`
-	Cluster  string     // of the request, if it has one
+	Cluster  string     // the request's, if any
 	About    object.Key `json:",omitzero"` // the object that caused a request, if it is not Key
 	UID      string
 	RV       string
@@ -98,7 +97,7 @@ type Event struct {
 	After    uint64 `json:",omitzero"`
 	Position uint64 `json:",omitzero"`
 	Count    int    `json:",omitzero"`
-	Bytes    int    `json:",omitzero"` // of the change on the wire
+	Bytes    int    `json:",omitzero"` // of the change as sent by the server
 	Attempt  int    `json:",omitzero"`
 
 	Received time.Duration `json:",omitzero"`
@@ -107,12 +106,11 @@ type Event struct {
 	Took     time.Duration `json:",omitzero"`
 }
 
-// Maximum lengths of the texts of an event, in bytes.
+// Maximum lengths of an event's strings, in bytes.
 const (
 	maxName = 253 // of a name, and of a namespace
 	maxText = 255 // of a text or a cluster name
 	maxWord = 64  // of a UID, a version, a change and an outcome
-	// maxRecord is the maximum size of a record: its texts plus less than 140 bytes of numbers and
-	// lengths.
+	// maxRecord is the maximum size of a record: its strings plus less than 140 bytes of numbers and lengths.
 	maxRecord = 4*maxName + 2*maxText + 4*maxWord + 140
 )

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// Follower reads the events of a recorder as they are recorded. The recorder never waits for it. Events
-// that are overwritten before the Follower reads them are counted. A Follower is not safe for concurrent
-// use.
+// Follower reads a recorder's events as they are recorded. The recorder never waits for it. Events that are
+// overwritten before the Follower reads them are counted. A Follower is not safe for concurrent use.
 type Follower struct {
 	recorder *Recorder
-	at       map[int]uint64 // records of each track seen so far
+	at       map[int]uint64 // number of records seen so far in each track
 }
 
-// Follow returns a follower of the events recorded from now on.
+// Follow returns a follower for the events recorded from now on.
 func (r *Recorder) Follow() *Follower {
 	f := &Follower{recorder: r, at: make(map[int]uint64)}
 	r.mu.Lock()
@@ -24,9 +23,9 @@ func (r *Recorder) Follow() *Follower {
 	return f
 }
 
-// Next returns the events recorded since the last call for which want returns true, in order of time. A
-// nil want selects all events. If there are more than most, Next returns the newest. lost counts the
-// events that were overwritten before the call, wanted or not, and the wanted events beyond most.
+// Next returns the events recorded since the last call for which want returns true, in chronological order. A
+// nil want selects all events. If there are more than most, Next returns the newest. lost counts the events
+// that were overwritten before the call, wanted or not, and the wanted events beyond most.
 func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost uint64) {
 	at := make(map[int]uint64, len(f.at))
 	for _, t := range f.recorder.all() {

@@ -2,11 +2,11 @@ package flight
 
 import "strings"
 
-// Names reports whether text, typed by a person, means the informer with that name. The text may be the
-// whole name, or the resource at the beginning of the name, such as pods for "pods in namespace shop",
-// or deployments for "deployments.apps". The resource may be in the singular, and Kubernetes' own
-// resources may be given by their short names, such as po or deploy. An informer whose definition is not
-// installed is named by its kind, such as CronTab; crontabs also means that informer.
+// Names reports whether text, as typed by a user, refers to the informer with that name. The text may be the
+// full name, or the resource at the start of the name, such as pods for "pods in namespace shop", or
+// deployments for "deployments.apps". The resource may be in the singular, and built-in Kubernetes resources
+// may be specified by their short names, such as po or deploy. An informer whose definition is not installed
+// is named by its kind, such as CronTab; crontabs refers to it too.
 func Names(text, informer string) bool {
 	if begins(informer, text) {
 		return true
@@ -22,14 +22,14 @@ func Names(text, informer string) bool {
 	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
 }
 
-// NamesWhole reports whether text means that informer and no informer with a longer name, because text
-// is the whole name or a synonym for the whole name.
+// NamesWhole reports whether text refers to that informer and no informer with a longer name, because text is
+// the full name or a synonym for it.
 func NamesWhole(text, informer string) bool {
 	resource, rest := resourceIn(informer)
 	return text == informer || rest == "" && means(text, resource)
 }
 
-// resourceIn splits the name of an informer after the resource.
+// resourceIn splits an informer's name after the resource.
 func resourceIn(informer string) (resource, rest string) {
 	end := strings.IndexAny(informer, " .")
 	if end < 0 {
@@ -38,7 +38,7 @@ func resourceIn(informer string) (resource, rest string) {
 	return informer[:end], informer[end:]
 }
 
-// means reports whether word is the singular or short name of a resource, or a synonym for a kind.
+// means reports whether word is a resource's singular or short name, or a synonym for a kind.
 func means(word, resource string) bool {
 	if word == "" || resource == "" {
 		return false
@@ -50,7 +50,7 @@ func means(word, resource string) bool {
 	return singular(word, resource) || shortNames[word] == resource
 }
 
-// begins reports whether name begins with words, and whether they end at the end of a word.
+// begins reports whether name starts with words, at a word boundary.
 func begins(name, words string) bool {
 	rest, ok := strings.CutPrefix(name, words)
 	return ok && words != "" && (rest == "" || rest[0] == ' ' || rest[0] == '.')
@@ -66,7 +66,7 @@ func singular(word, resource string) bool {
 	return ok && resource == stem+"ies"
 }
 
-// shortNames are the short names of Kubernetes' own resources, which never change. Those of custom
+// shortNames are the short names of Kubernetes' built-in resources, which never change. Short names of custom
 // resources are in their definitions, which are not available here.
 var shortNames = map[string]string{
 	"cj": "cronjobs", "cm": "configmaps", "crd": "customresourcedefinitions", "crds": "customresourcedefinitions",

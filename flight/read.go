@@ -10,12 +10,12 @@ import (
 
 // Whose identifies the track of an entry or a status.
 type Whose struct {
-	Track int // a number, because several tracks may have one name
+	Track int // a number, because several tracks may share a name
 	Role  Role
 	Name  string
 	Of    int `json:",omitzero"` // the track of a handler's informer
 
-	Informer string // the name of that informer
+	Informer string // that informer's name
 }
 
 // Entry is an event and its track.
@@ -30,7 +30,7 @@ func byTime(a, b Entry) int { return cmp.Compare(a.order, b.order) }
 // TrackStatus is the state of one track.
 type TrackStatus struct {
 	Whose
-	Bytes  int // size of its events
+	Bytes  int // size of its events in bytes
 	Stages []StageStatus
 }
 
@@ -49,15 +49,14 @@ func (t *track) whose() Whose {
 	return w
 }
 
-// all returns a copy of the list of tracks.
+// all returns a copy of the track list.
 func (r *Recorder) all() []*track {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.tracks)
 }
 
-// Status returns how long stages took and how the memory is used. Tracks are in the order in which they
-// were created.
+// Status returns how long stages took and how memory is used. Tracks are in the order they were created.
 func (r *Recorder) Status() (s Status) {
 	now := time.Now()
 	for _, t := range r.all() {
@@ -79,7 +78,7 @@ func (r *Recorder) status(t *track, now time.Time) TrackStatus {
 	return s
 }
 
-// records returns a copy of the records of a track.
+// records returns a copy of a track's records.
 func (r *Recorder) records(t *track) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,13 +89,13 @@ func (r *Recorder) records(t *track) []byte {
 	return b
 }
 
-// Entries returns the recorded events for which want returns true, in order of time, even if the clock
+// Entries returns the recorded events for which want returns true, in chronological order, even if the clock
 // was set back. A nil want selects all events.
 func (r *Recorder) Entries(want func(*Entry) bool) []Entry {
 	return r.entries(func(*track) bool { return true }, want)
 }
 
-// entries returns the events of the tracks for which of returns true.
+// entries returns the events from the tracks for which of returns true.
 func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entries []Entry) {
 	for _, t := range r.all() {
 		if !of(t) {
@@ -114,10 +113,9 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 	return entries
 }
 
-// Timeline returns the known events of one object, in order of time: its own events, and those of
-// requests with its key. If a handler was called for several changes in a row, they share one entry.
-// Objects of several types may have the same key, so informer, if not empty, selects the informer (see
-// Names).
+// Timeline returns the known events for one object, in chronological order: its own events, and the events of
+// requests with its key. If a handler was called for several changes in a row, they share one entry. Objects
+// of different types may have the same key, so informer, if not empty, selects the informer (see Names).
 func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	type place struct {
 		track    int
@@ -149,7 +147,7 @@ func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	})
 }
 
-// Busy is a key with the number of changes or reconciles of it that the recorder holds.
+// Busy is a key with the number of changes or reconciles recorded for it.
 type Busy struct {
 	Whose
 	Key   object.Key

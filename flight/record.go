@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// A record is an encoded event: its length, time and kind, a bit set that says which fields it has, and
-// those fields.
+// A record is an encoded event: its length, time and kind, a bit set of the fields present, and those fields.
 
 // header is the size of the fixed part of a record.
 const header = 2 + 8 + 1 + 4 // length, moment, kind, fields
 
-// Bits of the fields of a record, in the order of the fields.
+// Bits for a record's fields, in field order.
 const (
 	hasNamespace = 1 << iota
 	hasName
@@ -21,7 +20,7 @@ const (
 	hasAboutNamespace
 	hasAboutName
 	hasUID
-	hasUUID // a UID in the form of RFC 9562, as 16 bytes
+	hasUUID // a UID in RFC 9562 format, as 16 bytes
 	hasRV
 	hasChange
 	hasText
@@ -63,7 +62,7 @@ func clip(s string, most int) string {
 			return s[:end]
 		}
 	}
-	return s[:most] // it is not UTF-8
+	return s[:most] // not UTF-8
 }
 
 func (w *writer) number(field uint32, n uint64) {
@@ -92,14 +91,13 @@ func (w *writer) uid(s string) {
 	w.to = append(w.to, id[:]...)
 }
 
-// moment is the time at which an event happened.
+// moment is the time when an event happened.
 type moment struct {
 	wall  int64         // by the wall clock, since 1970
-	drift time.Duration // how far the wall clock was moved since the recorder began
+	drift time.Duration // how far the wall clock has been adjusted since the recorder was created
 }
 
-// since returns the moment of at for a recorder that began at a given time, or zero if that time is
-// unknown.
+// since converts at to a moment for a recorder created at began, which is zero if unknown.
 func since(began, at time.Time) moment {
 	if began.IsZero() {
 		return moment{wall: at.UnixNano()}
@@ -143,7 +141,7 @@ func appendRecord(b []byte, e *Event, at moment) []byte {
 	return w.to
 }
 
-// reader takes fields off a record made by appendRecord.
+// reader reads fields from a record created by appendRecord.
 type reader struct {
 	from   []byte
 	fields uint32
@@ -217,7 +215,7 @@ func readRecord(b []byte, e *Entry) (rest []byte) {
 	return b[n:]
 }
 
-// groups are the beginnings and ends of the hexadecimal groups in the text of a UUID.
+// groups are the start and end offsets of the hexadecimal groups in a UUID's text.
 var groups = [...][2]int{{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, 36}}
 
 // parseUUID parses a UUID in lower case, as API servers write it. It returns false for any text that
@@ -254,7 +252,7 @@ func formatUUID(id []byte) string {
 	return string(s[:])
 }
 
-// nibbles maps hexadecimal digits in lower case to their values, and everything else to 16.
+// nibbles maps lower-case hexadecimal digits to their values, and everything else to 16.
 var nibbles = func() (values [256]byte) {
 	for i := range values {
 		values[i] = 16

@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// pieceSize is the size of the memory that a track receives at a time. It fits any record.
+// pieceSize is the amount of memory allocated to a track at a time. Any record fits.
 const pieceSize = 2 << 10
 
 const _ = uint(pieceSize - maxRecord)
 
-// Recorder holds the memory of all tracks.
+// Recorder owns the memory of all tracks.
 type Recorder struct {
 	mu     sync.Mutex // guards the fields below, and the pieces of tracks
 	pieces int        // total number allowed
 	free   int        // pieces not allocated yet
-	tracks []*track   // in the order of their numbers
-	spare  spare      // the tracks that have pieces
+	tracks []*track   // ordered by number
+	spare  spare      // tracks that have pieces
 	made   int        // number of tracks ever created
 	lost   uint64     // number of lost records
 	clock  uint64     // number of records ever written
 
-	began   time.Time       // never changes; zero only if New did not create the recorder
+	began   time.Time       // immutable; zero only if the recorder was not created by New
 	scratch [maxRecord]byte // used by Record
 	crash   io.Writer       // nil means standard error
 
-	ending sync.Mutex // held while the last events are written; taken before mu
+	ending sync.Mutex // held while the last events are written; locked before mu
 }
 
-// DefaultSize is the size of the process's recorder, in bytes.
+// DefaultSize is the size of the process's default recorder, in bytes.
 const DefaultSize = 1 << 20
 
 // process is the default recorder.
 var process = New(DefaultSize)
 
-// Process returns the default recorder of the process.
+// Process returns the process's default recorder.
 func Process() *Recorder { return process }
 
-// New returns a recorder with size bytes for events. If size is 0, it records nothing, not even how long
-// stages take.
+// New returns a recorder with size bytes of memory for events. If size is 0, it records nothing, not even how
+// long stages take.
 func New(size int) *Recorder {
 	return &Recorder{began: time.Now(), pieces: max(size, 0) / pieceSize, free: max(size, 0) / pieceSize}
 }
@@ -84,7 +84,7 @@ const (
 type Label struct {
 	Role Role
 	Name string
-	Of   *Track // the informer of a handler, if it uses the same recorder
+	Of   *Track // a handler's informer, if it uses the same recorder
 }
 
 // Track records the events of one informer, handler, queue or controller.
@@ -93,7 +93,7 @@ type Track struct {
 	recorder *Recorder
 }
 
-// track is the recorder's part of a Track.
+// track is the recorder's side of a Track.
 type track struct {
 	number   int
 	role     Role
@@ -101,7 +101,7 @@ type track struct {
 	of       *track
 	pieces   []*piece
 	records  uint64 // number ever written
-	written  uint64 // the recorder's clock at the last record
+	written  uint64 // value of the recorder's clock at the last record
 	orphaned bool   // the Track was garbage-collected
 	rank     int    // its index in spare, if ranked
 	ranked   bool
@@ -109,10 +109,10 @@ type track struct {
 	stages   stages
 }
 
-// piece holds records one after another.
+// piece contains consecutive records.
 type piece struct {
 	used    int
-	first   uint64 // number of records of the track before this piece
+	first   uint64 // number of records in the track before this piece
 	records int
 	bytes   [pieceSize]byte
 }
@@ -134,8 +134,8 @@ func (r *Recorder) Track(l Label) *Track {
 	return handle
 }
 
-// orphan records that a Track is unreachable. The track's events stay until their memory is needed; the
-// times of its stages are dropped.
+// orphan records that a Track is unreachable. The track's events stay until their memory is needed; its stage
+// times are dropped.
 func (r *Recorder) orphan(t *track) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *Track) record(e *Event, at moment) {
 	t.stages.observe(e, at.wall)
 }
 
-// write is called under mu.
+// write appends a record to t. The caller must hold mu.
 func (r *Recorder) write(t *track, record []byte) {
 	last := len(t.pieces) - 1
 	if last < 0 || t.pieces[last].used+len(record) > pieceSize {

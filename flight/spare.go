@@ -2,9 +2,9 @@ package flight
 
 import "container/heap"
 
-// spare is a heap of the tracks that have pieces. The track that can best spare a piece comes first:
-// orphaned tracks come first, then the track with the most pieces, then the track written least
-// recently. The last criterion is updated only when a track comes first, so it adds no cost to writing.
+// spare is a heap of the tracks that have pieces. The track that can best spare a piece comes first: orphaned
+// tracks first, then the track with the most pieces, then the least recently written one. The last criterion
+// is updated only when a track comes first, so it adds no cost to writing.
 type spare []*track
 
 // add inserts t, or moves it if its pieces or its orphaned flag have changed.

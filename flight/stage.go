@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Stage is a part of the processing of a change or a request.
+// Stage is a stage in processing a change or request.
 type Stage string
 
-// Stages of an informer, of a handler, and of a controller or queue.
+// Informer, handler, and controller or queue stages.
 const (
 	Decoding    Stage = "decoding"    // from the last byte to the object
 	Applying    Stage = "applying"    // from the object to the cache: mostly time in the queue
-	Calling     Stage = "calling"     // one call of the handler
-	Lagging     Stage = "lagging"     // from the last byte to the end of the handler's call
-	Waiting     Stage = "waiting"     // from when a request could be taken until a worker took it
+	Calling     Stage = "calling"     // a single handler call
+	Lagging     Stage = "lagging"     // from the last byte until the handler returned
+	Waiting     Stage = "waiting"     // from when a request was ready until a worker took it
 	Reconciling Stage = "reconciling" // from when a worker took a request until it was done
 )
 
-// Quantiles describes how long a stage took. The values are estimated from buckets whose upper limit is
-// at most 1.5 times the lower one. Max is only as exact as its bucket.
+// Quantiles describes how long a stage took. The values are estimated from buckets whose upper bound is at
+// most 1.5 times the lower bound. Max is only as precise as its bucket.
 type Quantiles struct {
 	Count         uint64
 	P50, P90, P99 time.Duration
@@ -29,13 +29,13 @@ type Quantiles struct {
 // StageStatus describes how long one stage took.
 type StageStatus struct {
 	Stage        Stage
-	Minute, Hour Quantiles // the last minute and hour, minus up to 20 s and 20 min, because the oldest part is dropped as a whole
+	Minute, Hour Quantiles // the last minute and hour, minus up to 20 s and 20 min, because the oldest window is dropped as a whole
 }
 
-// stages holds the times of one track. The recorder's lock guards it.
+// stages contains the times for one track. It is guarded by the recorder's lock.
 type stages struct{ first, second *stage }
 
-// stage holds the times of one stage of a track.
+// stage contains the times for one stage of a track.
 type stage struct {
 	name Stage
 	minute,
@@ -54,7 +54,7 @@ const (
 // buckets is the number of buckets: two for each octave of microseconds, up to more than an hour.
 const buckets = 66
 
-// window holds the observations of one part.
+// window contains the observations from one time window.
 type window struct {
 	number int64 // of the part, since 1970
 	counts [buckets]uint32
@@ -92,7 +92,7 @@ func (s *stage) add(name Stage, at int64, took time.Duration, times int) *stage 
 	return s
 }
 
-// part returns the window for the part with that number. If the window held another part, it is cleared.
+// part returns the window with that number. If its slot contained an older window, the slot is cleared first.
 func part(windows *[parts]window, number int64) *window {
 	w := &windows[uint64(number)%parts]
 	if w.number != number {
@@ -107,12 +107,12 @@ func bucket(d time.Duration) int {
 	if n < 2 {
 		return 0
 	}
-	octave := bits.Len64(n) - 1 // from 1<<(octave-1) microseconds on
+	octave := bits.Len64(n) - 1 // starting at 1<<(octave-1) microseconds
 	upper := int(n >> (octave - 1) & 1)
 	return min(2*octave-1+upper, buckets-1)
 }
 
-// bounds returns the limits of a bucket; the upper one is exclusive.
+// bounds returns a bucket's bounds; the upper one is exclusive.
 func bounds(b int) (from, to time.Duration) {
 	if b == 0 {
 		return 0, time.Microsecond
@@ -165,7 +165,7 @@ func quantile(sum *[buckets]uint64, count, percent uint64) time.Duration {
 	return 0
 }
 
-// status must be called under the recorder's lock.
+// status returns how long the stages took. The caller must hold the recorder's lock.
 func (s *stages) status(now time.Time) (all []StageStatus) {
 	for _, each := range []*stage{s.first, s.second} {
 		if each != nil {

@@ -14,8 +14,8 @@ import (
 
 // ControllerOptions configure [Controllers]. The zero value is usable.
 type ControllerOptions struct {
-	// Buckets are the upper bounds of the histogram of reconcile times, in seconds. The
-	// default is 5 ms to a minute, as dashboards for controllers expect.
+	// Buckets are the upper bounds of the reconcile time histogram, in seconds. The default is 5 ms to a
+	// minute, as controller dashboards expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
@@ -28,9 +28,8 @@ type ControllerOptions struct {
 //	prometheus.MustRegister(controllers)
 //	c, err := controller.New("pods", r, controller.Options{Metrics: controllers})
 //
-// Every metric has the label controller. The values of controllers with the same name are added up.
-// Their counters are exported for another quarter of an hour after the last of these controllers has
-// ended.
+// Every metric has the label controller. Values of controllers with the same name are added up. Their
+// counters continue to be exported for 15 minutes after the last of these controllers has stopped.
 //
 //   - controller_runtime_reconcile_total: finished reconciles, by label result:
 //     success, requeue, requeue_after, error
@@ -58,13 +57,13 @@ type Controllers struct {
 	figures []metric[*controller.Status]
 	sources []metric[*controller.SourceStatus]
 
-	mu   sync.Mutex // guards the fields below and their contents; only Prometheus is called under it
+	mu   sync.Mutex // guards the fields below and their contents; only Prometheus is called while holding it
 	live []*controllerMetrics
-	past map[string]*past // by the name they had
+	past map[string]*past // by their last name
 }
 
-// past holds the counters of controllers that ended long ago but whose name is still in use. If the
-// counters disappeared, the sum would fall, and Prometheus would take that for a restart from zero.
+// past contains the counters of controllers that stopped long ago but whose name is still in use. If the
+// counters disappeared, the sum would drop, and Prometheus would take that for a counter reset.
 type past struct{ counters figures }
 
 // NewControllers returns an exporter that has no controllers yet.
@@ -119,8 +118,8 @@ type controllerMetrics struct {
 	name  string
 	times atomic.Pointer[prometheus.Observer]
 
-	view  controller.View   // nil after it has ended
-	last  controller.Status // status when it ended
+	view  controller.View   // nil after it has stopped
+	last  controller.Status // status when it stopped
 	ended time.Time
 	past  *past // where last was added, if it was
 }
@@ -133,7 +132,7 @@ func (r *controllerMetrics) Started(view controller.View) {
 	defer c.mu.Unlock()
 	c.sweep()
 	r.times.Store(new(c.times.WithLabelValues(r.name)))
-	if p := r.past; p != nil { // it continues counting from there
+	if p := r.past; p != nil { // it resumes counting from there
 		for series, n := range c.counters(&r.last) {
 			p.counters[series] -= n
 		}
@@ -168,9 +167,8 @@ func (r *controllerMetrics) Forget() {
 	}
 }
 
-// sweep removes controllers that ended some time ago, and the series of names that are
-// no longer in use. If the name is still in use, it keeps their counters. The caller
-// holds mu.
+// sweep removes controllers that stopped some time ago, and the series for names no longer in use. If a name
+// is still in use, it keeps the counters. The caller must hold mu.
 func (c *Controllers) sweep() {
 	kept := map[string]bool{} // names in use now or recently
 	old := func(r *controllerMetrics) bool { return r.view == nil && time.Since(r.ended) > keptFor }
@@ -232,8 +230,8 @@ func (c *Controllers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// collect adds the values of one controller. countersOnly skips the gauges; it is for a controller that
-// has ended although another one has the same name.
+// collect adds one controller's values. countersOnly skips the gauges; it is for a controller that has
+// stopped while another one has the same name.
 func (c *Controllers) collect(found figures, s *controller.Status, countersOnly bool) {
 	for result, n := range map[string]uint64{"success": s.Successes, "requeue": s.Requeues, "requeue_after": s.RequeuesAfter, "error": s.Errors} {
 		found.put(c.results, prometheus.CounterValue, float64(n), add, s.Name, result)
@@ -252,8 +250,7 @@ func (c *Controllers) collect(found figures, s *controller.Status, countersOnly 
 	}
 }
 
-// read returns the status of every controller, and the counters of those that ended
-// long ago.
+// read returns the status of every controller, and the counters of the ones that stopped long ago.
 func (c *Controllers) read(out chan<- prometheus.Metric) (counted figures, live, ended []controller.Status) {
 	c.mu.Lock()
 	c.sweep()

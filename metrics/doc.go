@@ -1,5 +1,5 @@
-// Package metrics exports Millrace's metrics to Prometheus. The core packages do not import it. They
-// provide the values, and this package exports them under the names that dashboards expect.
+// Package metrics exports Millrace's metrics to Prometheus. The core packages do not import it. They provide
+// the values, and this package exports them under the metric names that dashboards expect.
 //
 // # Usage
 //
@@ -17,11 +17,10 @@
 //
 // # Adding a metric
 //
-// For a value that a Status already has, add one line: to NewInformers for an informer or a handler, to
-// NewElections for an election. Otherwise first add the value to the Status of its package. Events that
-// are counted as they happen (in queues, controllers and webhooks) are passed to the Metrics interface
-// of their package, which the corresponding type here implements (WorkQueues, Controllers, Webhooks).
-// The doc comment of each type lists its metrics.
+// For a value already in a Status, add one line: to NewInformers for an informer or handler, to NewElections
+// for an election. Otherwise add the value to its package's Status first. Events counted as they happen (in
+// queues, controllers and webhooks) are passed to their package's Metrics interface, which the corresponding
+// type here implements (WorkQueues, Controllers, Webhooks). The doc comment of each type lists its metrics.
 //
 // # Concurrency
 //

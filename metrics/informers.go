@@ -119,9 +119,9 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It merges informers with the same name, and handlers with the
-// same name and place, such as those registered in a loop: values are added up, times and consecutive
-// failures are the maximum, and synced is 1 if all are synced.
+// Collect implements prometheus.Collector. It merges informers with the same name, and handlers with the same
+// name and place, such as handlers registered in a loop: values are added up, times and consecutive failures
+// are the maximum, and synced is 1 if all are synced.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	informers, ok := read(out, c.state, func() []sharedinformer.Status { return c.source.Status() })
 	if !ok {
@@ -150,7 +150,7 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// await adds the informers that are being waited for. A source that knows its optional kinds lists them.
+// await adds the informers being waited for. Sources that know their optional kinds list them.
 func (c *Informers) await(out chan<- prometheus.Metric, found figures, informers []sharedinformer.Status) {
 	var missing []sharedinformer.Status
 	if source, ok := c.source.(interface {

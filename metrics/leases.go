@@ -13,7 +13,7 @@ type ElectionSource interface {
 	Status() leaderelection.Status
 }
 
-// Elections exports an election. Every metric has the label name, the name of the Lease.
+// Elections exports an election. Every metric has the label name, which is the Lease's name.
 //
 //   - leader_election_master_status: 1 while this process leads
 //   - millrace_leader_election_token: number of the lease's term
@@ -39,23 +39,23 @@ type MembershipSource interface {
 	Status() membership.Status
 }
 
-// Memberships exports a group of processes that share work, as seen by this member.
-// Every metric has the label group.
+// Memberships exports a group of processes sharing work, as seen by this member. Every metric has the label
+// group.
 //
 //   - millrace_shard_members: processes that have a Lease, including this one
-//   - millrace_shard_slots_owned: slots that this process may work on
+//   - millrace_shard_slots_owned: slots this process may work on
 //   - millrace_shard_slots_wanted: slots assigned to this process
 //   - millrace_shard_slots_leaving: slots that this process still has to hand over,
 //     since work in them is in progress
-//   - millrace_shard_slots_orphaned: slots of the whole group without an owner
+//   - millrace_shard_slots_orphaned: slots without an owner in the whole group
 //   - millrace_shard_slots_moving: slots of the whole group whose owner is not yet the
 //     assigned one
 //   - millrace_shard_refused: 1 while this process does not participate; the status
 //     says why
 //   - millrace_shard_failing_attempts: consecutive failures, 0 if healthy
 //
-// Values about other members are missing until this process has seen them, and are outdated while it is
-// cut off from the API server.
+// Values about other members are missing until this process has seen them, and are stale while it is cut off
+// from the API server.
 type Memberships struct{ single[membership.Status] }
 
 // NewMemberships returns a collector for registration.

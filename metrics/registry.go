@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Registry contains the metrics of a program. Use its Register method to add your own collectors. Create
-// it with [NewRegistry].
+// Registry contains a program's metrics. Use its Register method to add your own collectors. Create it with
+// [NewRegistry].
 type Registry struct {
 	*prometheus.Registry
 	queues      *WorkQueues
@@ -25,9 +25,9 @@ type Registry struct {
 	webhooks    *Webhooks
 }
 
-// NewRegistry returns a registry that exports the Go runtime, the process, the build,
-// and the work queues, controllers, clients and webhook servers that use its
-// WorkQueues, Controllers, Requests and Webhooks.
+// NewRegistry returns a registry that exports metrics for the Go runtime, the process, the build, and the
+// work queues, controllers, clients and webhook servers that use its WorkQueues, Controllers, Requests and
+// Webhooks.
 func NewRegistry() *Registry {
 	r := &Registry{
 		Registry:    prometheus.NewRegistry(),
@@ -48,20 +48,20 @@ func NewRegistry() *Registry {
 	return r
 }
 
-// WorkQueues returns the value for workqueue.Options.Metrics.
+// WorkQueues returns the provider to use as workqueue.Options.Metrics.
 func (r *Registry) WorkQueues() workqueue.MetricsProvider { return r.queues }
 
-// Controllers returns the value for controller.Options.Metrics.
+// Controllers returns the provider to use as controller.Options.Metrics.
 func (r *Registry) Controllers() controller.MetricsProvider { return r.controllers }
 
 // Requests wraps a transport to count its requests. Use it as
 // config.Config.WrapTransport.
 func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
 
-// Webhooks returns the value for webhook.Options.Metrics.
+// Webhooks returns the provider to use as webhook.Options.Metrics.
 func (r *Registry) Webhooks() webhook.MetricsProvider { return r.webhooks }
 
-// scrapes is how many requests a Handler serves at a time, and scrapePatience is how long a request may
+// scrapes is how many requests a Handler serves concurrently, and scrapePatience is how long a request may
 // take, because a user's collector may block.
 const (
 	scrapes        = 10
@@ -77,8 +77,7 @@ func (r *Registry) Handler() http.Handler {
 	})
 }
 
-// AddInformers exports the informers of a cluster. The name of the program's own
-// cluster is empty.
+// AddInformers exports a cluster's informers. The program's own cluster has an empty name.
 func (r *Registry) AddInformers(cluster string, source InformerSource) error {
 	if source == nil {
 		return fmt.Errorf("metrics: the informers of cluster %q are nil", cluster)
@@ -89,7 +88,7 @@ func (r *Registry) AddInformers(cluster string, source InformerSource) error {
 	return nil
 }
 
-// Requests counts the requests to API servers:
+// Requests counts requests to API servers:
 //
 //   - rest_client_requests_total: by code, method and host. The code of a request without a
 //     response is "<error>". A watch is counted when it is opened.

@@ -17,14 +17,14 @@ type metric[S any] struct {
 	merge merge
 }
 
-// merge combines the values of two things with the same labels.
+// merge combines the values of two items with the same labels.
 type merge func(a, b float64) float64
 
 func add(a, b float64) float64   { return a + b }
 func worst(a, b float64) float64 { return max(a, b) }
 func all(a, b float64) float64   { return min(a, b) }
 
-// series is one time series: a metric and the values of its labels.
+// series is one time series: a metric and its label values.
 type series struct {
 	desc   *prometheus.Desc
 	kind   prometheus.ValueType
@@ -47,7 +47,7 @@ func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value flo
 	f[s] = value
 }
 
-// send sends the collected series to a scrape.
+// send sends the collected series to a scrape's channel.
 func (f figures) send(out chan<- prometheus.Metric) {
 	for s, value := range f {
 		m, err := prometheus.NewConstMetric(s.desc, s.kind, value, s.labels[:s.len]...)
@@ -62,8 +62,8 @@ func (f figures) send(out chan<- prometheus.Metric) {
 // valid UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// read calls a status function. If the function panics, only desc becomes invalid; without read, the
-// panic would end the process.
+// read calls a status function. If the function panics, only desc becomes invalid; without read, the panic
+// would crash the process.
 func read[S any](out chan<- prometheus.Metric, desc *prometheus.Desc, status func() S) (s S, ok bool) {
 	err := failure.Apart("a status for metrics", func() error {
 		s = status()
@@ -82,7 +82,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// single exports one thing that has a status and a name. The name becomes the value of the only label.
+// single exports one item that has a status and a name. The name becomes the value of its only label.
 type single[S any] struct {
 	status  func() S
 	name    func(S) string

@@ -13,9 +13,8 @@ import (
 
 // WebhookOptions configure [Webhooks]. The zero value is usable.
 type WebhookOptions struct {
-	// Buckets are the upper bounds of the histogram of latencies, in seconds. The
-	// default is ten nanoseconds to a thousand seconds by powers of ten, as dashboards
-	// expect.
+	// Buckets are the upper bounds of the latency histogram, in seconds. The default is ten nanoseconds to a
+	// thousand seconds by powers of ten, as dashboards expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
@@ -63,7 +62,7 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 func (w *Webhooks) Register(path string) webhook.Metrics {
 	path = text(path)
 	requests := w.requests.MustCurryWith(prometheus.Labels{"webhook": path})
-	for _, code := range []string{"200", "500"} { // create the series now, so rates start at 0
+	for _, code := range []string{"200", "500"} { // create the series now, so that rates start at 0
 		requests.WithLabelValues(code)
 	}
 	return &webhookMetrics{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
@@ -107,12 +106,12 @@ func (r *webhookMetrics) Ended(code int, took time.Duration, panicked bool) {
 
 // CertificateSource provides the certificate to export; *serving.Server implements it.
 type CertificateSource interface {
-	// Certificate returns the certificate that clients currently get, or nil if the server does not use
+	// Certificate returns the certificate currently presented to clients, or nil if the server does not use
 	// TLS.
 	Certificate() (*x509.Certificate, error)
 }
 
-// Certificates exports the certificate of a server. The metric has the label server.
+// Certificates exports a server's certificate. The metric has the label server.
 //
 //   - millrace_server_certificate_not_after_timestamp_seconds: when the certificate
 //     expires, in seconds since 1970
@@ -121,8 +120,7 @@ type Certificates struct {
 	notAfter *prometheus.Desc
 }
 
-// NewCertificates returns a collector for registration. Each server needs a different
-// name.
+// NewCertificates returns a collector for registration. Each server needs a distinct name.
 func NewCertificates(server string, source CertificateSource) *Certificates {
 	return &Certificates{source, prometheus.NewDesc(
 		"millrace_server_certificate_not_after_timestamp_seconds",

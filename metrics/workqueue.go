@@ -13,9 +13,8 @@ import (
 
 // WorkQueueOptions configure [WorkQueues]. The zero value is usable.
 type WorkQueueOptions struct {
-	// Buckets are the upper bounds of the histograms, in seconds. The default is ten
-	// nanoseconds to a thousand seconds by powers of ten, as dashboards for Kubernetes
-	// work queues expect.
+	// Buckets are the upper bounds of the histograms, in seconds. The default is ten nanoseconds to a
+	// thousand seconds by powers of ten, as Kubernetes work queue dashboards expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
@@ -27,10 +26,10 @@ type WorkQueueOptions struct {
 //	prometheus.MustRegister(queues)
 //	q := workqueue.New(workqueue.Options[K]{Name: "pods", Metrics: queues})
 //
-// Every metric has the labels name and controller, both with the queue's name, since dashboards select
-// by either. The values of queues with the same name are added up. Their counters are exported for
-// another quarter of an hour after the last of these queues was shut down, so no counter falls when a
-// controller is restarted.
+// Every metric has the labels name and controller, both with the queue's name, since dashboards select by
+// either. Values of queues with the same name are added up. Their counters continue to be exported for 15
+// minutes after the last of these queues is shut down, so that no counter drops when a controller is
+// restarted.
 //
 //   - workqueue_depth: waiting keys, also by label priority
 //   - workqueue_adds_total: requested hand-outs; merged adds do not count, and delayed
@@ -38,7 +37,7 @@ type WorkQueueOptions struct {
 //   - workqueue_retries_total: rate-limited adds
 //   - workqueue_queue_duration_seconds: time from Add to Get
 //   - workqueue_work_duration_seconds: time from Get to Done
-//   - workqueue_unfinished_work_seconds: time that all running keys have taken so far;
+//   - workqueue_unfinished_work_seconds: total time taken so far by all running keys;
 //     if it keeps growing, a worker hangs
 //   - workqueue_longest_running_processor_seconds: the longest of these times
 //
@@ -53,26 +52,26 @@ type WorkQueues struct {
 	depth         *prometheus.Desc
 	figures       []figure
 
-	mu     sync.Mutex // guards byName; a queue's lock and Prometheus's may be taken under it
+	mu     sync.Mutex // guards byName; a queue's lock and Prometheus's may be acquired while holding it
 	byName map[string]*queuesOfName
 }
 
-// figure is one metric that is read from a Status.
+// figure is one metric read from a Status.
 type figure struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	of   func(*workqueue.Status) float64
 }
 
-// queuesOfName holds the queues with the same name.
+// queuesOfName contains the queues with the same name.
 type queuesOfName struct {
 	live  []*queueMetrics
 	gone  workqueue.Status // counters of queues that were shut down
 	ended time.Time        // when the last one was shut down
 }
 
-// keptFor is how long series are kept after their source has ended. That is long enough for every
-// Prometheus to scrape the final values.
+// keptFor is how long series are kept after their source has stopped. That is long enough for any Prometheus
+// to scrape the final values.
 const keptFor = 15 * time.Minute
 
 // otherPriorities is the label of all priorities beyond maxPriorities, which limits the number of
@@ -123,7 +122,7 @@ func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 	}
 }
 
-// powersOfTen returns the buckets that dashboards for Kubernetes expect.
+// powersOfTen returns the buckets that Kubernetes dashboards expect.
 func powersOfTen() []float64 { return prometheus.ExponentialBuckets(10e-9, 10, 12) }
 
 // Register implements workqueue.MetricsProvider.
@@ -146,7 +145,7 @@ func (w *WorkQueues) Register(name string, status func() workqueue.Status) workq
 	return r
 }
 
-// unregister removes a queue that has ended and keeps its counters.
+// unregister removes a queue that was shut down and keeps its counters.
 func (w *WorkQueues) unregister(r *queueMetrics) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,8 +161,7 @@ func (w *WorkQueues) unregister(r *queueMetrics) {
 	of.gone.Dropped += last.Dropped
 }
 
-// sweep removes the series of names that no queue has used for a while. The caller
-// holds mu.
+// sweep removes the series for names that no queue has used for a while. The caller must hold mu.
 func (w *WorkQueues) sweep() {
 	for name, of := range w.byName {
 		if len(of.live) == 0 && time.Since(of.ended) > keptFor {
@@ -200,7 +198,7 @@ func (w *WorkQueues) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// sum holds the values of all queues with the same name.
+// sum contains the combined values of all queues with the same name.
 type sum struct {
 	workqueue.Status
 	depth map[string]int // waiting keys by priority label
@@ -240,7 +238,7 @@ func (t *sum) add(s workqueue.Status) {
 		t.depth[label] += p.Waiting
 	}
 	if len(s.ByPriority) == 0 {
-		// Nothing has been added yet, or the queue's Order has no levels.
+		// Either nothing has been added yet, or the queue's Order has no levels.
 		t.depth["0"] += s.Waiting
 	}
 }

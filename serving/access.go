@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// Limits on unauthenticated requests. A service account's token has about 1 KB; a token from an identity
-// provider rarely has more than 8 KB.
+// Limits on unauthenticated requests. A service account token is about 1 KB; a token from an identity
+// provider is rarely more than 8 KB.
 const (
 	maxToken  = 16 << 10
 	maxMethod = 16
@@ -38,11 +38,11 @@ const (
 // The program's own account must be allowed to create both kinds of reviews (the ClusterRole
 // system:auth-delegator). The client's scheme must contain both kinds.
 //
-// Access remembers a permission for a minute and a refusal for ten seconds, at most 1024 of each, with a
-// few hundred bytes per entry. Equal concurrent requests share one decision. At most 16 reviews for
-// unknown callers are in progress at a time, and at most 256 more wait for their turn. Callers that were
-// allowed recently have a separate queue and do not wait behind unknown callers. If the API server
-// cannot be asked, or if too many requests are waiting, the response is a 503.
+// Access caches approvals for a minute and denials for ten seconds, at most 1024 of each, using a few hundred
+// bytes per entry. Identical concurrent requests share one decision. At most 16 reviews for unknown callers
+// are in progress at a time, and at most 256 more are queued. Callers that were allowed recently have a
+// separate queue and do not wait behind unknown callers. If the API server cannot be reached, or if too many
+// requests are waiting, the response is a 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if next == nil {
 		panic(failure.Place(1) + ": the handler for Access is nil")
@@ -76,8 +76,8 @@ type access struct {
 	warned time.Time
 }
 
-// warnEvery is the minimum time between two warnings that the API server cannot be asked. Without it,
-// any caller could flood the log.
+// warnEvery is the minimum time between warnings that the API server cannot be reached. Without it, any
+// caller could flood the log.
 const warnEvery = 10 * time.Second
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -116,8 +116,8 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// warn logs why a request could not be decided, unless it logged a warning a moment ago or the caller
-// has disconnected.
+// warn logs why a request could not be decided, unless it has just logged a warning or the caller has
+// disconnected.
 func (a *access) warn(ctx context.Context, path string, err error) {
 	a.mu.Lock()
 	now := time.Now()

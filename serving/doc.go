@@ -6,19 +6,19 @@
 //	err = s.Listen() // reports early if the port is in use
 //	err = s.Run(ctx)
 //
-// [Access] puts the API server's authentication and authorization in front of a handler. [Local]
-// protects handlers on the loopback interface from web pages in a local browser.
+// [Access] wraps a handler with the API server's authentication and authorization. [Local] protects handlers
+// on the loopback interface from web pages in a local browser.
 //
 // # Guarantees
 //
-// Certificates are read again when their files change, without a restart. If the new certificate is
-// unusable, the old one stays in use. When ctx is done or the listener fails, the server stops accepting
-// connections. Run returns when the requests in progress have been answered, or after Options.Drain.
+// Certificates are reloaded when their files change, without a restart. If the new certificate is unusable,
+// the old one stays in use. When ctx is done or the listener fails, the server stops accepting connections.
+// Run returns when the requests in progress have completed, or after Options.Drain.
 //
-// Clients cannot hold connections without using them. Headers must arrive within 10 s, or 90 s with
-// HTTP/2 over TLS, and may have at most 64 KiB; a body must arrive within 30 s; a response must be read
-// within two minutes; and an idle connection is closed after 90 s. The number of connections is not
-// limited. Access limits both its memory and its requests on behalf of unknown callers.
+// Clients cannot keep unused connections open. Headers must arrive within 10 s, or 90 s with HTTP/2 over TLS,
+// and are limited to 64 KiB; a body must arrive within 30 s; a response must be read within two minutes; and
+// an idle connection is closed after 90 s. The number of connections is not limited. Access limits both its
+// memory use and the requests it makes on behalf of unknown callers.
 //
 // # Concurrency
 //
@@ -27,8 +27,7 @@
 //
 // # Failure
 //
-// New and Listen return errors that say what is wrong with the configuration and how to
-// fix it.
+// New and Listen return errors that describe problems in the configuration and how to fix them.
 //
 // # Debugging
 //

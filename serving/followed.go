@@ -14,12 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// lookInterval is how long the contents of files are used before the files are read again. Certificates
-// are replaced hours before they expire, and ten seconds is short enough for experiments.
+// lookInterval is how long file contents are used before the files are read again. Certificates are replaced
+// hours before they expire, and ten seconds is short enough for experiments.
 const lookInterval = 10 * time.Second
 
-// followed is a value parsed from files that may change. The files are read when the
-// value is needed; nothing runs in between.
+// followed is a value parsed from files that may change. The files are read when the value is needed, not in
+// the background.
 type followed[T any] struct {
 	log   *slog.Logger
 	names []string // "certificate in PATH"
@@ -30,7 +30,7 @@ type followed[T any] struct {
 	value  T
 	files  [][]byte // nil until there is a value
 	looked time.Time
-	failed string // failure of the last read, so it is logged once
+	failed string // error from the last read, so that it is logged only once
 }
 
 // follow reads the files for the first time.
@@ -49,14 +49,14 @@ func (f *followed[T]) get() T {
 	old := time.Since(f.looked) >= lookInterval
 	f.mu.Unlock()
 	if old {
-		_ = f.from.Try(context.Background()) // any error has been logged
+		_ = f.from.Try(context.Background()) // errors have been logged
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.value
 }
 
-// take receives the contents of the files or the read error. It fails only if there is no value yet.
+// take stores the file contents or the read error. It fails only if there is no value yet.
 func (f *followed[T]) take(files [][]byte, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *followed[T]) take(files [][]byte, err error) error {
 	return nil
 }
 
-// change parses the files if they have changed. The caller holds mu.
+// change parses the files if they have changed. The caller must hold mu.
 func (f *followed[T]) change(files [][]byte) error {
 	if f.files != nil && slices.EqualFunc(files, f.files, bytes.Equal) {
 		return nil

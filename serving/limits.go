@@ -12,11 +12,11 @@ import (
 // Limits for all clients. No client is authenticated before its headers have been read.
 const (
 	headerPatience = 10 * time.Second // for a TLS handshake, and for the request headers on HTTP/1.1
-	bodyPatience   = 30 * time.Second // for the request body: the longest timeout of a webhook
+	bodyPatience   = 30 * time.Second // for the request body: the longest webhook timeout
 	answerPatience = 2 * time.Minute  // for the handler and the response: a scrape or a profile takes at most a minute
-	idlePatience   = 90 * time.Second // until the next request on a connection; on HTTP/2 also for its headers
+	idlePatience   = 90 * time.Second // until the next request on a connection; for HTTP/2 including its headers
 
-	maxHeader = 64 << 10 // in bytes: a token of 16 KB and the rest
+	maxHeader = 64 << 10 // in bytes: a token of 16 KB plus the rest
 )
 
 // guarded calls next with a deadline for the request body, and logs panics and
@@ -43,15 +43,15 @@ func guarded(log *slog.Logger, next http.Handler) http.Handler {
 			if p != http.ErrAbortHandler {
 				log.Error("a handler panicked", "path", clipped(r.URL.Path), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			}
-			panic(http.ErrAbortHandler) // closes the connection without net/http's own log message
+			panic(http.ErrAbortHandler) // closes the connection without a log message from net/http
 		}()
 		next.ServeHTTP(w, r)
 		returned = true
 	})
 }
 
-// punctual removes the read deadline at the end of the body, because net/http keeps reading from the
-// connection to detect a disconnect.
+// punctual clears the read deadline at the end of the body, because net/http keeps reading from the
+// connection to detect disconnects.
 type punctual struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -60,13 +60,13 @@ type punctual struct {
 func (p *punctual) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	if err == io.EOF {
-		// This fails only if the connection has ended.
+		// This fails only if the connection is closed.
 		_ = p.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// clipped truncates a caller's text for the log.
+// clipped truncates caller-supplied text for the log.
 func clipped(s string) string {
 	if len(s) > maxPath {
 		return s[:maxPath] + "..."

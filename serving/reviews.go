@@ -18,23 +18,22 @@ import (
 )
 
 const (
-	// maxReviews is how many reviews for unknown callers run at a time; maxKnownReviews is how many run
-	// for callers that were allowed recently.
+	// maxReviews is how many reviews for unknown callers may run at a time; maxKnownReviews is the limit for
+	// callers that were allowed recently.
 	maxReviews      = 16
 	maxKnownReviews = 4
 
-	// maxWaiting is how many questions may wait for their turn, for each of the two
-	// groups.
+	// maxWaiting is how many questions may be queued, for each of the two groups.
 	maxWaiting = 256
 
-	// reviewPatience limits the time to decide one question, including the wait.
+	// reviewPatience limits the time to decide one question, including time spent queued.
 	reviewPatience = 10 * time.Second
 )
 
-// errBusy means that too many questions are open.
+// errBusy means that too many questions are pending.
 var errBusy = errors.New("too many requests wait to be decided")
 
-// reviews lets the API server decide and remembers its verdicts.
+// reviews asks the API server to decide and caches its verdicts.
 type reviews struct {
 	tokens *rest.Resource[*authenticationv1.TokenReview]
 	rights *rest.Resource[*authorizationv1.SubjectAccessReview]
@@ -55,7 +54,7 @@ type line struct {
 
 func newLine(turns int) line { return line{turns: make(chan struct{}, turns)} }
 
-// flight is an open question. Its goroutine ends with a verdict, with an error, or when no caller is
+// flight is a pending question. Its goroutine ends with a verdict, with an error, or when no callers are
 // waiting any more.
 type flight struct {
 	callers int   // guarded by reviews.mu
@@ -67,7 +66,7 @@ type flight struct {
 	err     error
 }
 
-// judge returns the verdict on a request, remembered or new.
+// judge returns the verdict on a request, cached or new.
 func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict, error) {
 	q := ask(token, verb, path)
 	r.mu.Lock()
@@ -100,7 +99,7 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	return verdict{}, context.Cause(ctx)
 }
 
-// remembered returns a valid verdict on the question or on just the token. The caller holds mu.
+// remembered returns a valid cached verdict on the question or on just the token. The caller must hold mu.
 func (r *reviews) remembered(q, token question) (verdict, bool) {
 	now := time.Now()
 	if v, ok := r.allowed[q]; ok && now.Sub(v.when) < allowedFor {
@@ -114,7 +113,7 @@ func (r *reviews) remembered(q, token question) (verdict, bool) {
 	return verdict{}, false
 }
 
-// lineFor returns the queue for a question. The caller holds mu.
+// lineFor returns the queue for a question. The caller must hold mu.
 func (r *reviews) lineFor(q question) *line {
 	if v, ok := r.allowed[q]; ok && time.Since(v.when) < knownFor {
 		return &r.known
@@ -122,8 +121,8 @@ func (r *reviews) lineFor(q question) *line {
 	return &r.strangers
 }
 
-// begin opens a question. The caller holds mu. The question does not end with the
-// context of its first caller, since others may wait for it too.
+// begin opens a question. The caller must hold mu. The question is not canceled with its first caller's
+// context, since others may be waiting for it too.
 func (r *reviews) begin(ctx context.Context, in *line, q question, token, verb, path string) *flight {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
 	f := &flight{line: in, cancel: cancel, done: make(chan struct{})}
@@ -148,7 +147,7 @@ func (r *reviews) begin(ctx context.Context, in *line, q question, token, verb, 
 	return f
 }
 
-// end records the verdict of a question.
+// end records the verdict on a question.
 func (r *reviews) end(q question, token string, f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,12 +163,12 @@ func (r *reviews) end(q question, token string, f *flight) {
 		r.allowed.add(q, f.verdict, knownFor)
 		return
 	case http.StatusUnauthorized:
-		q = ask(token) // refuse all questions with this token
+		q = ask(token) // reject all questions with this token
 	}
 	r.refused.add(q, f.verdict, refusedFor)
 }
 
-// forget closes a question, unless it has been opened again. The caller holds mu.
+// forget closes a question, unless it has been reopened. The caller must hold mu.
 func (r *reviews) forget(q question, f *flight) {
 	if r.flights[q] == f {
 		delete(r.flights, q)
@@ -177,7 +176,7 @@ func (r *reviews) forget(q question, f *flight) {
 	}
 }
 
-// ask requests a review of the token and then of the permission.
+// ask requests a review of the token, and then of the permission.
 func (r *reviews) ask(ctx context.Context, token, verb, path string) (verdict, error) {
 	ctx = config.WithSecret(ctx, token) // the server may echo the token
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})

@@ -24,8 +24,8 @@ type Options struct {
 	// Name identifies the server in messages.
 	Name string
 
-	// Address is the address to listen on, such as ":8080" (all interfaces) or
-	// "127.0.0.1:0" (any free port of the loopback interface).
+	// Address is the address to listen on, such as ":8080" (all interfaces) or "127.0.0.1:0" (any free port
+	// on the loopback interface).
 	Address string
 
 	// Listener, if not nil, is used instead of Address.
@@ -40,8 +40,7 @@ type Options struct {
 	// TLS enables HTTPS. Nil means HTTP.
 	TLS *TLS
 
-	// Drain is how long requests in progress may take after ctx is done. The default is
-	// 10 s.
+	// Drain is how long requests in progress may continue after ctx is done. The default is 10 s.
 	Drain time.Duration
 
 	// Logger receives errors and warnings. If it is nil, nothing is logged.
@@ -61,7 +60,7 @@ type Server struct {
 	spent    bool // Options.Listener was closed
 }
 
-// Errors of [Server.Run] and [Server.Listen].
+// Errors returned by [Server.Run] and [Server.Listen].
 var (
 	// ErrRunning means that Run was called while the server is running.
 	ErrRunning = errors.New("it is already running")
@@ -95,11 +94,11 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Name returns the name of the server in messages.
+// Name returns the server's name as used in messages.
 func (s *Server) Name() string { return s.opts.Name + " server" }
 
-// SelfSigned returns, in PEM, the certificate that the server generated because it has no certificate
-// files. Clients can be configured to trust it, for example by the field caBundle of an API server's
+// SelfSigned returns, PEM-encoded, the certificate that the server generated because it has no certificate
+// files. Clients can be configured to trust it, for example through the caBundle field of an API server's
 // webhook configuration. It is valid for the names of this host and the loopback interface. SelfSigned
 // returns nil if the certificate comes from files or the server does not use TLS.
 func (s *Server) SelfSigned() []byte {
@@ -109,8 +108,8 @@ func (s *Server) SelfSigned() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificates[0].Certificate[0]})
 }
 
-// Certificate returns the certificate that the server currently presents, or nil if the server does not
-// use TLS. It reads the files again if they have changed.
+// Certificate returns the certificate that the server currently presents, or nil if the server does not use
+// TLS. It rereads the files if they have changed.
 func (s *Server) Certificate() (*x509.Certificate, error) {
 	if s.tls == nil {
 		return nil, nil
@@ -122,15 +121,15 @@ func (s *Server) Certificate() (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// Listen opens the port, unless it is open already. From then on the system accepts connections, and Run
-// serves them.
+// Listen opens the port, unless it is already open. From then on the operating system accepts connections,
+// which Run then serves.
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listen()
 }
 
-// listen is Listen for a caller that holds mu.
+// listen is like Listen. The caller must hold mu.
 func (s *Server) listen() error {
 	switch {
 	case s.spent:
@@ -146,8 +145,8 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Addr returns the address that the server listens on. It is nil before Listen, and
-// after Run if Options.Address was used.
+// Addr returns the address the server is listening on. It is nil before Listen, and after Run if
+// Options.Address was used.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,14 +168,14 @@ func (s *Server) Close() error {
 	return err
 }
 
-// closed records that the listener was closed. The caller holds mu.
+// closed records that the listener was closed. The caller must hold mu.
 func (s *Server) closed() {
 	if s.spent = s.opts.Listener != nil; !s.spent {
 		s.listener = nil
 	}
 }
 
-// begin claims the server for one Run.
+// begin claims the server for one call to Run.
 func (s *Server) begin() (net.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +189,7 @@ func (s *Server) begin() (net.Listener, error) {
 	return s.listener, nil
 }
 
-// end releases the server when Run has closed the listener.
+// end releases the server after Run has closed the listener.
 func (s *Server) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +197,8 @@ func (s *Server) end() {
 	s.closed()
 }
 
-// Check returns an error if the server is not serving because Run was not called or is ending, or if its
-// certificate has expired or is not valid yet. If new certificate files are unusable, the last
+// Check returns an error if the server is not serving because Run was not called or is shutting down, or if
+// its certificate has expired or is not valid yet. If new certificate files are unusable, the previous
 // certificate stays in use, and Check succeeds until it expires.
 func (s *Server) Check() error {
 	if !s.serving.Load() {
@@ -214,9 +213,9 @@ func (s *Server) Check() error {
 	return nil
 }
 
-// Run serves until ctx is done or the listener fails, and then waits until the requests in progress have
-// been answered. If Listen was not called, Run opens the port. Run may be called again after it has
-// returned, unless Options.Listener was set. While the server runs, Run returns [ErrRunning].
+// Run serves until ctx is done or the listener fails, and then waits for requests in progress to complete. If
+// Listen was not called, Run opens the port. Run may be called again after it has returned, unless
+// Options.Listener was set. If the server is already running, Run returns [ErrRunning].
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.begin()
 	if err != nil {
@@ -224,7 +223,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	defer s.end()
 	logger := s.opts.Logger.With("server", s.opts.Name)
-	// Requests outlive ctx while the server drains.
+	// Requests outlive ctx while the server is draining.
 	server := &http.Server{
 		Handler:           guarded(logger, s.opts.Handler),
 		TLSConfig:         s.tls,
@@ -274,11 +273,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Local restricts a handler on the loopback interface to programs on this machine. Otherwise web pages
-// in a local browser could reach it: a page can point its own host name at 127.0.0.1 (DNS rebinding) and
-// then read the responses. Local therefore rejects requests on the loopback interface whose Host is a
-// name other than "localhost". It accepts IP addresses, which cannot be rebound, so local proxies may
-// pass on the Host they received. On other interfaces Local does nothing.
+// Local restricts a handler on the loopback interface to programs on this host. Otherwise web pages in a
+// local browser could reach it: a page can point its own host name at 127.0.0.1 (DNS rebinding) and then read
+// the responses. Local therefore rejects requests on the loopback interface whose Host is a name other than
+// "localhost". It accepts IP addresses, which cannot be rebound, so local proxies may forward the Host they
+// received. On other interfaces Local does nothing.
 func Local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
@@ -292,8 +291,8 @@ func Local(next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a Host is "localhost" or an address. Browsers always send a
-// Host, so an empty one is accepted.
+// local reports whether a Host is "localhost" or an IP address. Browsers always send a Host, so an empty one
+// is accepted.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

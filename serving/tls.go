@@ -23,19 +23,19 @@ import (
 // TLS configures HTTPS. The zero value uses a self-signed certificate that is generated at startup. The
 // connection is then encrypted, but only clients that trust Server.SelfSigned can verify the server.
 type TLS struct {
-	// CertFile and KeyFile are read again when they change. Set both or neither.
+	// CertFile and KeyFile are reloaded when they change. Set both or neither.
 	CertFile, KeyFile string
 
-	// ClientCAFile, if set, restricts access to clients with a certificate from one of its authorities.
-	// It is read again when it changes.
+	// ClientCAFile, if set, restricts access to clients with a certificate from one of its authorities. It is
+	// reloaded when it changes.
 	ClientCAFile string
 
-	// MinVersion is the minimum TLS version, such as tls.VersionTLS13. The default, and
-	// the lowest possible, is TLS 1.2.
+	// MinVersion is the minimum TLS version, such as tls.VersionTLS13. The default, and the lowest allowed,
+	// is TLS 1.2.
 	MinVersion uint16
 
-	// CipherSuites are the suites permitted with TLS 1.2, chosen from tls.CipherSuites. Nil means Go's
-	// defaults. The suites of TLS 1.3 cannot be configured.
+	// CipherSuites are the cipher suites permitted with TLS 1.2, chosen from tls.CipherSuites. Nil means Go's
+	// defaults. TLS 1.3 cipher suites cannot be configured.
 	CipherSuites []uint16
 
 	// DisableHTTP2 restricts the server to HTTP/1.1.
@@ -64,7 +64,7 @@ func (t *TLS) check() error {
 	return nil
 }
 
-// protocols returns the HTTP versions that the server speaks.
+// protocols returns the HTTP versions the server supports.
 func (t *TLS) protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -99,7 +99,7 @@ func checkCertificate(c *tls.Config, now time.Time) error {
 	return nil
 }
 
-// config builds the configuration for net/http.
+// config builds the TLS configuration for net/http.
 func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	if err := t.check(); err != nil {
 		return nil, err

@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// allowedFor and refusedFor are how long a verdict is valid, and therefore how long a revoked or
-	// granted permission may take to have effect.
+	// allowedFor and refusedFor are how long a verdict is valid, and therefore how long a revoked or granted
+	// permission may take to take effect.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
 
-	// knownFor is how long a caller that was allowed is treated as known.
+	// knownFor is how long an allowed caller is treated as known.
 	knownFor = 10 * time.Minute
 
-	// maxVerdicts limits the number of remembered permissions, and also of refusals. The two are kept
-	// separately, so refused callers cannot displace permissions.
+	// maxVerdicts limits the number of cached approvals, and also of denials. The two are kept separately, so
+	// rejected callers cannot displace approvals.
 	maxVerdicts = 1024
 
-	// maxUser limits the remembered part of a user's name.
+	// maxUser limits how much of a user's name is kept.
 	maxUser = 256
 )
 
-// question identifies a decision by the hash of token, verb and path, which has a fixed
-// size.
+// question identifies a decision by a fixed-size hash of token, verb and path.
 type question [sha256.Size]byte
 
 // ask returns the question for a token with a verb and a path, or for just the token.
@@ -36,14 +35,14 @@ func ask(token string, verbAndPath ...string) question {
 
 type verdict struct {
 	code int    // 200, 401 or 403
-	user string // owner of the token; empty with 401
+	user string // the token's owner; empty with 401
 	when time.Time
 }
 
-// verdicts are the latest verdicts.
+// verdicts contains the latest verdicts.
 type verdicts map[question]verdict
 
-// add remembers a verdict. If there is room, it keeps other verdicts for at least keep.
+// add stores a verdict. If there is room, it keeps other verdicts for at least keep.
 func (m verdicts) add(q question, v verdict, keep time.Duration) {
 	if _, here := m[q]; !here && len(m) >= maxVerdicts {
 		maps.DeleteFunc(m, func(_ question, old verdict) bool { return v.when.Sub(old.when) > keep })
