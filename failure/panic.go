@@ -27,7 +27,7 @@ type GoexitError struct {
 }
 
 func (e *GoexitError) Error() string {
-	return e.In + " called runtime.Goexit, as FailNow of a test does"
+	return e.In + " called runtime.Goexit, as testing.T.FailNow does"
 }
 
 // Stack returns the stack trace of the panic behind err as a key and value for slog, or nothing if there is

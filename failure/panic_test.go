@@ -20,7 +20,7 @@ var hooks = []struct {
 	{"fails", func() error { return errors.New("no") }, "no"},
 	{"panics", func() error { panic("oh") }, "hook panicked: oh"},
 	{"panics with nil", func() error { panic(nil) }, "hook panicked: " + new(runtime.PanicNilError).Error()},
-	{"exits", func() error { runtime.Goexit(); return nil }, "hook called runtime.Goexit, as FailNow of a test does"},
+	{"exits", func() error { runtime.Goexit(); return nil }, "hook called runtime.Goexit, as testing.T.FailNow does"},
 }
 
 func requireError(t *testing.T, want string, err error) {

@@ -70,7 +70,7 @@ func (r *Recorder) dump(w io.Writer, n int) error {
 	if older := len(entries) - n; n >= 0 && older > 0 {
 		entries, lost = entries[older:], lost+uint64(older)
 	}
-	if _, err := fmt.Fprintf(w, "flight recorder: the last %d events; %d older ones are left out\n", len(entries), lost); err != nil {
+	if _, err := fmt.Fprintf(w, "flight recorder: the last %d events; %d older ones omitted\n", len(entries), lost); err != nil {
 		return err
 	}
 	return writeLines(w, entries)

@@ -99,7 +99,7 @@ func TestTheLastWordsOfAProcess(t *testing.T) {
 		if how != "panic" {
 			require.Contains(t, words, "queue slow: marked", "another recorder has the time to write")
 		} else {
-			require.Contains(t, words, "the last 200 events; 801 older ones are left out")
+			require.Contains(t, words, "the last 200 events; 801 older ones omitted")
 		}
 	}
 }

@@ -27,13 +27,13 @@ const keptStacks = 10
 
 func (e *IndexError) Error() string {
 	if _, ok := e.Panic.(changedInPlace); ok {
-		return fmt.Sprintf("index %q: %s was changed while it was cached, and was indexed under values that it no longer has; "+
-			"objects from the cache are shared: change a copy", e.Index, object.FormatKey(e.Key))
+		return fmt.Sprintf("index %q: %s was modified while cached, and was indexed under values it no longer has; "+
+			"cached objects are shared: modify a copy", e.Index, object.FormatKey(e.Key))
 	}
 	if err, ok := e.Panic.(unopened); ok {
-		return fmt.Sprintf("index %q: %s cannot be opened: %v; this index does not find the object until a version of it is indexed", e.Index, object.FormatKey(e.Key), err.error)
+		return fmt.Sprintf("index %q: %s cannot be opened: %v; lookups in this index miss the object until a version of it is indexed", e.Index, object.FormatKey(e.Key), err.error)
 	}
-	return fmt.Sprintf("index %q: function panicked on %s: %v; this index does not find the object until a version of it is indexed without a panic",
+	return fmt.Sprintf("index %q: function panicked on %s: %v; lookups in this index miss the object until a version of it is indexed without a panic",
 		e.Index, object.FormatKey(e.Key), e.Panic)
 }
 

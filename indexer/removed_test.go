@@ -54,7 +54,7 @@ func TestL15_AnObjectThatWasChangedInPlaceLeavesTheIndex(t *testing.T) {
 			require.Equal(t, []string{"n/b@1"}, names(byApp.Get("x")))
 			require.Zero(t, byApp.Len("changed in place"))
 			require.Len(t, failures, 1)
-			require.EqualError(t, failures[0], `index "app": n/a was changed while it was cached, and was indexed under values that it no longer has; objects from the cache are shared: change a copy`)
+			require.EqualError(t, failures[0], `index "app": n/a was modified while cached, and was indexed under values it no longer has; cached objects are shared: modify a copy`)
 		})
 	}
 }

@@ -251,7 +251,7 @@ func TestReadyWhenWebhooksAreServed(t *testing.T) {
 		hooks.Handle("/validate", http.NotFoundHandler())
 		require.NoError(r, m.Add(hooks))
 		_, body := probe(m, "/readyz/webhooks")
-		require.Equal(r, "[-] webhooks: webhook server: it does not serve\n", body)
+		require.Equal(r, "[-] webhooks: webhook server: not serving\n", body)
 		run := r.start(m)
 		synctest.Wait()
 		require.True(r, ready(m))
@@ -288,7 +288,7 @@ func TestTwoServersOfWebhooks(t *testing.T) {
 		require.Equal(r, []string{"webhook server", "webhook server 2", "tenant server"}, m.Report().Groups[manager.Webhooks].Waiting)
 		for check, name := range map[string]string{"webhooks": "webhook", "webhooks-2": "webhook", "webhooks-3": "tenant"} {
 			_, body := probe(m, "/readyz/"+check)
-			require.Equal(r, "[-] "+check+": "+name+" server: it does not serve\n", body)
+			require.Equal(r, "[-] "+check+": "+name+" server: not serving\n", body)
 		}
 		run := r.start(m)
 		synctest.Wait()

@@ -77,7 +77,7 @@ func NewControllers(opts ControllerOptions) *Controllers {
 			Buckets: opts.Buckets, ConstLabels: opts.ConstLabels,
 		}, []string{"controller"}),
 		past:    map[string]*past{},
-		results: prometheus.NewDesc("controller_runtime_reconcile_total", "Reconciles that ended, by result.", []string{"controller", "result"}, opts.ConstLabels),
+		results: prometheus.NewDesc("controller_runtime_reconcile_total", "Finished reconciles, by result.", []string{"controller", "result"}, opts.ConstLabels),
 	}
 	type s = *controller.Status
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
@@ -85,13 +85,13 @@ func NewControllers(opts ControllerOptions) *Controllers {
 		c.figures = append(c.figures, metric[s]{prometheus.NewDesc(name, help, []string{"controller"}, opts.ConstLabels), kind, value, merge})
 	}
 	figure("controller_runtime_reconcile_errors_total", "Reconciles that failed.", counter, add, func(s s) float64 { return float64(s.Errors) })
-	figure("controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed and are not tried again.", counter, add, func(s s) float64 { return float64(s.Terminal) })
+	figure("controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed and are not retried.", counter, add, func(s s) float64 { return float64(s.Terminal) })
 	figure("controller_runtime_reconcile_panics_total", "Reconciles that panicked.", counter, add, func(s s) float64 { return float64(s.Panics) })
 	figure("controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.", counter, add, func(s s) float64 { return float64(s.Timeouts) })
-	figure("controller_runtime_max_concurrent_reconciles", "Reconciles that may be in progress.", gauge, add, func(s s) float64 { return float64(s.Concurrency) })
-	figure("controller_runtime_active_workers", "Reconciles that are in progress.", gauge, add, func(s s) float64 { return float64(s.Active) })
-	figure("millrace_controller_running", "1 while the controller reconciles.", gauge, all, func(s s) float64 { return truth(s.State == controller.Running) })
-	figure("millrace_controller_parked", "Requests that wait for the cache to see their own writes.", gauge, add, func(s s) float64 { return float64(s.Parked) })
+	figure("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles.", gauge, add, func(s s) float64 { return float64(s.Concurrency) })
+	figure("controller_runtime_active_workers", "Reconciles in progress.", gauge, add, func(s s) float64 { return float64(s.Active) })
+	figure("millrace_controller_running", "1 while the controller is reconciling.", gauge, all, func(s s) float64 { return truth(s.State == controller.Running) })
+	figure("millrace_controller_parked", "Requests waiting for the cache to see their own writes.", gauge, add, func(s s) float64 { return float64(s.Parked) })
 	figure("millrace_controller_parked_total", "How often a request waited for the cache to see its own writes.", counter, add, func(s s) float64 { return float64(s.ParkedTotal) })
 	figure("millrace_controller_stale_total", "How often a request was reconciled although the cache had not seen its own writes.", counter, add, func(s s) float64 { return float64(s.Stale) })
 
@@ -99,9 +99,9 @@ func NewControllers(opts ControllerOptions) *Controllers {
 	source := func(name, help string, kind prometheus.ValueType, merge merge, value func(r) float64) {
 		c.sources = append(c.sources, metric[r]{prometheus.NewDesc("millrace_controller_source_"+name, help, []string{"controller", "source"}, opts.ConstLabels), kind, value, merge})
 	}
-	source("synced", "1 when the source has requested all existing objects, or is not waited for.", gauge, all, func(s r) float64 { return truth(s.Synced) })
-	source("added_total", "Requests that the source has added.", counter, add, func(s r) float64 { return float64(s.Added) })
-	source("failures_total", "Failures of the source.", counter, add, func(s r) float64 { return float64(s.Failures) })
+	source("synced", "1 once the source has requested all existing objects, or is not waited for.", gauge, all, func(s r) float64 { return truth(s.Synced) })
+	source("added_total", "Requests added by the source.", counter, add, func(s r) float64 { return float64(s.Added) })
+	source("failures_total", "Source failures.", counter, add, func(s r) float64 { return float64(s.Failures) })
 	return c
 }
 

@@ -18,10 +18,10 @@ import (
 )
 
 const controllerFigures = `
-# HELP controller_runtime_active_workers Reconciles that are in progress.
+# HELP controller_runtime_active_workers Reconciles in progress.
 # TYPE controller_runtime_active_workers gauge
 controller_runtime_active_workers{controller="pods"} 1
-# HELP controller_runtime_max_concurrent_reconciles Reconciles that may be in progress.
+# HELP controller_runtime_max_concurrent_reconciles Maximum number of concurrent reconciles.
 # TYPE controller_runtime_max_concurrent_reconciles gauge
 controller_runtime_max_concurrent_reconciles{controller="pods"} 3
 # HELP controller_runtime_reconcile_errors_total Reconciles that failed.
@@ -39,31 +39,31 @@ controller_runtime_reconcile_time_seconds_count{controller="pods"} 6
 # HELP controller_runtime_reconcile_timeouts_total Reconciles that took too long.
 # TYPE controller_runtime_reconcile_timeouts_total counter
 controller_runtime_reconcile_timeouts_total{controller="pods"} 1
-# HELP controller_runtime_reconcile_total Reconciles that ended, by result.
+# HELP controller_runtime_reconcile_total Finished reconciles, by result.
 # TYPE controller_runtime_reconcile_total counter
 controller_runtime_reconcile_total{controller="pods",result="error"} 2
 controller_runtime_reconcile_total{controller="pods",result="requeue"} 1
 controller_runtime_reconcile_total{controller="pods",result="requeue_after"} 1
 controller_runtime_reconcile_total{controller="pods",result="success"} 2
-# HELP controller_runtime_terminal_reconcile_errors_total Reconciles that failed and are not tried again.
+# HELP controller_runtime_terminal_reconcile_errors_total Reconciles that failed and are not retried.
 # TYPE controller_runtime_terminal_reconcile_errors_total counter
 controller_runtime_terminal_reconcile_errors_total{controller="pods"} 2
-# HELP millrace_controller_parked Requests that wait for the cache to see their own writes.
+# HELP millrace_controller_parked Requests waiting for the cache to see their own writes.
 # TYPE millrace_controller_parked gauge
 millrace_controller_parked{controller="pods"} 0
 # HELP millrace_controller_parked_total How often a request waited for the cache to see its own writes.
 # TYPE millrace_controller_parked_total counter
 millrace_controller_parked_total{controller="pods"} 0
-# HELP millrace_controller_running 1 while the controller reconciles.
+# HELP millrace_controller_running 1 while the controller is reconciling.
 # TYPE millrace_controller_running gauge
 millrace_controller_running{controller="pods"} 1
-# HELP millrace_controller_source_added_total Requests that the source has added.
+# HELP millrace_controller_source_added_total Requests added by the source.
 # TYPE millrace_controller_source_added_total counter
 millrace_controller_source_added_total{controller="pods",source="bell"} 6
-# HELP millrace_controller_source_failures_total Failures of the source.
+# HELP millrace_controller_source_failures_total Source failures.
 # TYPE millrace_controller_source_failures_total counter
 millrace_controller_source_failures_total{controller="pods",source="bell"} 0
-# HELP millrace_controller_source_synced 1 when the source has requested all existing objects, or is not waited for.
+# HELP millrace_controller_source_synced 1 once the source has requested all existing objects, or is not waited for.
 # TYPE millrace_controller_source_synced gauge
 millrace_controller_source_synced{controller="pods",source="bell"} 1
 # HELP millrace_controller_stale_total How often a request was reconciled although the cache had not seen its own writes.

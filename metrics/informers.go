@@ -62,45 +62,45 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("millrace_informer_"+name, help, append([]string{"resource"}, labels...), opts.ConstLabels)
 	}
-	c.state = desc("state", "Informers of the resource that are in the state.", "state")
-	c.awaited = desc("awaited", "1 while a whole initial list is missing, unless the kind is optional and not installed.")
-	c.selected = desc("selection", "Informers of a share whose other objects are left out by the server, or by the client.", "by")
+	c.state = desc("state", "Informers for the resource in the given state.", "state")
+	c.awaited = desc("awaited", "1 while a complete initial list is missing, unless the kind is optional and not installed.")
+	c.selected = desc("selection", "Sharded informers, by the side that filters out other objects: server or client.", "by")
 
 	type s = sharedinformer.Status
 	informer := func(name, help string, kind prometheus.ValueType, value func(s) float64, merge merge) {
 		c.informer = append(c.informer, metric[s]{desc(name, help), kind, value, merge})
 	}
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
-	informer("synced", "1 when a whole initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) }, all)
-	informer("failing_attempts", "Failures in a row, 0 when all is well.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) }, worst)
+	informer("synced", "1 once a complete initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) }, all)
+	informer("failing_attempts", "Consecutive failures, 0 if healthy.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) }, worst)
 	informer("age_seconds", "Time since the server last confirmed the cached state.", gauge, func(i s) float64 { return i.Reflector.Age(time.Now()).Seconds() }, worst)
-	informer("polling", "1 while lists take the place of watches that fail.", gauge, func(i s) float64 { return truth(i.Reflector.Polling) }, worst)
+	informer("polling", "1 while the informer lists because watches are failing.", gauge, func(i s) float64 { return truth(i.Reflector.Polling) }, worst)
 	informer("objects", "Cached objects.", gauge, func(i s) float64 { return float64(i.Objects) }, add)
-	informer("packed_bytes", "Bytes of objects in packed caches.", gauge, func(i s) float64 { return float64(i.Packed.Bytes) }, add)
-	informer("packed_kept", "Objects in packed caches that are whole.", gauge, func(i s) float64 { return float64(i.Packed.Kept) }, add)
-	informer("packed_opened_total", "Objects made of packed bytes.", counter, func(i s) float64 { return float64(i.Packed.Opened) }, add)
+	informer("packed_bytes", "Size of the objects in packed caches, in bytes.", gauge, func(i s) float64 { return float64(i.Packed.Bytes) }, add)
+	informer("packed_kept", "Objects stored whole in packed caches.", gauge, func(i s) float64 { return float64(i.Packed.Kept) }, add)
+	informer("packed_opened_total", "Objects decoded from packed bytes.", counter, func(i s) float64 { return float64(i.Packed.Opened) }, add)
 	informer("packed_damaged_total", "Objects whose packed bytes could not be read.", counter, func(i s) float64 { return float64(i.Packed.Damaged) }, add)
-	informer("queue_depth", "Changes that are not in the cache yet.", gauge, func(i s) float64 { return float64(i.QueueDepth) }, add)
-	informer("queue_age_seconds", "How long the oldest of them has waited.", gauge, func(i s) float64 { return i.QueueAge.Seconds() }, worst)
-	informer("lists_total", "Lists and streaming lists begun.", counter, func(i s) float64 { return float64(i.Reflector.Lists) }, add)
+	informer("queue_depth", "Changes not yet in the cache.", gauge, func(i s) float64 { return float64(i.QueueDepth) }, add)
+	informer("queue_age_seconds", "How long the oldest queued change has been waiting.", gauge, func(i s) float64 { return i.QueueAge.Seconds() }, worst)
+	informer("lists_total", "Lists and streaming lists started.", counter, func(i s) float64 { return float64(i.Reflector.Lists) }, add)
 	informer("relists_total", "Lists that replaced a state whose resource version had expired.", counter, func(i s) float64 { return float64(i.Reflector.Relists) }, add)
-	informer("watches_total", "Watches begun.", counter, func(i s) float64 { return float64(i.Reflector.Watches) }, add)
+	informer("watches_total", "Watches started.", counter, func(i s) float64 { return float64(i.Reflector.Watches) }, add)
 	informer("events_total", "Changes received.", counter, func(i s) float64 { return float64(i.Reflector.Events) }, add)
 	informer("bookmarks_total", "Bookmarks received.", counter, func(i s) float64 { return float64(i.Reflector.Bookmarks) }, add)
-	informer("passed_total", "Changes received of objects that are not in the share.", counter, func(i s) float64 { return float64(i.Reflector.Passed) }, add)
-	informer("duplicates_total", "Changes received again.", counter, func(i s) float64 { return float64(i.Reflector.Duplicates) }, add)
-	informer("failures_total", "Failures of listing, watching, decoding and transforming.", counter, func(i s) float64 { return float64(i.Reflector.Failures) }, add)
+	informer("passed_total", "Changes received for objects outside the share.", counter, func(i s) float64 { return float64(i.Reflector.Passed) }, add)
+	informer("duplicates_total", "Duplicate changes received.", counter, func(i s) float64 { return float64(i.Reflector.Duplicates) }, add)
+	informer("failures_total", "Failures in listing, watching, decoding or transforming.", counter, func(i s) float64 { return float64(i.Reflector.Failures) }, add)
 
 	type h = sharedinformer.HandlerStatus
 	handler := func(name, help string, kind prometheus.ValueType, value func(h) float64, merge merge) {
 		c.handler = append(c.handler, metric[h]{desc("handler_"+name, help, "handler", "place"), kind, value, merge})
 	}
-	handler("synced", "1 when the handler's last initial add has returned.", gauge, func(r h) float64 { return truth(r.Synced) }, all)
+	handler("synced", "1 once the handler's last initial add has returned.", gauge, func(r h) float64 { return truth(r.Synced) }, all)
 	handler("pending", "Events pending for the handler.", gauge, func(r h) float64 { return float64(r.Pending) }, add)
 	handler("behind_seconds", "Age of the event that the handler is processing.", gauge, func(r h) float64 { return r.Behind.Seconds() }, worst)
-	handler("slowest_seconds", "The longest call.", gauge, func(r h) float64 { return r.Slowest.Seconds() }, worst)
+	handler("slowest_seconds", "Duration of the longest call.", gauge, func(r h) float64 { return r.Slowest.Seconds() }, worst)
 	handler("delivered_total", "Calls that have returned.", counter, func(r h) float64 { return float64(r.Delivered) }, add)
-	handler("coalesced_total", "Events that needed no telling, with the lag policy Coalesce.", counter, func(r h) float64 { return float64(r.Coalesced) }, add)
+	handler("coalesced_total", "Events eliminated by merging, with the lag policy Coalesce.", counter, func(r h) float64 { return float64(r.Coalesced) }, add)
 	handler("panics_total", "Calls that panicked.", counter, func(r h) float64 { return float64(r.Panics) }, add)
 	handler("errors_total", "Calls that returned an error.", counter, func(r h) float64 { return float64(r.Errors) }, add)
 	return c

@@ -35,7 +35,7 @@ func TestAnOptionalKindIsNotAwaited(t *testing.T) {
 	}{"where the source knows it": {halves{both}, "0"}, "unless nobody knows": {both, "1"}} {
 		t.Run(name, func(t *testing.T) {
 			want := `
-# HELP millrace_informer_awaited 1 while a whole initial list is missing, unless the kind is optional and not installed.
+# HELP millrace_informer_awaited 1 while a complete initial list is missing, unless the kind is optional and not installed.
 # TYPE millrace_informer_awaited gauge
 millrace_informer_awaited{resource="gadgets"} ` + c.gadgets + `
 millrace_informer_awaited{resource="pods"} 1
@@ -74,35 +74,35 @@ millrace_informer_events_total{resource="pods"} 40
 # HELP millrace_informer_handler_behind_seconds Age of the event that the handler is processing.
 # TYPE millrace_informer_handler_behind_seconds gauge
 millrace_informer_handler_behind_seconds{handler="audit",place="main.go:7",resource="pods"} 2
-# HELP millrace_informer_handler_synced 1 when the handler's last initial add has returned.
+# HELP millrace_informer_handler_synced 1 once the handler's last initial add has returned.
 # TYPE millrace_informer_handler_synced gauge
 millrace_informer_handler_synced{handler="audit",place="main.go:7",resource="pods"} 0
 # HELP millrace_informer_handler_delivered_total Calls that have returned.
 # TYPE millrace_informer_handler_delivered_total counter
 millrace_informer_handler_delivered_total{handler="audit",place="main.go:7",resource="pods"} 33
-# HELP millrace_informer_packed_bytes Bytes of objects in packed caches.
+# HELP millrace_informer_packed_bytes Size of the objects in packed caches, in bytes.
 # TYPE millrace_informer_packed_bytes gauge
 millrace_informer_packed_bytes{resource="pods"} 900
 # HELP millrace_informer_packed_damaged_total Objects whose packed bytes could not be read.
 # TYPE millrace_informer_packed_damaged_total counter
 millrace_informer_packed_damaged_total{resource="pods"} 2
-# HELP millrace_informer_packed_kept Objects in packed caches that are whole.
+# HELP millrace_informer_packed_kept Objects stored whole in packed caches.
 # TYPE millrace_informer_packed_kept gauge
 millrace_informer_packed_kept{resource="pods"} 1
-# HELP millrace_informer_packed_opened_total Objects made of packed bytes.
+# HELP millrace_informer_packed_opened_total Objects decoded from packed bytes.
 # TYPE millrace_informer_packed_opened_total counter
 millrace_informer_packed_opened_total{resource="pods"} 50
-# HELP millrace_informer_passed_total Changes received of objects that are not in the share.
+# HELP millrace_informer_passed_total Changes received for objects outside the share.
 # TYPE millrace_informer_passed_total counter
 millrace_informer_passed_total{resource="pods"} 6
-# HELP millrace_informer_queue_age_seconds How long the oldest of them has waited.
+# HELP millrace_informer_queue_age_seconds How long the oldest queued change has been waiting.
 # TYPE millrace_informer_queue_age_seconds gauge
 millrace_informer_queue_age_seconds{resource="pods"} 1.5
-# HELP millrace_informer_selection Informers of a share whose other objects are left out by the server, or by the client.
+# HELP millrace_informer_selection Sharded informers, by the side that filters out other objects: server or client.
 # TYPE millrace_informer_selection gauge
 millrace_informer_selection{by="client",resource="pods"} 1
 millrace_informer_selection{by="server",resource="pods"} 0
-# HELP millrace_informer_state Informers of the resource that are in the state.
+# HELP millrace_informer_state Informers for the resource in the given state.
 # TYPE millrace_informer_state gauge
 millrace_informer_state{resource="pods",state="BackingOff"} 0
 millrace_informer_state{resource="pods",state="Connecting"} 0
@@ -112,7 +112,7 @@ millrace_informer_state{resource="pods",state="Listing"} 0
 millrace_informer_state{resource="pods",state="Resuming"} 0
 millrace_informer_state{resource="pods",state="Stopped"} 0
 millrace_informer_state{resource="pods",state="Watching"} 1
-# HELP millrace_informer_synced 1 when a whole initial list is in the cache.
+# HELP millrace_informer_synced 1 once a complete initial list is in the cache.
 # TYPE millrace_informer_synced gauge
 millrace_informer_synced{resource="pods"} 1
 `

@@ -27,9 +27,9 @@ func NewElections(source ElectionSource) *Elections {
 		status: source.Status,
 		name:   func(e s) string { return e.Lease.Name },
 		figures: []metric[s]{
-			gauge("leader_election_master_status", "1 while this process leads.", "name", func(e s) float64 { return truth(e.Leading) }),
+			gauge("leader_election_master_status", "1 while this process is the leader.", "name", func(e s) float64 { return truth(e.Leading) }),
 			gauge("millrace_leader_election_token", "The fencing token of the holder's term.", "name", func(e s) float64 { return float64(e.Token) }),
-			gauge("millrace_leader_election_failing_attempts", "Failures in a row, 0 when all is well.", "name", func(e s) float64 { return float64(e.Attempts) }),
+			gauge("millrace_leader_election_failing_attempts", "Consecutive failures, 0 if healthy.", "name", func(e s) float64 { return float64(e.Attempts) }),
 		},
 	}}
 }
@@ -73,13 +73,13 @@ func NewMemberships(source MembershipSource) *Memberships {
 		name:   func(g s) string { return g.Group },
 		figures: []metric[s]{
 			figure("millrace_shard_members", "Processes that have a Lease in the group.", func(g s) float64 { return seen(g, len(g.Members)) }),
-			figure("millrace_shard_slots_owned", "Slots that this process may work on.", func(g s) float64 { return float64(g.Owned.Len()) }),
+			figure("millrace_shard_slots_owned", "Slots this process may work on.", func(g s) float64 { return float64(g.Owned.Len()) }),
 			figure("millrace_shard_slots_wanted", "Slots assigned to this process.", func(g s) float64 { return seen(g, g.Wanted.Len()) }),
-			figure("millrace_shard_slots_leaving", "Slots that this process has yet to hand over.", func(g s) float64 { return float64(g.Leaving.Len()) }),
-			figure("millrace_shard_slots_orphaned", "Slots of the group without an owner.", func(g s) float64 { return seen(g, g.Orphans.Len()) }),
-			figure("millrace_shard_slots_moving", "Slots of the group that are yet to move to their assigned member.", func(g s) float64 { return seen(g, g.Moving.Len()) }),
+			figure("millrace_shard_slots_leaving", "Slots this process has yet to hand over.", func(g s) float64 { return float64(g.Leaving.Len()) }),
+			figure("millrace_shard_slots_orphaned", "Slots in the group without an owner.", func(g s) float64 { return seen(g, g.Orphans.Len()) }),
+			figure("millrace_shard_slots_moving", "Slots in the group that have yet to move to their assigned member.", func(g s) float64 { return seen(g, g.Moving.Len()) }),
 			figure("millrace_shard_refused", "1 while this process does not participate in the group.", func(g s) float64 { return truth(g.Refusal != nil) }),
-			figure("millrace_shard_failing_attempts", "Failures in a row, 0 when all is well.", func(g s) float64 { return float64(g.Attempts) }),
+			figure("millrace_shard_failing_attempts", "Consecutive failures, 0 if healthy.", func(g s) float64 { return float64(g.Attempts) }),
 		},
 	}}
 }

@@ -177,16 +177,16 @@ func TestCountersOfAReusedControllerNameNeverFall(t *testing.T) {
 		want := func(n int) {
 			t.Helper()
 			want := fmt.Sprintf(`
-# HELP controller_runtime_reconcile_total Reconciles that ended, by result.
+# HELP controller_runtime_reconcile_total Finished reconciles, by result.
 # TYPE controller_runtime_reconcile_total counter
 controller_runtime_reconcile_total{controller="pods",result="error"} 0
 controller_runtime_reconcile_total{controller="pods",result="requeue"} 0
 controller_runtime_reconcile_total{controller="pods",result="requeue_after"} 0
 controller_runtime_reconcile_total{controller="pods",result="success"} %[1]d
-# HELP millrace_controller_source_added_total Requests that the source has added.
+# HELP millrace_controller_source_added_total Requests added by the source.
 # TYPE millrace_controller_source_added_total counter
 millrace_controller_source_added_total{controller="pods",source="pods"} %[1]d
-# HELP controller_runtime_max_concurrent_reconciles Reconciles that may be in progress.
+# HELP controller_runtime_max_concurrent_reconciles Maximum number of concurrent reconciles.
 # TYPE controller_runtime_max_concurrent_reconciles gauge
 controller_runtime_max_concurrent_reconciles{controller="pods"} 1
 `, n)

@@ -46,14 +46,14 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: opts.ConstLabels}, append([]string{"webhook"}, labels...))
 	}
 	return &Webhooks{
-		requests: counter("requests_total", "Requests that were answered, by HTTP status.", "code"),
+		requests: counter("requests_total", "Completed requests, by HTTP status.", "code"),
 		panics:   counter("panics_total", "Requests in which the webhook panicked."),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: prefix + "latency_seconds", Help: "How long an answer took.", ConstLabels: opts.ConstLabels,
+			Name: prefix + "latency_seconds", Help: "Duration of a request.", ConstLabels: opts.ConstLabels,
 			Buckets: opts.Buckets,
 		}, []string{"webhook"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: prefix + "requests_in_flight", Help: "Requests that are being answered.", ConstLabels: opts.ConstLabels,
+			Name: prefix + "requests_in_flight", Help: "Requests in flight.", ConstLabels: opts.ConstLabels,
 		}, []string{"webhook"}),
 	}
 }
@@ -124,7 +124,7 @@ type Certificates struct {
 func NewCertificates(server string, source CertificateSource) *Certificates {
 	return &Certificates{source, prometheus.NewDesc(
 		"millrace_server_certificate_not_after_timestamp_seconds",
-		"Until when clients take the certificate of the server, in seconds since 1970.",
+		"Expiration time of the server's certificate, in seconds since 1970.",
 		nil, prometheus.Labels{"server": text(server)},
 	)}
 }

@@ -15,10 +15,10 @@ const webhookFigures = `
 # HELP controller_runtime_webhook_panics_total Requests in which the webhook panicked.
 # TYPE controller_runtime_webhook_panics_total counter
 controller_runtime_webhook_panics_total{webhook="/validate"} 1
-# HELP controller_runtime_webhook_requests_in_flight Requests that are being answered.
+# HELP controller_runtime_webhook_requests_in_flight Requests in flight.
 # TYPE controller_runtime_webhook_requests_in_flight gauge
 controller_runtime_webhook_requests_in_flight{webhook="/validate"} 1
-# HELP controller_runtime_webhook_requests_total Requests that were answered, by HTTP status.
+# HELP controller_runtime_webhook_requests_total Completed requests, by HTTP status.
 # TYPE controller_runtime_webhook_requests_total counter
 controller_runtime_webhook_requests_total{code="200",webhook="/validate"} 1
 controller_runtime_webhook_requests_total{code="400",webhook="/validate"} 1

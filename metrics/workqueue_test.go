@@ -21,17 +21,17 @@ workqueue_adds_total{controller="pods",name="pods"} 5
 # HELP workqueue_delayed Keys whose delayed add is not due yet.
 # TYPE workqueue_delayed gauge
 workqueue_delayed{controller="pods",name="pods"} 1
-# HELP workqueue_depth Keys that wait in the queue, by priority.
+# HELP workqueue_depth Keys waiting in the queue, by priority.
 # TYPE workqueue_depth gauge
 workqueue_depth{controller="pods",name="pods",priority="-100"} 1
 workqueue_depth{controller="pods",name="pods",priority="0"} 1
 # HELP workqueue_dropped_total Adds and keys dropped because the queue was shut down.
 # TYPE workqueue_dropped_total counter
 workqueue_dropped_total{controller="pods",name="pods"} 0
-# HELP workqueue_longest_running_processor_seconds How long the key that is worked on longest has taken so far.
+# HELP workqueue_longest_running_processor_seconds Longest time spent so far on a key being worked on.
 # TYPE workqueue_longest_running_processor_seconds gauge
 workqueue_longest_running_processor_seconds{controller="pods",name="pods"} 2
-# HELP workqueue_oldest_waiting_seconds How long the key that waits longest has waited.
+# HELP workqueue_oldest_waiting_seconds How long the longest-waiting key has been waiting.
 # TYPE workqueue_oldest_waiting_seconds gauge
 workqueue_oldest_waiting_seconds{controller="pods",name="pods"} 3
 # HELP workqueue_queue_duration_seconds How long a key waited in the queue before it was handed out, in seconds.
@@ -44,10 +44,10 @@ workqueue_queue_duration_seconds_count{controller="pods",name="pods"} 2
 # HELP workqueue_retries_total Rate-limited adds.
 # TYPE workqueue_retries_total counter
 workqueue_retries_total{controller="pods",name="pods"} 1
-# HELP workqueue_running Keys that are being worked on.
+# HELP workqueue_running Keys being worked on.
 # TYPE workqueue_running gauge
 workqueue_running{controller="pods",name="pods"} 1
-# HELP workqueue_unfinished_work_seconds How long the keys that are being worked on have taken so far, added up. Growth without end shows a worker that hangs.
+# HELP workqueue_unfinished_work_seconds Total time spent so far on the keys being worked on. Continuous growth indicates a stuck worker.
 # TYPE workqueue_unfinished_work_seconds gauge
 workqueue_unfinished_work_seconds{controller="pods",name="pods"} 2
 # HELP workqueue_work_duration_seconds How long work on a key took, in seconds.

@@ -129,7 +129,7 @@ func (c *callMonitor) logSlow() {
 	if to.key != (object.Key{}) {
 		attrs = append(attrs, "key", object.FormatKey(to.key))
 	}
-	c.log.Warn("a "+to.kind+" blocks the reflector: it must return soon", append(attrs, "for", slowCall.String())...)
+	c.log.Warn("a "+to.kind+" is blocking the reflector: it must return quickly", append(attrs, "for", slowCall.String())...)
 }
 
 // running reports whether a call is in progress.

@@ -56,7 +56,7 @@ func TestAServerIsNotBlamedForATransformThatBlocksAList(t *testing.T) {
 		require.Equal(t, Listing, r.Status().State, "the server has done nothing wrong")
 		require.Nil(t, r.Status().Failure)
 		require.NotContains(t, log, "10.0.0.1")
-		require.Equal(t, 1, strings.Count(log, "a transform blocks the reflector: it must return soon"), "it is said once")
+		require.Equal(t, 1, strings.Count(log, "a transform is blocking the reflector: it must return quickly"), "it is said once")
 	})
 }
 

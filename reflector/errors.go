@@ -14,23 +14,23 @@ var (
 	// credentials or discovery, was not available in time.
 	ErrNoAnswer = errors.New("no answer in time")
 	// ErrStalled means that the server sent nothing for too long.
-	ErrStalled = errors.New("the server fell silent")
+	ErrStalled = errors.New("the server stopped sending")
 	// ErrDeaf means that a caller knows of a change that the watch has not delivered (Reconnect).
 	ErrDeaf = errors.New("the watch has not delivered a known change")
 	// ErrNoEnd means that a streaming list never sent the bookmark that ends it.
-	ErrNoEnd = errors.New("the streaming list did not end in time; a list replaces it")
+	ErrNoEnd = errors.New("the streaming list did not end in time; falling back to a list")
 	// ErrLateEnd means that a streaming list ended just as it was abandoned. Its objects are in the
 	// cache, but its watch is closed.
 	ErrLateEnd = errors.New("the streaming list ended just as it was abandoned; a new watch follows")
 	// ErrCutShort means that a streaming list was closed normally before the bookmark that ends it, for
 	// example by a load balancer that limits connections to a minute.
-	ErrCutShort = errors.New("the streaming list was closed before its end; a list replaces it this time")
+	ErrCutShort = errors.New("the streaming list was closed before its end; falling back to a list this time")
 	// ErrShortWatch means that the server closed a watch within a second without delivering a new
 	// change, or for the third time in a row.
 	ErrShortWatch = errors.New("the server closed the watch within a second")
 	// ErrWentBack means that the server's resource version is lower than one it sent before, for example
 	// after a restore from a backup.
-	ErrWentBack = errors.New("the server's history went back, as after a restore from a backup; a list follows")
+	ErrWentBack = errors.New("the server's history went back, perhaps after a restore from a backup; a list follows")
 	// ErrNoRV means that the server sent a list or an object without a resource version, or a list with
 	// version "0", which a watch cannot start from.
 	ErrNoRV = errors.New("no resource version")

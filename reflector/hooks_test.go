@@ -336,7 +336,7 @@ func TestL22_OnErrorThatBlocksIsSeen(t *testing.T) {
 		require.Equal(t, BackingOff, s.State)
 		require.Equal(t, 1, s.Attempts)
 		require.Equal(t, "waiting for the hook OnError for 59m30s", s.Waiting)
-		require.Equal(t, 1, strings.Count(log, "a hook blocks the reflector: it must return soon"))
+		require.Equal(t, 1, strings.Count(log, "a hook is blocking the reflector: it must return quickly"))
 		require.Contains(t, log, "resource=things hook=OnError for=10s")
 	})
 }

@@ -138,7 +138,7 @@ func (r *Reflector) beginList() {
 // that may contain reused objects is rejected and must be read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.newHistory && r.rolledBack(rv) {
-		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, errRolledBack)}
+		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at version %s after %s: %w", rv, r.rv, errRolledBack)}
 	}
 	now := time.Now()
 	r.noteHeard(now)

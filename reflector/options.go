@@ -151,7 +151,7 @@ func (o Options) withDefaults() (Options, error) {
 	def := func(name string, d *time.Duration, value time.Duration) {
 		switch {
 		case *d < 0:
-			errs = append(errs, fmt.Errorf("%s is %s: want a positive duration, or 0 for %s", name, *d, value))
+			errs = append(errs, fmt.Errorf("%s is %s: must be positive, or 0 for %s", name, *d, value))
 		case *d == 0:
 			*d = value
 		}
@@ -163,13 +163,13 @@ func (o Options) withDefaults() (Options, error) {
 	def("Timing.StreamIdle", &o.Timing.StreamIdle, 10*time.Second)
 	def("Timing.StreamTimeout", &o.Timing.StreamTimeout, 5*time.Minute)
 	if o.Timing.WatchTimeout < time.Second {
-		errs = append(errs, fmt.Errorf("Timing.WatchTimeout is %s: the API counts in seconds, want at least 1s", o.Timing.WatchTimeout))
+		errs = append(errs, fmt.Errorf("Timing.WatchTimeout is %s: the API uses whole seconds, so it must be at least 1s", o.Timing.WatchTimeout))
 	}
 	if selector.NoLabels(o.LabelSelector) || selector.NoFields(o.FieldSelector) {
-		errs = append(errs, errors.New("a selector that selects nothing: a server would read it as one that selects more; leave the informer out"))
+		errs = append(errs, errors.New("a selector that selects nothing: the server would treat it as one that selects more; leave out the informer"))
 	}
 	if o.PageSize < 0 {
-		errs = append(errs, fmt.Errorf("PageSize is %d: want 0 or more", o.PageSize))
+		errs = append(errs, fmt.Errorf("PageSize is %d: must not be negative", o.PageSize))
 	}
 	if o.PageSize > 0 && o.Initial == WatchList {
 		errs = append(errs, errors.New("PageSize with Initial WatchList: a streaming list has no pages; leave one of them out"))

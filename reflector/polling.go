@@ -90,7 +90,7 @@ func (r *Reflector) listInsteadOfWatch(state State) State {
 	before := r.Status()
 	r.update(func(s *Status) { s.Polling = true })
 	if !before.Polling && before.Failure != nil {
-		r.opts.Logger.Warn("watches fail: listing instead, until one succeeds", "resource", before.Resource, "err", failure.Reason(before.Failure.Err))
+		r.opts.Logger.Warn("watches are failing: listing instead until one succeeds", "resource", before.Resource, "err", failure.Reason(before.Failure.Err))
 	}
 	return Listing
 }

@@ -382,12 +382,12 @@ func TestASourceWithoutANameIsReflected(t *testing.T) {
 
 func TestContradictingOptions(t *testing.T) {
 	cases := map[string]Options{
-		"PageSize is -1":                         {PageSize: -1},
-		"a streaming list has no pages":          {PageSize: 10, Initial: WatchList},
-		"WatchTimeout is 1ms: the API counts":    {Timing: Timing{WatchTimeout: time.Millisecond}},
-		"StallTimeout is -1s: want a positive":   {Timing: Timing{StallTimeout: -time.Second}},
-		"unknown Initial 9":                      {Initial: 9},
-		"StreamTimeout is -1ns: want a positive": {Timing: Timing{StreamTimeout: -1}},
+		"PageSize is -1":                          {PageSize: -1},
+		"a streaming list has no pages":           {PageSize: 10, Initial: WatchList},
+		"WatchTimeout is 1ms: the API uses":       {Timing: Timing{WatchTimeout: time.Millisecond}},
+		"StallTimeout is -1s: must be positive":   {Timing: Timing{StallTimeout: -time.Second}},
+		"unknown Initial 9":                       {Initial: 9},
+		"StreamTimeout is -1ns: must be positive": {Timing: Timing{StreamTimeout: -1}},
 	}
 	for want, opts := range cases {
 		r := New(&script{}, deltafifo.New(deltafifo.Options{}), opts)

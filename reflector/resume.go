@@ -34,7 +34,7 @@ type SavedState struct {
 var ErrForeign = errors.New("the state belongs to another cluster")
 
 // errNotCaughtUp means that no change or bookmark arrived in time to show that the watch had caught up.
-var errNotCaughtUp = errors.New("no change or bookmark confirmed in time that nothing is missing")
+var errNotCaughtUp = errors.New("no change or bookmark arrived in time to confirm that nothing is missing")
 
 // errContradicted means that the server and a saved state disagree.
 var errContradicted = errors.New("the server contradicts it")
@@ -152,7 +152,7 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 	case err != nil:
 		return fmt.Errorf("its resource version %.40q cannot be compared with the server's: %w", e.RV, err)
 	case order > 0:
-		return fmt.Errorf("the server is at %s, the state at %s: %w", rv, e.RV, ErrWentBack)
+		return fmt.Errorf("the server is at version %s, the saved state at %s: %w", rv, e.RV, ErrWentBack)
 	case order == 0 && count >= 0 && count != len(e.Items):
 		return fmt.Errorf("%w: it has %d objects, the server has %d at that version", errContradicted, len(e.Items), count)
 	case source.IsNil(first):
@@ -193,7 +193,7 @@ func (s *catchUpSet) add(e wire.Event[object.Head]) (whole string, fail *failure
 	case err != nil:
 		return "", &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("%w: %w", errContradicted, err)}
 	case e.Type == watch.Bookmark && order < 0:
-		return "", &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", v.RV, s.rv, ErrWentBack)}
+		return "", &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at version %s after %s: %w", v.RV, s.rv, ErrWentBack)}
 	case e.Type == watch.Bookmark:
 	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
 		return "", unknownEvent(e.Type)

@@ -26,7 +26,7 @@ var (
 	// ErrNilTransform means that a transform returned nil without an error.
 	ErrNilTransform = errors.New("the transform returned nil; return the object, or an error")
 	// ErrTransformKey means that a transform changed an object's namespace or name.
-	ErrTransformKey = errors.New("the transform changed namespace or name; it may change anything else")
+	ErrTransformKey = errors.New("the transform changed the namespace or name; it may change anything else")
 )
 
 // TransformError reports that a transform failed on an object.
@@ -80,7 +80,7 @@ func newTransformed(from source.ListerWatcher, transform func(object.Object) (ob
 		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
 	}
 	if d := source.Describe(from); d.Pool != nil {
-		panic(failure.Place(2) + ": the objects of " + d.Name + " share parts, and a transform of one would change others: leave out Sharing")
+		panic(failure.Place(2) + ": the objects of " + d.Name + " share data, and transforming one would change others: leave out Sharing")
 	}
 	return &transformed{source: source.Complete(from), transform: transform, place: placeOf(calls)}
 }

@@ -38,7 +38,7 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: errRolledBack}
 	}
 	if _, asked := source.RetryAfter(err); asked {
-		err = fmt.Errorf("ask whether the history went back: %w", err)
+		err = fmt.Errorf("check whether the history went back: %w", err)
 		if fail != nil {
 			err = fmt.Errorf("%w; %w", fail.Err, err)
 		}
@@ -82,7 +82,7 @@ func (r *Reflector) Settle(taken bool) {
 	})
 	if first {
 		r.opts.Logger.Warn("the server's resource versions are not ordered: a change was new although its version is lower than earlier ones. "+
-			"The cache follows, but waiting for a resource version means little", "resource", r.Name())
+			"The cache is still updated, but waiting for a resource version is unreliable", "resource", r.Name())
 	}
 }
 

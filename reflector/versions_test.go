@@ -191,7 +191,7 @@ func TestNextWatchHonoursRetryAfter(t *testing.T) {
 				}
 				last := r.Status().Failure
 				require.True(t, apierrors.IsTooManyRequests(last.Err), last)
-				require.ErrorContains(t, last, "ask whether the history went back: ")
+				require.ErrorContains(t, last, "check whether the history went back: ")
 				for _, about := range c.about {
 					require.ErrorIs(t, last, about)
 				}

@@ -272,7 +272,7 @@ func (r *Reflector) queueBookmark(rv string, e wire.Event[object.Head]) *failure
 		r.noteHeard(e.Received)
 		return nil
 	default:
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, errRolledBack)}
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at version %s after %s: %w", rv, r.rv, errRolledBack)}
 	}
 	if r.isNewer(rv) {
 		r.queue.Add(deltafifo.Delta{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})

@@ -106,7 +106,7 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case err != nil:
 		a.warn(r.Context(), path, err)
-		http.Error(w, "the API server could not be asked", http.StatusServiceUnavailable)
+		http.Error(w, "could not ask the API server", http.StatusServiceUnavailable)
 	case v.code == http.StatusUnauthorized:
 		http.Error(w, "the token is not valid", v.code)
 	case v.code == http.StatusForbidden:
@@ -127,6 +127,6 @@ func (a *access) warn(ctx context.Context, path string, err error) {
 	}
 	a.mu.Unlock()
 	if !said {
-		a.log.Warn("the API server could not be asked to authorize a request", "path", path, "err", err)
+		a.log.Warn("could not ask the API server to authorize a request", "path", path, "err", err)
 	}
 }

@@ -293,7 +293,7 @@ func TestPanickingTransportAuthorizesNoCaller(t *testing.T) {
 				for range 50 {
 					require.Equal(t, 503, askAs(t.Context(), h, "alice", "GET", "/metrics").Code)
 				}
-				require.Equal(t, 1, strings.Count(logged.String(), "could not be asked"), "said once:\n%s", &logged)
+				require.Equal(t, 1, strings.Count(logged.String(), "could not ask the API server"), "said once:\n%s", &logged)
 			})
 		})
 	}

@@ -54,7 +54,7 @@ func TestAServerWithAListenerRunsOnce(t *testing.T) {
 	s, err := serving.New(serving.Options{Name: "x", Listener: l, Handler: hello})
 	require.NoError(t, err)
 	require.NoError(t, started(t, s)())
-	require.ErrorContains(t, s.Run(t.Context()), "x server: its Listener was closed when it ran: use Address")
+	require.ErrorContains(t, s.Run(t.Context()), "x server: its Listener was closed by an earlier Run: use Address")
 	require.NoError(t, s.Close())
 }
 
@@ -118,7 +118,7 @@ func TestHandlerThatCallsGoexitIsLogged(t *testing.T) {
 		conn := p.dial()
 		defer conn.Close()
 		require.Zero(t, broken(t, conn, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"))
-		require.Contains(t, log.String(), `msg="a handler called runtime.Goexit, as FailNow of a test does" server=test path=/x`)
+		require.Contains(t, log.String(), `msg="a handler called runtime.Goexit, as testing.T.FailNow does" server=test path=/x`)
 	})
 }
 

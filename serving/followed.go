@@ -71,7 +71,7 @@ func (f *followed[T]) take(files [][]byte, err error) error {
 		return err
 	case err.Error() != f.failed:
 		f.failed = err.Error()
-		f.log.Warn("the last good contents stay in use", "err", err)
+		f.log.Warn("still using the last good contents", "err", err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func guarded(log *slog.Logger, next http.Handler) http.Handler {
 			case returned:
 				return
 			case p == nil:
-				log.Error("a handler called runtime.Goexit, as FailNow of a test does", "path", clipped(r.URL.Path))
+				log.Error("a handler called runtime.Goexit, as testing.T.FailNow does", "path", clipped(r.URL.Path))
 				return // net/http closes the connection
 			}
 			if p != http.ErrAbortHandler {

@@ -31,7 +31,7 @@ const (
 )
 
 // errBusy means that too many questions are pending.
-var errBusy = errors.New("too many requests wait to be decided")
+var errBusy = errors.New("too many requests are waiting to be authorized")
 
 // reviews asks the API server to decide and caches its verdicts.
 type reviews struct {

@@ -65,7 +65,7 @@ var (
 	// ErrRunning means that Run was called while the server is running.
 	ErrRunning = errors.New("it is already running")
 
-	errSpent = errors.New("its Listener was closed when it ran: use Address, or make another server")
+	errSpent = errors.New("its Listener was closed by an earlier Run: use Address, or create another server")
 )
 
 // New checks the options and reads the certificates.
@@ -139,7 +139,7 @@ func (s *Server) listen() error {
 	}
 	l, err := net.Listen("tcp", s.opts.Address)
 	if err != nil {
-		return fmt.Errorf("%s: %w; choose another address, or switch the server off", s.Name(), err)
+		return fmt.Errorf("%s: %w; choose another address, or disable the server", s.Name(), err)
 	}
 	s.listener = l
 	return nil
@@ -202,7 +202,7 @@ func (s *Server) end() {
 // certificate stays in use, and Check succeeds until it expires.
 func (s *Server) Check() error {
 	if !s.serving.Load() {
-		return fmt.Errorf("%s: it does not serve", s.Name())
+		return fmt.Errorf("%s: not serving", s.Name())
 	}
 	if s.tls == nil {
 		return nil
@@ -263,7 +263,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	err = server.Shutdown(draining)
 	if errors.Is(err, context.DeadlineExceeded) {
-		logger.Warn("closed the connections of unfinished requests", "drain", s.opts.Drain)
+		logger.Warn("closed connections with unfinished requests", "drain", s.opts.Drain)
 		err = server.Close()
 	}
 	if broken != nil {

@@ -125,7 +125,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 		serves("third")
 		cancel()
 		require.NoError(t, <-ended)
-		require.Equal(t, 1, bytes.Count(logged.Bytes(), []byte("the last good contents stay in use")), "said once")
+		require.Equal(t, 1, bytes.Count(logged.Bytes(), []byte("still using the last good contents")), "said once")
 	})
 }
 
@@ -145,7 +145,7 @@ func TestCheckReportsWhetherClientsCanConnect(t *testing.T) {
 			}
 			s, err := serving.New(opts)
 			require.NoError(t, err)
-			require.EqualError(t, s.Check(), kind+" server: it does not serve")
+			require.EqualError(t, s.Check(), kind+" server: not serving")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(ctx) }()
@@ -163,7 +163,7 @@ func TestCheckReportsWhetherClientsCanConnect(t *testing.T) {
 			}
 			cancel()
 			require.NoError(t, <-ended)
-			require.EqualError(t, s.Check(), kind+" server: it does not serve")
+			require.EqualError(t, s.Check(), kind+" server: not serving")
 		})
 	}
 }

@@ -45,7 +45,7 @@ type TLS struct {
 // check returns an error if the options are invalid.
 func (t *TLS) check() error {
 	if (t.CertFile == "") != (t.KeyFile == "") {
-		return errors.New("TLS: CertFile and KeyFile belong together: set both, or none for a certificate that is made at start")
+		return errors.New("TLS: CertFile and KeyFile belong together: set both, or neither for a certificate generated at startup")
 	}
 	if t.MinVersion > tls.VersionTLS13 {
 		return fmt.Errorf("TLS: MinVersion is %#04x, which is unknown: use tls.VersionTLS12 or tls.VersionTLS13", t.MinVersion)
@@ -59,7 +59,7 @@ func (t *TLS) check() error {
 	required := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	if t.CipherSuites != nil && !t.DisableHTTP2 && t.MinVersion < tls.VersionTLS13 &&
 		!slices.ContainsFunc(required, func(id uint16) bool { return slices.Contains(t.CipherSuites, id) }) {
-		return errors.New("TLS: CipherSuites lacks one that HTTP/2 requires: add tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or its ECDSA form, or set DisableHTTP2")
+		return errors.New("TLS: CipherSuites lacks a cipher suite required by HTTP/2: add tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or its ECDSA form, or set DisableHTTP2")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	if t.CertFile == "" {
 		cert, err := selfSigned(time.Now())
 		if err != nil {
-			return nil, fmt.Errorf("TLS: make a certificate: %w", err)
+			return nil, fmt.Errorf("TLS: generate a certificate: %w", err)
 		}
 		log.Info("serving with a self-signed certificate: set CertFile and KeyFile for one that clients can verify")
 		c.Certificates = []tls.Certificate{*cert}
@@ -128,7 +128,7 @@ func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	authorities, err := follow(log, func(files [][]byte) (*x509.CertPool, error) {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(files[0]) {
-			return nil, errors.New("no certificate in PEM")
+			return nil, errors.New("no PEM certificate found")
 		}
 		return pool, nil
 	}, reading.File{What: "client authorities", Path: t.ClientCAFile})

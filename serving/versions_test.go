@@ -71,7 +71,7 @@ func TestBadVersionsAndSuites(t *testing.T) {
 	for want, c := range map[string]serving.TLS{
 		"MinVersion is 0x0305, which is unknown":      {MinVersion: 0x0305},
 		"TLS_RSA_WITH_RC4_128_SHA is unknown or inse": {CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}},
-		"lacks one that HTTP/2 requires":              {CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}},
+		"lacks a cipher suite required by HTTP/2":     {CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}},
 	} {
 		_, err := serving.New(serving.Options{Name: "x", Address: ":0", Handler: hello, TLS: &c})
 		require.ErrorContains(t, err, want)

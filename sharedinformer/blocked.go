@@ -51,10 +51,10 @@ func (a *slowHandlers) check(i *core) {
 		switch call := s.Delivered + 1; {
 		case d.watch.running() >= slowCall && a.inCall[d] != call:
 			a.inCall[d], a.behind[d] = call, true
-			i.warn("a handler blocks: it receives nothing else until it returns", d, s)
+			i.warn("a handler is blocking: it receives nothing else until it returns", d, s)
 		case s.Behind >= farBehind && !a.behind[d]:
 			a.behind[d] = true
-			i.warn("a handler is slower than the changes", d, s)
+			i.warn("a handler is falling behind", d, s)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (a *slowHandlers) checkCache(i *core) {
 		return
 	}
 	if a.unchanged++; n%2 == 1 && a.unchanged == int(slowCall/slowCheckEvery) {
-		i.logger.Warn("the cache blocks: an index function must return soon, or the process has no time",
+		i.logger.Warn("the cache is blocked: an index function must return quickly, or the process lacks CPU time",
 			"resource", i.Name(), "for", slowCall.String(), "queued", i.queue.Len(), "by", i.blocked())
 	}
 }
@@ -84,7 +84,7 @@ func (i *core) blocked() string {
 	if since < time.Second {
 		return ""
 	}
-	return fmt.Sprintf("the cache has waited %s for the function of index %q, called on %s", since.Round(time.Second), c.Index, object.FormatKey(c.Key))
+	return fmt.Sprintf("the cache has been waiting %s for the function of index %q, called on %s", since.Round(time.Second), c.Index, object.FormatKey(c.Key))
 }
 
 // blocking returns the result of blocked as a message suffix.
@@ -114,7 +114,7 @@ func (d *delivery) blocked() (by string, since time.Duration) {
 	if h := d.hook.Load(); h != nil {
 		by, since = h.name, time.Since(h.since)
 	} else if since = d.watch.running(); since > 0 {
-		by = "the call about " + d.key()
+		by = "the call for " + d.key()
 	}
 	if since < time.Second {
 		return "", since
@@ -147,7 +147,7 @@ func (i *core) callHook(name string, d *delivery, hook func()) error {
 		handler, hook = d.opts.label(), d.trackHook(name, hook)
 	}
 	slow := time.AfterFunc(slowCall, func() {
-		i.logger.Warn("a hook blocks: it must return soon", "resource", i.Name(), "hook", name, "handler", handler, "for", slowCall.String())
+		i.logger.Warn("a hook is blocking: it must return quickly", "resource", i.Name(), "hook", name, "handler", handler, "for", slowCall.String())
 	})
 	defer slow.Stop()
 	return failure.Apart(name, func() error { hook(); return nil })

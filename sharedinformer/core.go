@@ -93,7 +93,7 @@ var (
 	// ErrNotSynced is returned by Wait methods that give up before the cache has the initial state.
 	ErrNotSynced = errors.New("not synced")
 	// ErrNotWatched is returned when the informer does not watch the namespace.
-	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
+	ErrNotWatched = errors.New("the informer does not watch the namespace: add it with SetNamespaces, or read from the server")
 )
 
 // newCore returns a *core for objects of goType. It is not running yet.

@@ -198,7 +198,7 @@ func TestL22_AStopThatWaitsForAHandlerIsLogged(t *testing.T) {
 		cancel()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Equal(t, 1, strings.Count(log.String(), "a handler blocks"))
+		require.Equal(t, 1, strings.Count(log.String(), "a handler is blocking"))
 		require.Contains(t, log.String(), "failures_test.go")
 		close(let)
 		require.NoError(t, wait())

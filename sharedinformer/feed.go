@@ -185,7 +185,7 @@ type scopeChecker struct {
 
 // errNamespaced means that a cluster-scoped kind is now namespaced, for example because its
 // CustomResourceDefinition was recreated.
-var errNamespaced = errors.New("the kind has namespaces now: only the wanted ones are read from now on")
+var errNamespaced = errors.New("the kind is now namespaced: only the requested namespaces are read from now on")
 
 func (s *scopeChecker) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	list := s.ListerWatcher.List(ctx, req)
@@ -236,7 +236,7 @@ func (s *scopeChecker) noteError(err error) {
 func (s *scopeChecker) check(namespace string) error {
 	switch {
 	case s.namespace != metav1.NamespaceAll && namespace != s.namespace:
-		return fmt.Errorf("an object of namespace %q in an answer about namespace %q: fix the server", namespace, s.namespace)
+		return fmt.Errorf("got an object in namespace %q when reading namespace %q: fix the server", namespace, s.namespace)
 	case s.onNamespaced != nil && namespace != "" && !s.onNamespaced():
 		return errNamespaced
 	}

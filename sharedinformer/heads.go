@@ -58,7 +58,7 @@ func (i *core) copy(head object.Head) (object.Object, error) {
 	}
 	copied, ok := o.DeepCopyObject().(object.Object)
 	if !ok || !reflect.TypeOf(copied).AssignableTo(i.goType) {
-		return nil, fmt.Errorf("DeepCopyObject of a %T, of %s, returns a %T: a type that embeds another needs its own", o, i.Name(), copied)
+		return nil, fmt.Errorf("DeepCopyObject of a %T from %s returned a %T: a type that embeds another needs its own DeepCopyObject", o, i.Name(), copied)
 	}
 	return copied, nil
 }

@@ -28,7 +28,7 @@ type MutationError struct {
 func (e *MutationError) Error() string {
 	others := ""
 	if e.Others > 0 {
-		others = fmt.Sprintf(", and with it %d more that share this part", e.Others)
+		others = fmt.Sprintf(", and so were %d more that share it", e.Others)
 	}
 	return fmt.Sprintf("%s in the cache was changed at %s%s: objects from a cache are shared, copy with DeepCopy before changing them", e.Type, e.Path, others)
 }

@@ -118,7 +118,7 @@ func TestTransformOfARemovedNamespace(t *testing.T) {
 		message    string
 	}{
 		"another comes": {[]string{"bank", "web"}, "things in namespace web: starts when"},
-		"none comes":    {[]string{"bank"}, "things in namespace bank: is read, and synced when"},
+		"none comes":    {[]string{"bank"}, "things in namespace bank: has its list, but syncs only once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -503,7 +503,7 @@ func TestL21_AnObjectOfAnotherNamespaceIsRefused(t *testing.T) {
 				for o := range i.Cache().All() {
 					require.Equal(t, "a", o.Namespace)
 				}
-				require.ErrorContains(t, i.Status().Reflector.Failure, `in an answer about namespace "a"`)
+				require.ErrorContains(t, i.Status().Reflector.Failure, `when reading namespace "a"`)
 				cancel()
 				require.NoError(t, wait())
 			})

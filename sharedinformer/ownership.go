@@ -46,7 +46,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 		return nil
 	}
 	if from.Altered {
-		return fmt.Errorf("Options.Shard: objects go through a transform, and must not be changed to be divided by %s: divide by UID or namespace", by.Key)
+		return fmt.Errorf("Options.Shard: objects go through a transform, but dividing by %s requires unmodified objects: divide by UID or namespace", by.Key)
 	}
 	for _, field := range by.Key.Fields() {
 		if !from.Kept.KeepsAll(field) {

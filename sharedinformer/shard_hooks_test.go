@@ -82,7 +82,7 @@ func (r *sharing) put(name string) {
 func TestAShareThatFails(t *testing.T) {
 	for want, fail := range map[string]func(){
 		"the methods of the share (*sharedinformer_test.userShare) panicked: broken; nothing is owned until":             func() { panic("broken") },
-		"the methods of the share (*sharedinformer_test.userShare) called runtime.Goexit, as FailNow of a test does; no": runtime.Goexit,
+		"the methods of the share (*sharedinformer_test.userShare) called runtime.Goexit, as testing.T.FailNow does; no": runtime.Goexit,
 	} {
 		for _, where := range []string{"Owned", "Term"} {
 			u := &userShare{}

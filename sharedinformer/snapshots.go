@@ -86,11 +86,11 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
 	case i.ownership != nil:
-		s.status.Off = "the informer is sharded, and its share may be another one after a restart"
+		s.status.Off = "the informer is sharded, and its share may be different after a restart"
 	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):
 		s.status.Off = fmt.Sprintf("the source reads objects of type %v, but the informer needs %v", origin.Type, i.goType)
 	case !traced || origin.Cluster == nil || origin.Type == nil:
-		s.status.Off = "the origin of the objects is unknown: the Description of the source has no Origin"
+		s.status.Off = "the objects' origin is unknown: the source's Description has no Origin"
 	case i.from.Altered && opts.TransformVersion == "":
 		s.status.Off = "the objects go through a transform of unknown version: set TransformVersion"
 	case (confidential.Named(i.Name(), origin.Kind.Kind) || confidential.Type(origin.Type)) && !opts.Snapshot.Options().Secrets:
@@ -279,10 +279,10 @@ const (
 
 // errClusterUnknown means that the server did not identify its cluster, so the remaining files cannot be
 // written either.
-var errClusterUnknown = errors.New("ask which cluster this is")
+var errClusterUnknown = errors.New("identify the cluster")
 
 // errSaveTimeout means that the last files were not written in time.
-var errSaveTimeout = fmt.Errorf("a stop waits for it for at most %v", lastSaveTimeout)
+var errSaveTimeout = fmt.Errorf("not finished within %v of stopping", lastSaveTimeout)
 
 // saveLast writes the changes from the run that is ending.
 func (s *snapshots) saveLast(ctx context.Context) {

@@ -279,11 +279,11 @@ func (i *core) missingReason(s reflector.Status) error {
 	switch {
 	case !running || s.Attempts > 0:
 	case idle && leaving == "":
-		return fmt.Errorf("%s: about to begin", s.Resource)
+		return fmt.Errorf("%s: about to start", s.Resource)
 	case idle:
 		return fmt.Errorf("%s: starts when the source has released %s", s.Resource, leaving)
 	case s.RV != "" && leaving != "":
-		return fmt.Errorf("%s: is read, and synced when the source has released %s", s.Resource, leaving)
+		return fmt.Errorf("%s: has its list, but syncs only once the source has released %s", s.Resource, leaving)
 	}
 	return s.Missing()
 }

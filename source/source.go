@@ -135,7 +135,7 @@ type TypeError struct {
 }
 
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("the source yields a %v, want a %v: give the informer the type of its source", e.Have, e.Want)
+	return fmt.Sprintf("the source yields a %v, want a %v: use the source's type for the informer", e.Have, e.Want)
 }
 
 // MaxRetryAfter is the longest wait that RetryAfter returns. A proxy's error page may ask for a day, and no

@@ -71,7 +71,7 @@ func TestHooksThatCallGoexitLoseNoKey(t *testing.T) {
 				synctest.Wait()
 				require.Len(t, worked, 6)
 				require.Subset(t, worked, []int{0, 1, 2})
-				require.Equal(t, strings.TrimSpace(name)+" called runtime.Goexit, as FailNow of a test does", q.Status().HookFailure)
+				require.Equal(t, strings.TrimSpace(name)+" called runtime.Goexit, as testing.T.FailNow does", q.Status().HookFailure)
 				require.NoError(t, q.Drain(t.Context()))
 			})
 		})

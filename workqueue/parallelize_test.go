@@ -96,6 +96,6 @@ func TestParallelizePanicsInTheCallerAfterAllWorkersEnded(t *testing.T) {
 func TestParallelizeReportsPiecesThatCalledGoexit(t *testing.T) {
 	err := workqueue.Parallelize(t.Context(), 1, 3, func(int) { runtime.Goexit() })
 	require.ErrorContains(t, err, "0 of 3 pieces done")
-	require.EqualError(t, err, "parallelize: 0 of 3 pieces done: a piece called runtime.Goexit, as FailNow of a test does")
+	require.EqualError(t, err, "parallelize: 0 of 3 pieces done: a piece called runtime.Goexit, as testing.T.FailNow does")
 	require.ErrorAs(t, err, new(*failure.GoexitError))
 }

@@ -103,14 +103,14 @@ func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 			err := wait(r.ctx)
 			require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 			require.ErrorContains(r, err, `handler "stuck" (laws/hooks_test.go:`)
-			require.ErrorContains(r, err, "has 3 events pending before it is synced; the call about shop/p")
+			require.ErrorContains(r, err, "has 3 events pending before it is synced; the call for shop/p")
 			require.Equal(r, time.Minute, time.Since(began).Round(time.Second))
 		}
 		require.GreaterOrEqual(r, blocked.Status().Slowest, time.Minute)
 		settle(time.Hour)
-		require.Equal(r, 1, strings.Count(log.String(), "a handler blocks"), log.String())
-		require.NotContains(r, log.String(), "the cache blocks")
-		require.Regexp(r, `a handler blocks.*handler="handler \\"stuck\\" \(laws/hooks_test.go:\d+\)" key=shop/p\w+ for=\ds pending=3 behind=\ds`, log.String())
+		require.Equal(r, 1, strings.Count(log.String(), "a handler is blocking"), log.String())
+		require.NotContains(r, log.String(), "the cache is blocked")
+		require.Regexp(r, `a handler is blocking.*handler="handler \\"stuck\\" \(laws/hooks_test.go:\d+\)" key=shop/p\w+ for=\ds pending=3 behind=\ds`, log.String())
 	})
 }
 
@@ -126,8 +126,8 @@ func TestL22_AnIndexFunctionThatBlocksIsNamedOnce(t *testing.T) {
 		defer r.run(i)()
 		defer release()
 		settle(time.Hour)
-		require.Equal(r, 1, strings.Count(log.String(), `msg="the cache blocks: an index function must return soon, or the process has no time" resource=pods for=5s queued=`), log.String())
-		blocks := `the cache has waited \S+s for the function of index \\*"stuck\\*", called on shop/p`
+		require.Equal(r, 1, strings.Count(log.String(), `msg="the cache is blocked: an index function must return quickly, or the process lacks CPU time" resource=pods for=5s queued=`), log.String())
+		blocks := `the cache has been waiting \S+s for the function of index \\*"stuck\\*", called on shop/p`
 		require.Regexp(r, `by="`+blocks, log.String())
 		require.Regexp(r, "^"+blocks, i.Status().Blocked)
 		ctx, cancel := context.WithTimeout(r.ctx, time.Second)

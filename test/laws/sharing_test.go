@@ -229,9 +229,9 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 				require.True(r, ok)
 				require.Equal(r, sharedinformer.MutationError{Type: "*v1.Pod", Path: tc.path, Others: others}, *mutation)
 				if others > 0 {
-					require.ErrorContains(r, mutation, fmt.Sprintf("and with it %d more that share this part", others))
+					require.ErrorContains(r, mutation, fmt.Sprintf("and so were %d more that share it", others))
 				} else {
-					require.NotContains(r, mutation.Error(), "share this part")
+					require.NotContains(r, mutation.Error(), "that share it")
 				}
 				settle(3 * time.Hour)
 				r.put(pod("p3"))

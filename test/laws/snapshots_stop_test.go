@@ -42,7 +42,7 @@ func TestL23_AStopDoesNotWaitForASilentServer(t *testing.T) {
 					began := time.Now()
 					i.stop()
 					require.LessOrEqual(t, time.Since(began), within)
-					require.ErrorContains(t, i.Status().Snapshot.Failure, "ask which cluster this is")
+					require.ErrorContains(t, i.Status().Snapshot.Failure, "identify the cluster")
 				})
 			})
 		}
@@ -82,7 +82,7 @@ func TestL20_ServerWithoutAnIdentity(t *testing.T) {
 		r.untilSynced(second)
 		require.Less(t, time.Since(began), 2*time.Minute)
 		require.False(t, second.Status().Reflector.Resumed)
-		require.ErrorContains(t, second.Status().Reflector.Failure, "ask which cluster this is: get namespaces kube-system: no answer")
+		require.ErrorContains(t, second.Status().Reflector.Failure, "identify the cluster: get namespaces kube-system: no answer")
 		second.stop()
 	})
 }
