@@ -19,12 +19,12 @@ const (
 	Deleted
 	// Replaced carries a complete list, either of everything or of one namespace.
 	Replaced
-	// Sync asks the consumer to redeliver all cached objects to handlers. It carries no change.
+	// Sync asks the consumer to redeliver all cached objects to handlers. It contains no change.
 	Sync
 	// Bookmark means that every change up to RV was queued before it. If Key has a namespace, it covers only
 	// the changes in that namespace.
 	Bookmark
-	// Trim asks the consumer to drop the namespaces that it no longer wants. It carries no change.
+	// Trim asks the consumer to drop namespaces it no longer wants. It contains no change.
 	Trim
 	// Passed reports a change to an object that is not wanted, though it may have been earlier.
 	Passed
@@ -67,7 +67,7 @@ type Delta struct {
 	Late       bool          // for Added, Updated and Deleted; see Outdates
 	NewHistory bool          // for Replaced: the server's history may have gone back, so the same UID and version may have different content
 	Key        object.Key    // key of Object, or of the object of Passed; for Replaced and Bookmark only the namespace, empty for all
-	Object     object.Head   // for Deleted, the last state that the server sent
+	Object     object.Head   // for Deleted, the last state sent by the server
 	Items      []object.Head // for Replaced, the complete list in order
 	RV         string        // the resource version the cache reaches with this delta
 	Part       *Part         // for Passed and Drop, and for Replaced if only some of the objects are wanted

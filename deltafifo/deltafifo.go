@@ -91,9 +91,9 @@ func (f *DeltaFIFO) Add(d Delta) {
 }
 
 // fold removes the queued delta for the same object if the consumer, receiving only d, would miss no more
-// than an intermediate state. It puts d at the end, which preserves arrival order. A late delta replaces
-// nothing, because it has no RV. fold returns false if d is older than the queued delta and must not be
-// queued.
+// than an intermediate state. It puts d at the end, which preserves arrival order. A late delta does not
+// replace anything, because it has no RV. fold returns false if d is older than the queued delta and must not
+// be queued.
 func (f *DeltaFIFO) fold(d *Delta) bool {
 	if !d.ofObject() {
 		f.forget()
@@ -118,8 +118,8 @@ func (f *DeltaFIFO) fold(d *Delta) bool {
 	return true
 }
 
-// joined merges d into a queued Drop, if there is one, because each Drop scans the whole cache. It
-// reports whether it did.
+// joined merges d into a queued Drop, if any, because each Drop scans the whole cache. It reports whether d
+// was merged.
 func (f *DeltaFIFO) joined(d *Delta) bool {
 	switch {
 	case d.Type != Drop:
@@ -183,8 +183,8 @@ func emptied[K comparable](m map[K]int) map[K]int {
 // minHoles keeps a short queue from removing its holes at every other delta.
 const minHoles = 64
 
-// close removes the holes. Its amortized cost per added delta is constant, because there are more
-// holes than deltas.
+// close removes the holes. Its amortized cost per added delta is constant, because it runs only if there are
+// more holes than deltas.
 func (f *DeltaFIFO) close() {
 	kept := f.entries[:0]
 	for at := range f.entries {
@@ -275,8 +275,8 @@ func (f *DeltaFIFO) take(reuse []Delta) []Delta {
 	return taken
 }
 
-// Len returns the number of queued deltas. If it keeps growing, the consumer cannot keep up with
-// the server.
+// Len returns the number of queued deltas. If it keeps growing, the consumer is not keeping up with the
+// server.
 func (f *DeltaFIFO) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,7 +8,7 @@
 // into an error, a *PanicError or a *GoexitError:
 //
 //   - Recover, when deferred, catches a panic in the calling function.
-//   - Guard catches both in place. After a Goexit only deferred calls still run, so Guard passes the
+//   - Guard catches both in the calling goroutine. After a Goexit only deferred calls still run, so Guard passes the
 //     error to a function.
 //   - Apart makes the call in a separate goroutine and waits for it, so even a Goexit is harmless.
 //     It suits hooks that are called rarely.

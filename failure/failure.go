@@ -82,8 +82,8 @@ func (f *Failure) Refused() bool {
 	return false
 }
 
-// NotServed reports whether the cause is that the server does not serve the kind, for example
-// because its custom resource definition is not installed.
+// NotServed reports whether the failure occurred because the server does not serve the kind, for
+// example because its CustomResourceDefinition is not installed.
 func (f *Failure) NotServed() bool {
 	return meta.IsNoMatchError(f.Err) || apierrors.IsNotFound(f.Err)
 }
@@ -107,7 +107,7 @@ const (
 	PhaseHook      Phase = "hook"       // calling OnError, OnState or OnSync
 )
 
-// Verdict is the decision of an error handler.
+// Verdict is an error handler's decision.
 type Verdict uint8
 
 const (

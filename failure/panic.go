@@ -55,8 +55,8 @@ func Recover(in string, err *error) {
 }
 
 // Sound returns err, or a *PanicError if err's methods panic, as often happens with nil pointers. The
-// argument in names the function that returned err. Recover, Guard and Apart return sound errors, so their
-// callers need no further protection.
+// argument in is the name of the function that returned err. Recover, Guard and Apart return sound errors, so
+// their callers need not call it.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil
@@ -92,7 +92,7 @@ func named(e error) bool {
 	return panicked || exited
 }
 
-// Guard protects one call of user code in the calling goroutine:
+// Guard protects one call to user code in the calling goroutine:
 //
 //	func (h *listener) call(e Event) (err error) {
 //		guard := failure.Guard{In: "handler"}

@@ -13,18 +13,18 @@ const lastWords = 200
 // patience is how long the process waits for the last events to be written.
 const patience = 5 * time.Second
 
-// CrashTo makes the recorder write all events to w when the process is about to end because of a panic.
-// By default, and if w is nil, the last 200 events are written to standard error; io.Discard suppresses them.
-// w must not depend on the goroutines that caused the crash. The process ends after five seconds, even if w
-// has not finished.
+// CrashTo makes the recorder write all events to w when the process is about to crash because of a panic. By
+// default, and if w is nil, the last 200 events are written to standard error; io.Discard suppresses them. w
+// must not depend on the goroutines that caused the crash. The process exits after five seconds, even if the
+// write has not finished.
 func (r *Recorder) CrashTo(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.crash = w
 }
 
-// Crashing writes the events when the process is about to end because of a panic. Handlers and
-// controllers with CrashOnPanic call it. Concurrent calls write one after another.
+// Crashing writes the events when the process is about to crash because of a panic. It is called by handlers
+// and controllers with CrashOnPanic. Concurrent calls write in turn.
 func (r *Recorder) Crashing() {
 	r.mu.Lock()
 	w, n := r.crash, -1
@@ -39,7 +39,7 @@ func (r *Recorder) Crashing() {
 // if w blocks, panics or fails.
 func (r *Recorder) finally(w io.Writer, n int) {
 	written := make(chan struct{})
-	go func() { // ends with w, or with the process
+	go func() { // exits when w returns, or with the process
 		defer close(written)
 		defer func() { _ = recover() }()
 		r.ending.Lock()

@@ -17,5 +17,5 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A reader holds the lock while it copies one track.
+// All methods are safe for concurrent use. Reading holds the lock while copying one track.
 package flight

@@ -31,7 +31,7 @@ func (e *Entry) String() string {
 	return fmt.Sprintf("%s %s %s: %s", e.At.Format("15:04:05.000000"), e.Role, printable(e.Name), e.What())
 }
 
-// printable escapes line breaks and characters that a terminal would interpret.
+// printable escapes line breaks and terminal control characters.
 func printable(s string) string {
 	bad := func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
 	if !strings.ContainsFunc(s, bad) {

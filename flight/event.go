@@ -18,7 +18,7 @@ const (
 	// Replaced means that the cache now contains a list of Count objects at version RV. Change is "add" for
 	// the first list, and "update" if the list replaced another one.
 	Replaced
-	// Marked means that a bookmark confirmed that the cache is complete up to version RV.
+	// Marked means that a bookmark confirmed the cache to be complete up to version RV.
 	Marked
 	// Turned means that a reflector or controller entered the state Outcome. For a reflector, RV is its
 	// version, Attempt is the number of failures, and Text is the last failure.
@@ -40,8 +40,8 @@ const (
 const (
 	// Asked means that the request was added by the source Text, because of Change to About.
 	Asked Kind = iota + 64
-	// Taken means that a worker took the request. Took is how long the request had waited, and Attempt is the
-	// attempt number.
+	// Taken means that a worker picked up the request. Took is how long the request had waited, and Attempt
+	// is the attempt number.
 	Taken
 	// Parked means that the worker set the request aside until the cache has the last write to its object.
 	Parked
@@ -88,7 +88,7 @@ type Event struct {
 
 	Key      object.Key `json:",omitzero"`
 	Cluster  string     // the request's, if any
-	About    object.Key `json:",omitzero"` // the object that caused a request, if it is not Key
+	About    object.Key `json:",omitzero"` // the object that caused a request, if not Key
 	UID      string
 	RV       string
 	Change   string // "add", "update", "delete"

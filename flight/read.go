@@ -18,7 +18,7 @@ type Whose struct {
 	Informer string // that informer's name
 }
 
-// Entry is an event and its track.
+// Entry is an event with its track.
 type Entry struct {
 	Whose
 	Event

@@ -55,7 +55,7 @@ func (w *writer) text(field uint32, s string, most int) {
 	w.to = append(w.to, s...)
 }
 
-// clip returns at most the first most bytes of s, which is longer, without splitting a character.
+// clip truncates s, which is longer than most bytes, to at most that length, without splitting a character.
 func clip(s string, most int) string {
 	for end := most; end > most-utf8.UTFMax; end-- {
 		if utf8.RuneStart(s[end]) {
@@ -93,7 +93,7 @@ func (w *writer) uid(s string) {
 
 // moment is the time when an event happened.
 type moment struct {
-	wall  int64         // by the wall clock, since 1970
+	wall  int64         // wall clock time, since 1970
 	drift time.Duration // how far the wall clock has been adjusted since the recorder was created
 }
 
@@ -106,7 +106,7 @@ func since(began, at time.Time) moment {
 	return moment{wall, time.Duration(wall-began.UnixNano()) - at.Sub(began)}
 }
 
-// order grows with time, even if the wall clock is set back.
+// order increases over time, even if the wall clock is set back.
 func (m moment) order() int64 { return m.wall - int64(m.drift) }
 
 // appendRecord appends e to b, which must be empty.

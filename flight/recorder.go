@@ -54,7 +54,7 @@ func (r *Recorder) Or() *Recorder {
 	return r
 }
 
-// Resize changes the size of the recorder to size bytes. If it shrinks, the oldest events are lost. If
+// Resize changes the size of the recorder to size bytes. If the size shrinks, the oldest events are lost. If
 // size is 0, nothing is recorded.
 func (r *Recorder) Resize(size int) {
 	r.mu.Lock()
@@ -103,7 +103,7 @@ type track struct {
 	records  uint64 // number ever written
 	written  uint64 // value of the recorder's clock at the last record
 	orphaned bool   // the Track was garbage-collected
-	rank     int    // its index in spare, if ranked
+	rank     int    // index in spare, if ranked
 	ranked   bool
 	seen     uint64 // the value of written when it was ranked
 	stages   stages
@@ -205,8 +205,7 @@ func (r *Recorder) piece() *piece {
 	return p
 }
 
-// reclaim takes the oldest piece from the track that can best spare one. At least one track must have a
-// piece.
+// reclaim takes the oldest piece of the track that can best spare one. At least one track must have a piece.
 func (r *Recorder) reclaim() *piece {
 	from := r.spare.best()
 	p := from.pieces[0]

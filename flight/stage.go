@@ -10,8 +10,8 @@ type Stage string
 
 // Informer, handler, and controller or queue stages.
 const (
-	Decoding    Stage = "decoding"    // from the last byte to the object
-	Applying    Stage = "applying"    // from the object to the cache: mostly time in the queue
+	Decoding    Stage = "decoding"    // from reading the last byte to decoding the object
+	Applying    Stage = "applying"    // from decoding the object to updating the cache: mostly time in the queue
 	Calling     Stage = "calling"     // a single handler call
 	Lagging     Stage = "lagging"     // from the last byte until the handler returned
 	Waiting     Stage = "waiting"     // from when a request was ready until a worker took it
@@ -42,7 +42,7 @@ type stage struct {
 	hour [parts]window
 }
 
-// parts is the number of windows kept for a minute and for an hour. Quantiles cover all windows but the
+// parts is the number of windows kept for a minute and for an hour. Quantiles cover all windows except the
 // oldest.
 const parts = 4
 
@@ -56,7 +56,7 @@ const buckets = 66
 
 // window contains the observations from one time window.
 type window struct {
-	number int64 // of the part, since 1970
+	number int64 // counted since 1970
 	counts [buckets]uint32
 }
 
@@ -81,7 +81,7 @@ func (s *stages) observe(e *Event, at int64) {
 	}
 }
 
-// add records an observation, and creates the stage if s is nil.
+// add records an observation, creating the stage if s is nil.
 func (s *stage) add(name Stage, at int64, took time.Duration, times int) *stage {
 	if s == nil {
 		s = &stage{name: name}
@@ -126,7 +126,7 @@ func bounds(b int) (from, to time.Duration) {
 	return begin, begin + half
 }
 
-// quantiles returns the quantiles of the windows that are still current.
+// quantiles returns the quantiles over the current windows.
 func quantiles(windows *[parts]window, now int64) (q Quantiles) {
 	var sum [buckets]uint64
 	for i := range windows {
@@ -151,7 +151,7 @@ func quantiles(windows *[parts]window, now int64) (q Quantiles) {
 	return q
 }
 
-// quantile returns the time that percent of the observations did not exceed.
+// quantile returns the given percentile of the observations.
 func quantile(sum *[buckets]uint64, count, percent uint64) time.Duration {
 	rank := max((count*percent+99)/100, 1)
 	for b, n := range sum {

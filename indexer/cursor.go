@@ -3,7 +3,7 @@ package indexer
 import "github.com/millrace-dev/millrace/object"
 
 // cursor walks a list chunk by chunk: either the chunks of an object list, or chunks holding a single object
-// opened on demand. Loops over both kinds contain a single yield, so the compiler can inline the caller's
+// opened on demand. Loops over either kind contain a single yield, so the compiler can inline the caller's
 // loop body. It is small enough to be kept in registers:
 //
 //	for c := walk(); c.more(); {
@@ -15,7 +15,7 @@ import "github.com/millrace-dev/millrace/object"
 //	}
 type cursor struct {
 	chunks []*chunk
-	opens  *openingWalk // opens the next chunk; nil if all chunks exist
+	opens  *openingWalk // opens the next chunk; nil if no objects need opening
 }
 
 // more reports whether there is another chunk.
@@ -26,7 +26,7 @@ func (c *cursor) more() bool {
 	return len(c.chunks) > 0
 }
 
-// next returns the items of the next chunk and advances.
+// next returns the next chunk's items and advances.
 func (c *cursor) next() []object.Head {
 	items := c.chunks[0].items
 	c.chunks = c.chunks[1:]

@@ -18,7 +18,7 @@ type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
 	Panic any
-	Stack []byte // nil after the first few failures of one Write
+	Stack []byte // nil after the first few failures in one Write
 }
 
 // keptStacks is the number of stack traces kept per Write. A function that panics on one object often panics
@@ -37,7 +37,7 @@ func (e *IndexError) Error() string {
 		e.Index, object.FormatKey(e.Key), e.Panic)
 }
 
-// Index finds objects by values that a function computes from them. It is created by AddIndex and
+// Index looks up objects by values that a function computes from them. It is created by AddIndex and
 // identified by its pointer: two indexes may have the same name.
 type Index[T object.Head, V comparable] struct {
 	_  [0]*T // prevents conversion between indexes of different types
@@ -63,7 +63,7 @@ type index struct {
 	remembered map[*entry][]*bucket // buckets of each entry; nil unless entries are opened
 }
 
-// AddIndex adds an index to x, which may be in use. The objects in x are indexed before AddIndex returns,
+// AddIndex adds an index to x, which may be in use. Existing objects are indexed before AddIndex returns,
 // unless the function panics on them. The function must depend solely on the object and must not modify it.
 // The name appears only in messages.
 func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
@@ -253,7 +253,7 @@ func (i *index) insert(e *entry) {
 	i.remember(e)
 }
 
-// update is called when e already holds the new object.
+// update is called when e already contains the new object.
 func (i *index) update(e *entry, old object.Head) {
 	before := i.had(e, old)
 	after := i.drawFrom(e, e.object, true)
@@ -271,8 +271,8 @@ func (i *index) remove(e *entry) {
 	delete(i.remembered, e)
 }
 
-// leave removes e from its old buckets, except the ones just drawn. If an old bucket lacks e, the
-// object was modified after it was indexed, and e is searched in all buckets.
+// leave removes e from its old buckets, except the ones just drawn. If an old bucket does not contain e, the
+// object was modified after it was indexed, and all buckets are searched for e.
 func (i *index) leave(before []*bucket, e *entry) {
 	changed := false
 	for _, b := range before {
@@ -291,7 +291,7 @@ func (i *index) leave(before []*bucket, e *entry) {
 	i.x.failures = append(i.x.failures, &IndexError{Index: i.name, Key: e.key(), Panic: changedInPlace{}})
 }
 
-// changedInPlace is the IndexError.Panic of an object that was modified while it was cached.
+// changedInPlace is the IndexError.Panic for an object that was modified while it was cached.
 type changedInPlace struct{}
 
 // had returns the buckets for o, the indexed state of e. The result is valid until the next call.
@@ -362,7 +362,7 @@ func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	return i.drawn
 }
 
-// panicked recovers from a panic of the index function.
+// panicked recovers from a panic in the index function.
 func (i *index) panicked(e *entry, report bool) {
 	p := recover()
 	if p == nil {

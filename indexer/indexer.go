@@ -24,8 +24,8 @@ import (
 // A write takes the lock once for a whole batch, stores each new object in its entry and its slot in each
 // list, and moves it between the buckets of each index whose values changed.
 //
-// A lookup finds the list and takes a view of it, which is free. A view never changes; see vector. If the
-// list already has a view, no lock is taken; see Indexer.view.
+// A lookup finds the list and takes a view of it at no cost. A view never changes; see vector. If the list
+// already has a view, no lock is taken; see Indexer.view.
 type Indexer struct {
 	mu         sync.RWMutex // guards the fields below and the buckets of all indexes
 	objects    map[object.Key]*entry
@@ -35,7 +35,7 @@ type Indexer struct {
 	figures    figures
 	advanced   []namespaceRV // versions set by the current write
 	generation uint32        // generation of the last Replace or Trim
-	failures   []*IndexError // failures of the current write
+	failures   []*IndexError // failures in the current write
 
 	// The following fields are read without locking, because an index function may keep mu locked for a long
 	// time.
@@ -111,7 +111,7 @@ func (x *Indexer) Reader() Reader[object.Head] { return ReaderOf[object.Head](x)
 
 // Write calls batch, which changes the cache through the Writer. Readers see either none or all of its
 // changes. Write returns failures in index functions; they do not undo the changes. Only one Write runs at a
-// time. The Writer must not be kept.
+// time. The Writer must not be retained.
 func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,7 +144,7 @@ func (x *Indexer) show() {
 type Call struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
-	Since time.Time // time at which its Write or AddIndex made the first call
+	Since time.Time // time of the first call made by its Write or AddIndex
 }
 
 // Calling returns the index function call in progress, if any. Until that call returns, the cache does not
@@ -161,7 +161,7 @@ func (x *Indexer) Calling() (c Call, ok bool) {
 // have different names, because any package can convert between struct types with identical fields (L16).
 type Writer struct{ to *Indexer }
 
-// view returns the objects of the list returned by find, or none if find returns nil. If the list has a view,
+// view returns the objects in the list returned by find, or none if find returns nil. If the list has a view,
 // no lock is taken. A write invalidates the views of all lists it changes before it releases the lock, and
 // readers cannot see its changes earlier, so a reader that has seen part of a write sees all of it from then
 // on (L12). A list may be missing because of a write in progress, so view checks again under the lock.
@@ -179,7 +179,7 @@ func (x *Indexer) view(find func() *vector) View {
 	return View{}
 }
 
-// list returns the list of a namespace, or nil if there is none.
+// list returns a namespace's list, or nil if there is none.
 func (x *Indexer) list(namespace string) *vector {
 	if in := x.namespace(namespace); in != nil {
 		return &in.vector
@@ -195,8 +195,8 @@ func (x *Indexer) namespace(name string) *namespace {
 
 func (x *Indexer) everything() *vector { return &x.all }
 
-// Peek is like Get for callers that must not wait. It finds nothing while a Write is in progress, and
-// does not retain the key.
+// Peek is like Get, for callers that must not block. It finds nothing while a Write is in progress, and does
+// not retain the key.
 func (x *Indexer) Peek(key object.Key) (object.Head, bool) {
 	if !x.mu.TryRLock() {
 		return nil, false
@@ -373,7 +373,7 @@ func (w Writer) Trim(keep func(namespace string) bool, each func(Change)) {
 }
 
 // Drop removes all objects for which drop returns true, and calls each for every removed object. Neither
-// function may read the cache.
+// function may read from the cache.
 func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	list := &w.to.all
 	for at := list.len() - 1; at >= 0; at-- { // the last object moves into the slot of a removed one

@@ -125,7 +125,7 @@ func (r reader) selected(selector labels.Selector, yield func(object.Head) bool)
 	}
 }
 
-// Snapshot returns every object and the resource version of exactly this set.
+// Snapshot returns all objects and the resource version of exactly this set.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 	view, rv := r.of.x.Snapshot()
 	return func(yield func(T) bool) {
@@ -139,7 +139,7 @@ func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 	}, rv
 }
 
-// Snapshot returns every object and the resource version of exactly this set, in constant time.
+// Snapshot returns all objects and the resource version of exactly this set, in constant time.
 func (x *Indexer) Snapshot() (objects View, rv string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -152,7 +152,7 @@ func (x *Indexer) NamespaceSnapshot(namespace string) View {
 	return reader{x: x}.namespace(namespace)
 }
 
-// Matching yields the objects of seq whose labels match selector. It can be used to filter the result of any
+// Matching yields the objects in seq whose labels match selector. It can be used to filter the result of any
 // lookup.
 func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
 	if selector == nil || selector.Empty() {

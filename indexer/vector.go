@@ -24,8 +24,8 @@ const chunkSize = 64
 // epoch; if the chunk is from an older epoch, the writer copies the chunk; then it writes. Between two views,
 // a chunk is copied once, however many writes change it.
 //
-// Writes need exclusive access, making a view needs shared access, and taking an existing view
-// needs none, because its chunks are never written.
+// Writes need exclusive access, creating a view needs shared access, and taking an existing view needs none,
+// because its chunks are never modified.
 type vector struct {
 	chunks []*chunk
 	owners []*entry // owner of the object at each index
@@ -34,7 +34,7 @@ type vector struct {
 }
 
 type chunk struct {
-	epoch uint64 // epoch in which the chunk was created; later epochs do not write to it
+	epoch uint64 // epoch in which the chunk was created; it is not modified in later epochs
 	items []object.Head
 }
 
@@ -134,8 +134,8 @@ func (v View) All() iter.Seq[object.Head] {
 	}
 }
 
-// table maps values to lists, and namespaces to their versions. Readers need no lock; only one
-// goroutine at a time may write. Create one with newTable.
+// table maps values to lists, and namespaces to their versions. Readers need no locking; only one goroutine
+// at a time may write. Create one with newTable.
 //
 // lists contains a *sync.Map, hidden behind an interface. A package that mentions a view compiles the methods
 // of every generic type reachable through its fields, and sync.Map's methods take half a megabyte.
@@ -143,7 +143,7 @@ type table struct{ lists any }
 
 func newTable() table { return table{lists: new(sync.Map)} }
 
-// get returns the list of v, or nil if there is none.
+// get returns v's list, or nil if there is none.
 func (t table) get(v any) any {
 	list, _ := t.lists.(*sync.Map).Load(v)
 	return list
@@ -154,7 +154,7 @@ func (t table) put(v, list any) { t.lists.(*sync.Map).Store(v, list) }
 // remove removes a list, unless v has since been assigned another one.
 func (t table) remove(v, list any) { t.lists.(*sync.Map).CompareAndDelete(v, list) }
 
-// forget removes the entry of v.
+// forget removes v's entry.
 func (t table) forget(v any) { t.lists.(*sync.Map).Delete(v) }
 
 func (t table) clear() { t.lists.(*sync.Map).Clear() }

@@ -40,13 +40,13 @@ type ControllerOptions struct {
 //   - controller_runtime_reconcile_time_seconds: duration of a reconcile
 //   - controller_runtime_max_concurrent_reconciles, controller_runtime_active_workers
 //
-// Metrics that only Millrace has:
+// Metrics specific to Millrace:
 //
-//   - millrace_controller_running: 1 while it reconciles, 0 while it waits for a source
+//   - millrace_controller_running: 1 while it is reconciling, 0 while it is waiting for a source
 //     or does not run
 //   - millrace_controller_source_synced, _source_added_total, _source_failures_total:
 //     by label source
-//   - millrace_controller_parked: requests that are waiting for the cache to see their
+//   - millrace_controller_parked: requests waiting for the cache to see their
 //     own writes; _parked_total, and _stale_total for those that stopped waiting early
 //
 // Everything except the histogram is read from the controllers on each scrape. Controllers is safe for
@@ -59,7 +59,7 @@ type Controllers struct {
 
 	mu   sync.Mutex // guards the fields below and their contents; only Prometheus is called while holding it
 	live []*controllerMetrics
-	past map[string]*past // by their last name
+	past map[string]*past // by controller name
 }
 
 // past contains the counters of controllers that stopped long ago but whose name is still in use. If the
@@ -121,7 +121,7 @@ type controllerMetrics struct {
 	view  controller.View   // nil after it has stopped
 	last  controller.Status // status when it stopped
 	ended time.Time
-	past  *past // where last was added, if it was
+	past  *past // the counters that last was added to, if any
 }
 
 func (r *controllerMetrics) ReconcileTime(d time.Duration) { (*r.times.Load()).Observe(d.Seconds()) }

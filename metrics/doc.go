@@ -24,11 +24,11 @@
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. Values are read on each scrape; nothing runs in between.
+// All types are safe for concurrent use. Values are read on each scrape; nothing runs in the background.
 //
 // # Failure
 //
 // If a status function panics, its own metrics are missing from that scrape, and
-// promhttp_metric_handler_errors_total counts the failure. If one blocks, a Registry's Handler responds
-// with 503 after a minute. At most ten scrapes wait at a time.
+// promhttp_metric_handler_errors_total counts the failure. If one blocks, a Registry's Handler responds with
+// 503 after a minute. At most ten scrapes may be waiting at a time.
 package metrics

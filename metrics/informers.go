@@ -21,17 +21,17 @@ type InformerOptions struct {
 	ConstLabels prometheus.Labels
 }
 
-// Informers exports informers. Every metric has the label resource; the metrics of handlers also have
-// the labels handler and place (file:line).
+// Informers exports informers. Every metric has the label resource; handler metrics also have the labels
+// handler and place (file:line).
 //
-//   - millrace_informer_synced: 1 when a whole initial list is in the cache
+//   - millrace_informer_synced: 1 once a complete initial list is in the cache
 //   - millrace_informer_awaited: 1 while it is not, unless the kind is optional and not
 //     installed
 //   - millrace_informer_state: number of informers in a state, by label state
 //   - millrace_informer_failing_attempts: consecutive failures, 0 if healthy
 //   - millrace_informer_age_seconds: time since the server last confirmed the cached
 //     state
-//   - millrace_informer_polling: 1 while the informer lists because watches fail
+//   - millrace_informer_polling: 1 while the informer lists because watches are failing
 //   - millrace_informer_objects: cached objects
 //   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total,
 //     _packed_damaged_total: see sharedinformer.PackedStatus

@@ -15,8 +15,8 @@ type ElectionSource interface {
 
 // Elections exports an election. Every metric has the label name, which is the Lease's name.
 //
-//   - leader_election_master_status: 1 while this process leads
-//   - millrace_leader_election_token: number of the lease's term
+//   - leader_election_master_status: 1 while this process is the leader
+//   - millrace_leader_election_token: the Lease's term number
 //   - millrace_leader_election_failing_attempts: consecutive failures, 0 if healthy
 type Elections struct{ single[leaderelection.Status] }
 
@@ -42,10 +42,10 @@ type MembershipSource interface {
 // Memberships exports a group of processes sharing work, as seen by this member. Every metric has the label
 // group.
 //
-//   - millrace_shard_members: processes that have a Lease, including this one
+//   - millrace_shard_members: processes with a Lease, including this one
 //   - millrace_shard_slots_owned: slots this process may work on
 //   - millrace_shard_slots_wanted: slots assigned to this process
-//   - millrace_shard_slots_leaving: slots that this process still has to hand over,
+//   - millrace_shard_slots_leaving: slots this process still has to hand over,
 //     since work in them is in progress
 //   - millrace_shard_slots_orphaned: slots without an owner in the whole group
 //   - millrace_shard_slots_moving: slots of the whole group whose owner is not yet the

@@ -68,9 +68,9 @@ const (
 	scrapePatience = time.Minute
 )
 
-// Handler serves scrapes. The metrics of a failing collector are left out, and
-// promhttp_metric_handler_errors_total counts the failure. If a collector blocks for a minute, the
-// response is a 503.
+// Handler serves scrapes. A failing collector's metrics are left out, and
+// promhttp_metric_handler_errors_total counts the failure. If a collector blocks for a minute, the response
+// is a 503.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapePatience,

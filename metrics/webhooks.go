@@ -23,7 +23,7 @@ type WebhookOptions struct {
 // Webhooks exports webhooks under the metric names that dashboards expect. Pass it to each
 // webhook.Server and register it once. Every metric has the label webhook, the path:
 //
-//   - controller_runtime_webhook_requests_total: answered requests, by label code
+//   - controller_runtime_webhook_requests_total: completed requests, by label code
 //   - controller_runtime_webhook_latency_seconds: duration of a request
 //   - controller_runtime_webhook_requests_in_flight
 //   - controller_runtime_webhook_panics_total

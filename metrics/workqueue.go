@@ -41,8 +41,8 @@ type WorkQueueOptions struct {
 //     if it keeps growing, a worker hangs
 //   - workqueue_longest_running_processor_seconds: the longest of these times
 //
-// Metrics that only Millrace has: workqueue_running, workqueue_delayed, workqueue_oldest_waiting_seconds
-// and workqueue_dropped_total.
+// Metrics specific to Millrace: workqueue_running, workqueue_delayed, workqueue_oldest_waiting_seconds and
+// workqueue_dropped_total.
 //
 // Counters and gauges are read from the queues on each scrape. WorkQueues is safe for
 // concurrent use.
@@ -204,8 +204,8 @@ type sum struct {
 	depth map[string]int // waiting keys by priority label
 }
 
-// sums reads all queues. Because Collect's channel may block, sums sends nothing to it, so the lock is
-// held only briefly.
+// sums reads all queues. Collect's channel may block, so sums does not send to it and holds the lock only
+// briefly.
 func (w *WorkQueues) sums() map[string]*sum {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,12 +41,12 @@ type pacer struct {
 	Backoff
 	next time.Duration
 	last time.Time // scheduled end of the last wait
-	got  progress  // the furthest progress in this series of failures
+	got  progress  // furthest progress in this series of failures
 
 	recall jitter.Recall // for a client whose responses come from a recording
 }
 
-// progress is how far an attempt got before it failed.
+// progress is how far an attempt got before failing.
 type progress uint8
 
 const (
@@ -71,7 +71,7 @@ func progressOf(f *failure.Failure) progress {
 // served returns how long a stream must last to end a series of broken streams.
 func (p *pacer) served() time.Duration { return p.Max / 3 }
 
-// delay returns how long to wait after a failure at now that got as far as got. A failure that got further
+// delay returns how long to wait after a failure at time now with progress got. A failure that got further
 // than all earlier ones in the series counts as a first failure. For example, an expired resource version
 // after an outage is good news, because the server responds again and a list will help. If the version
 // expires a second time, listing does not help. A stream that breaks after a third of Max counts as a first

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// callMonitor tracks the current transform or hook call, and logs slow calls. Requests carry it in their
-// context. A nil callMonitor does nothing.
+// callMonitor tracks the current transform or hook call, and logs slow calls. It is carried in request
+// contexts. A nil callMonitor does nothing.
 type callMonitor struct {
 	log  *slog.Logger
 	name func() string // resource name
@@ -80,7 +80,7 @@ func (c *callMonitor) end() {
 	c.endLocked()
 }
 
-// endLocked is end for callers that hold mu.
+// endLocked is like end. The caller must hold mu.
 func (c *callMonitor) endLocked() {
 	if !c.since.IsZero() {
 		now := time.Now()
@@ -92,7 +92,7 @@ func (c *callMonitor) endLocked() {
 	c.since = time.Time{}
 }
 
-// stop disarms the timer, after the last call of an attempt.
+// stop stops the timer after the last call in an attempt.
 func (c *callMonitor) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

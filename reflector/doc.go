@@ -33,9 +33,9 @@
 //
 // # Consumers
 //
-// The consumer of the queue reports back. It calls Settle for each late change, Relist if data was lost or
-// objects were gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a failure has
-// been removed. Resume gives the first run the state saved by an earlier process.
+// The queue's consumer reports back to the reflector. It calls Settle for each late change, Relist if data
+// was lost or objects were gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a
+// failure has been removed. Resume gives the first run the state saved by an earlier process.
 //
 // # Guarantees
 //

@@ -13,9 +13,9 @@ var (
 	// ErrNoAnswer means that the server did not respond to a request in time, or that a prerequisite, such as
 	// credentials or discovery, was not available in time.
 	ErrNoAnswer = errors.New("no answer in time")
-	// ErrStalled means that the server sent nothing for too long.
+	// ErrStalled means that the server sent no data for too long.
 	ErrStalled = errors.New("the server stopped sending")
-	// ErrDeaf means that a caller knows of a change that the watch has not delivered (Reconnect).
+	// ErrDeaf means that a caller knows about a change that the watch has not delivered (Reconnect).
 	ErrDeaf = errors.New("the watch has not delivered a known change")
 	// ErrNoEnd means that a streaming list never sent the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; falling back to a list")
@@ -38,8 +38,8 @@ var (
 	ErrNoObject = errors.New("the source yielded a nil object")
 )
 
-// noRV reports whether a list has no version to watch from. Version "0" does not count, because a watch from
-// "0" may start at any version and would miss deletions.
+// noRV reports whether a list has no version that a watch can start from. Version "0" does not count, because
+// a watch from "0" may start at any version and would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 
 // expired reports whether the server no longer has the history since a resource version, or has not reached

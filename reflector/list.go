@@ -100,8 +100,8 @@ func (r *Reflector) listOptions() metav1.ListOptions {
 	return opts
 }
 
-// failed assigns an error to its phase. If a watchdog ended the request, the error starts with the
-// watchdog's cause, which is more informative than the connection error.
+// failed converts an error to a failure in the given phase. If a watchdog ended the request, the
+// error starts with the watchdog's cause, which is more informative than the connection error.
 func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failure {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)
@@ -120,7 +120,7 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	return &failure.Failure{Phase: phase, Err: err}
 }
 
-// beginList is called before the list, so failed lists are counted too. While a list from a new
+// beginList is called before listing, so that failed lists are counted too. While a list from a new
 // history is queued, the cache still contains the old history, so the next list must not reuse
 // cached objects either.
 func (r *Reflector) beginList() {

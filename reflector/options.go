@@ -22,7 +22,7 @@ import (
 type Initial uint8
 
 const (
-	// Auto streams the initial state if the server supports it, and lists it otherwise.
+	// Auto streams the initial state if the server supports it, and otherwise lists it.
 	Auto Initial = iota
 	// WatchList streams the initial state (KEP-3157). If the server refuses to stream, the attempt fails. If
 	// the server's watch cache is too old to start the stream, or the stream does not end in time, the state
@@ -84,7 +84,7 @@ type Options struct {
 	// server's cache, which may lag a little, and later lists are consistent reads in pages of 500.
 	PageSize int64
 
-	// Consistent makes the first list a consistent read that reuses no known objects. Set it if other
+	// Consistent makes the first list a consistent read that does not reuse known objects. Set it if other
 	// reflectors may have read the same objects before, because their state may be newer or belong to a
 	// history that the server has since lost.
 	Consistent bool
@@ -92,10 +92,10 @@ type Options struct {
 	// Timing sets timeouts for the server and delays between attempts.
 	Timing Timing
 
-	// OnError is called with each failure and decides whether to continue. It must return quickly,
-	// because the reflector waits for it. An Informer also passes failures of index functions, handlers and
-	// cached objects to it, so calls may be concurrent. Each function's failures are limited to ten per
-	// second (failure.Failure.Others). If OnError is nil, every failure is retried.
+	// OnError is called with each failure and decides whether to continue. It must return quickly, because
+	// the reflector waits for it. An Informer also calls it for failures in index functions, handlers and
+	// cached objects, so calls may be concurrent. Each function's failures are limited to ten per second
+	// (failure.Failure.Others). If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState is called whenever the state changes. It must return quickly, because the reflector waits for
@@ -106,8 +106,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Timing sets how long a reflector waits for the server and between attempts. The zero value
-// selects the defaults.
+// Timing sets a reflector's timeouts for the server and its delays between attempts. The zero value selects
+// the defaults.
 type Timing struct {
 	// WatchTimeout is the minimum lifetime requested for a watch. The actual lifetime is random, uniformly
 	// distributed between WatchTimeout and twice that. The default is 5 min.
@@ -117,9 +117,8 @@ type Timing struct {
 	// s.
 	WatchMargin time.Duration
 
-	// StallTimeout limits how long a list may be silent, and how long the server may take to accept a
-	// watch, before the request is abandoned. The default is 60 s, the API server's own limit for a
-	// list.
+	// StallTimeout is how long a list may stall, or the server may take to accept a watch, before the request
+	// is abandoned. The default is 60 s, the API server's own limit for a list.
 	StallTimeout time.Duration
 
 	// StreamIdle and StreamTimeout limit a streaming list. StreamIdle limits the time until it is accepted

@@ -33,7 +33,7 @@ type watchFailures struct {
 	due     bool      // a list must replace the next watch
 }
 
-// note records a watch that failed without delivering anything. A watch that was accepted and then cut off
+// note records a watch that failed before delivering any events. A watch that was accepted and then cut off
 // counts as if the server had not responded, because a proxy may have accepted it without forwarding it.
 func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	switch {
@@ -82,7 +82,8 @@ func (f *watchFailures) noteList(now time.Time) {
 	f.polled, f.due = f.polled || f.due && !f.refused.IsZero(), false
 }
 
-// listInsteadOfWatch replaces the next watch with a list if watches have been failing for too long.
+// listInsteadOfWatch makes the reflector list instead of opening the next watch if watches have been failing
+// for too long.
 func (r *Reflector) listInsteadOfWatch(state State) State {
 	if state != Watching || !r.failing.due {
 		return state

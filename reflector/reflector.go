@@ -33,7 +33,7 @@ type Reflector struct {
 	opts    Options
 	invalid error // the error in the options, if any
 
-	// Used only by Run, and kept between runs.
+	// Used only by Run, and preserved between runs.
 	history
 	watches
 	resuming      *resumption // the saved state to start from; nil if none, or no longer needed
@@ -57,18 +57,18 @@ type Reflector struct {
 	status Status
 }
 
-// history is the reflector's position in the history of its source. It also determines how the next list
-// must be read.
+// history is the reflector's position in the history of its source. It also determines how to read the next
+// list.
 type history struct {
 	rv         string // all changes up to this version are queued; empty before the first list
 	last       string // version of the last change or bookmark; lower than rv if versions are not ordered
-	expired    bool   // the server cannot use rv: list with a consistent read
+	expired    bool   // the server cannot serve rv: list with a consistent read
 	unpaged    bool   // a page token expired: list in one response
 	newHistory bool   // the history went back to before rv, or may have done so before the first list: the next list must not reuse known objects
 	rollbacks  int    // number of times the history went back
 }
 
-// canWatch reports whether a watch can continue from here.
+// canWatch reports whether a watch can continue from this position.
 func (h *history) canWatch() bool { return h.rv != "" && !h.expired }
 
 // Queue receives changes in order. It is implemented by *deltafifo.DeltaFIFO.
@@ -328,8 +328,8 @@ func (r *Reflector) RetryNow() {
 // Reconnect closes the current watch, if any, recording why as the failure, and reopens it from the last
 // resource version after a back-off. Call it if a change known to be on the server has not arrived, which
 // shows that the watch is dead. For example, a load balancer may keep a connection open after losing its own
-// connection to the server. If why is ErrDeaf, the server is first asked whether its history went back; if
-// so, a list follows. Reconnect is safe for concurrent use, and may be called with locks held.
+// connection to the server. If why is ErrDeaf, the reflector first checks whether the server's history went
+// back, and lists if it did. Reconnect is safe for concurrent use, and may be called with locks held.
 func (r *Reflector) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(cmp.Or(why, ErrDeaf))

@@ -35,7 +35,7 @@ func (r *Reflector) firstState() State {
 	return InitialWatch
 }
 
-// nextState returns the state that follows an attempt. If it also returns a failure, back off first.
+// nextState returns the state after an attempt. If it also returns a failure, back off first.
 func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
 	if did == Watching && r.watched != r.resumeRV() {
 		r.unreadable = 0
@@ -72,7 +72,7 @@ func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	}
 }
 
-// afterStreamFailed chooses the state after a streaming list that failed before its end.
+// afterStreamFailed chooses the state after a streaming list that failed before it was complete.
 func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Failure) {
 	if refusesStream(fail) && r.opts.Initial == Auto {
 		// Permissions may be granted and kinds installed later.
@@ -110,7 +110,7 @@ func refusesStream(f *failure.Failure) bool {
 	return true
 }
 
-// expiredWatch reports whether a watch failed because the server cannot use its resource version. An error
+// expiredWatch reports whether a watch failed because the server cannot serve its resource version. An error
 // from a transform does not count, because it may come from an unrelated request made by the transform.
 func expiredWatch(f *failure.Failure) bool {
 	return f.Phase != failure.PhaseTransform && expired(f.Err)
@@ -148,7 +148,7 @@ func (r *Reflector) Relist(f *failure.Failure) {
 	}
 }
 
-// setEndWatch sets the function that ends the current watch; nil if there is none.
+// setEndWatch sets the function that closes the current watch; nil if there is none.
 func (r *Reflector) setEndWatch(end func(error)) {
 	if end == nil {
 		r.endWatch.Store(nil)
@@ -177,7 +177,7 @@ func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure
 	case next != Watching || lost == nil && !r.gained():
 		return next, fail
 	case lost == nil:
-		if r.relistLimiter.Wait(ctx) != nil { // fails immediately if the deadline of ctx is earlier
+		if r.relistLimiter.Wait(ctx) != nil { // fails immediately if ctx's deadline is earlier
 			<-ctx.Done()
 		}
 	case fail == nil:

@@ -36,7 +36,7 @@ var ErrForeign = errors.New("the state belongs to another cluster")
 // errNotCaughtUp means that no change or bookmark arrived in time to show that the watch had caught up.
 var errNotCaughtUp = errors.New("no change or bookmark arrived in time to confirm that nothing is missing")
 
-// errContradicted means that the server and a saved state disagree.
+// errContradicted means that the server contradicts a saved state.
 var errContradicted = errors.New("the server contradicts it")
 
 const (
@@ -75,7 +75,7 @@ func (r *Reflector) Resume(e SavedState) {
 
 // resume brings a saved state up to the server's version at startup:
 //
-//  1. A consistent read of one item returns that version. If it is the saved version, nothing has
+//  1. A consistent read of a single item returns that version. If it is the saved version, nothing has
 //     changed since.
 //  2. Confirm checks that the state came from this server.
 //  3. A watch from the saved version delivers the changes since then. The state is complete when a
@@ -173,7 +173,7 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 type catchUpSet struct {
 	streamedSet
 	until string // the set is complete at this version
-	rv    string // the version reached so far
+	rv    string // version reached so far
 	count int    // number of items on the server at version until; negative if unknown
 }
 
@@ -258,8 +258,8 @@ func (e *resumption) indexKnown() wire.Cached {
 	return e.known
 }
 
-// probe makes a consistent read of one item. It returns the server's version, first item (nil if none) and
-// item count (negative if the server does not report it).
+// probe does a consistent read of a single item. It returns the server's version, first item (nil if none)
+// and item count (negative if the server does not report it).
 func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()

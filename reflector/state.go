@@ -76,7 +76,7 @@ type Status struct {
 	Heard    time.Time // when the server last confirmed the state by a list, a change, a bookmark, or the normal end of a watch; zero before the first. Its age bounds how stale the cache can be (see Age)
 	Waiting  string    // what a request has been waiting for, after the first second, or the transform or hook that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
-	RV       string           // the last queued resource version; empty before the first list
+	RV       string           // last queued resource version; empty before the first list
 	Attempts int              // failures since the last success, such as a watch that lasted a third of Backoff.Max; 0 means no problem
 	Failure  *failure.Failure // the most recent failure, even if resolved; nil if there was none
 
@@ -99,17 +99,16 @@ type Status struct {
 	Duplicates uint64 // events dropped because they were not new
 	Failures   uint64 // failures in all phases
 
-	// Unordered is true if a change with a version below RV turned out to be new. The server's resource
+	// Unordered is true if a change with a version lower than RV turned out to be new. The server's resource
 	// versions are then not ordered across objects, so there is no telling up to which version the cache is
 	// complete: RV means little, and waiting for an RV is unreliable (see Settle).
 	Unordered bool
 }
 
-// Held reports whether a watch is open but its events are waiting for a transform or a hook (see
-// Waiting).
+// Held reports whether a watch is open but its events are held up by a transform or a hook (see Waiting).
 func (s Status) Held() bool { return s.State == Watching && s.Waiting != "" }
 
-// Age returns the time since the server last confirmed the state. Later changes may be missing from
+// Age returns the time since the server last confirmed the state. Changes made since then may be missing from
 // the cache. It is 0 before the first list. An open watch keeps it below about a minute, the interval of the
 // API server's bookmarks (KEP-956). If the server does not send bookmarks, Age is 0 while a watch is open.
 func (s Status) Age(now time.Time) time.Duration {
@@ -136,7 +135,7 @@ func (s Status) Silence(now time.Time) time.Duration {
 // NotServed reports whether, according to its last response, the server does not serve the kind.
 func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
 
-// recovered reports whether a series of broken streams is over, because the current one has lasted long
+// recovered reports whether a series of broken streams is over because the current one has lasted long
 // enough, even without events. If the failure was silence, further silence does not end the series.
 func (s *Status) recovered(now time.Time, served time.Duration) bool {
 	return s.State == Watching && s.Attempts > 0 && s.Failure.Phase == failure.PhaseWatch &&

@@ -31,7 +31,7 @@ var (
 
 // TransformError reports that a transform failed on an object.
 type TransformError struct {
-	Transform string // name and file:line of the transform
+	Transform string // the transform's name and file:line
 	Key       object.Key
 	Err       error
 }
@@ -45,7 +45,7 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // Transformed returns a source whose objects are passed through transform, for example to make them smaller.
 // The function owns its argument and may modify it in place; for this reason Transformed panics if from
 // shares data between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or a changed
-// key ends the list or watch with a *TransformError. A reflector then does not count the change as seen, and
+// key ends the list or watch with a *TransformError. A reflector then treats the change as not seen, and
 // requests it again after a back-off. UID and resource version are restored if transform removed them.
 // Neither bookmarks nor reused known objects are transformed; known objects have already been transformed.
 func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
@@ -254,7 +254,7 @@ func (l *knownObjects) gave(o object.Head) bool {
 	return slices.ContainsFunc(l.given[hash], func(given weak.Pointer[byte]) bool { return given.Value() == at })
 }
 
-// pointer returns the address of an object, which identifies it, or nil if it is not a pointer.
+// pointer returns an object's address, which identifies it, or nil if it is not a pointer.
 func pointer(o any) *byte {
 	if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer {
 		return (*byte)(v.UnsafePointer())

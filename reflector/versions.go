@@ -92,9 +92,9 @@ func (r *Reflector) isNewer(rv string) bool {
 	return err != nil || order > 0
 }
 
-// resumeRV returns the resource version for the next watch. That is the highest version seen, because a
-// repeated event must not move the watch back. If versions are not ordered, it is the version of the last
-// event, because only the server knows their order.
+// resumeRV returns the resource version to start the next watch from. That is the highest version seen,
+// because a repeated event must not move the watch back. If versions are not ordered, it is the version of
+// the last event, because only the server knows their order.
 func (r *Reflector) resumeRV() string {
 	if r.unordered.Load() {
 		return r.last

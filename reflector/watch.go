@@ -32,7 +32,7 @@ type watches struct {
 	watched        string        // where the last watch was opened
 	unreadable     int           // consecutive watches from that point that failed on an unreadable change
 	failing        watchFailures // tracks how long watches have failed to keep the state current
-	noStream       bool          // do not try streaming lists (again)
+	noStream       bool          // do not try a streaming list (again)
 	streamFailures int
 }
 
@@ -79,7 +79,7 @@ func (s *stream) open() time.Duration {
 	return time.Since(s.opened) - (s.calls.total() - s.before)
 }
 
-// expectNext gives the server time for the next event of a list.
+// expectNext resets the watchdog to wait for the next event in a list.
 func (s *stream) expectNext() {
 	s.dog.feed(min(s.opts.Timing.StreamIdle, s.opts.Timing.StreamTimeout-s.open()))
 }
@@ -93,7 +93,7 @@ func (s *stream) startFollowing() {
 	s.setEndWatch(s.dog.cancel)
 }
 
-// failureOf returns the failure of a watch that broke.
+// failureOf returns the failure for a broken watch.
 func (s *stream) failureOf(err error) *failure.Failure {
 	if s.gathered && errors.Is(context.Cause(s.ctx), ErrNoEnd) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrLateEnd}
@@ -212,8 +212,8 @@ func (r *Reflector) noteHeard(at time.Time) {
 	r.heardAt.Store(int64(at.Sub(r.created)))
 }
 
-// endOpenFailures ends a series of failures to open a watch. A series of read or decode failures ends only
-// once a change has been read.
+// endOpenFailures ends a series of failed attempts to open a watch. A series of read or decode failures ends
+// only once a change has been read.
 func (r *Reflector) endOpenFailures() {
 	r.update(func(s *Status) {
 		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {

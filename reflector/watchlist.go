@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// setCollector collects the objects that a watch sends first.
+// setCollector collects the initial objects sent by a watch.
 type setCollector interface {
 	// add adds one event. Once the set is complete, it returns the set's version.
 	add(wire.Event[object.Head]) (whole string, fail *failure.Failure)
@@ -23,7 +23,7 @@ type setCollector interface {
 type streamedSet struct {
 	items    []object.Head
 	readOnly bool               // items must not be modified
-	removed  int                // entries of items that were deleted or replaced
+	removed  int                // entries in items that were deleted or replaced
 	at       map[object.Key]int // positions in items; built on the first event that is not an addition
 }
 
@@ -46,7 +46,7 @@ func (s *streamedSet) add(e wire.Event[object.Head]) (whole string, fail *failur
 	return whole, nil
 }
 
-// pass records that an object is not wanted, or no longer wanted.
+// pass records that an object is not, or no longer, wanted.
 func (s *streamedSet) pass(e wire.Event[object.Head]) {
 	if e.Type != watch.Added {
 		s.index()

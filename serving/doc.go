@@ -22,8 +22,8 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use, except that only one Run may be active at a time. Run starts
-// one goroutine, and net/http starts its own.
+// All methods are safe for concurrent use, except that only one Run may be active at a time. Run starts one
+// goroutine, in addition to the ones net/http starts.
 //
 // # Failure
 //

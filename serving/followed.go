@@ -28,7 +28,7 @@ type followed[T any] struct {
 
 	mu     sync.Mutex // guards the fields below
 	value  T
-	files  [][]byte // nil until there is a value
+	files  [][]byte // nil until the first value is available
 	looked time.Time
 	failed string // error from the last read, so that it is logged only once
 }
