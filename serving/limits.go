@@ -24,7 +24,7 @@ const (
 func guarded(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			// The deadline also applies to reads by net/http after the handler has returned.
+			// The deadline also covers reads by net/http after the handler has returned.
 			control := http.NewResponseController(w)
 			if err := control.SetReadDeadline(time.Now().Add(bodyPatience)); err == nil {
 				r.Body = &punctual{ReadCloser: r.Body, control: control}

@@ -58,10 +58,10 @@ func newLine(turns int) line { return line{turns: make(chan struct{}, turns)} }
 // waiting any more.
 type flight struct {
 	callers int   // guarded by reviews.mu
-	line    *line // the queue it is in
+	line    *line // the queue it belongs to
 	cancel  context.CancelFunc
 
-	done    chan struct{} // closed when the fields below are set
+	done    chan struct{} // closed once the fields below are set
 	verdict verdict
 	err     error
 }
@@ -94,7 +94,7 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	defer r.mu.Unlock()
 	if f.callers--; f.callers == 0 {
 		f.cancel()
-		r.forget(q, f) // the next caller starts over
+		r.forget(q, f) // so that the next caller starts over
 	}
 	return verdict{}, context.Cause(ctx)
 }

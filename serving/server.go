@@ -68,7 +68,7 @@ var (
 	errSpent = errors.New("its Listener was closed by an earlier Run: use Address, or create another server")
 )
 
-// New checks the options and reads the certificates.
+// New checks the options and loads the certificates.
 func New(opts Options) (*Server, error) {
 	s := &Server{opts: opts, listener: opts.Listener}
 	if s.opts.Logger == nil {
@@ -99,8 +99,8 @@ func (s *Server) Name() string { return s.opts.Name + " server" }
 
 // SelfSigned returns, PEM-encoded, the certificate that the server generated because it has no certificate
 // files. Clients can be configured to trust it, for example through the caBundle field of an API server's
-// webhook configuration. It is valid for the names of this host and the loopback interface. SelfSigned
-// returns nil if the certificate comes from files or the server does not use TLS.
+// webhook configuration. It is valid for this host's names and the loopback interface. SelfSigned returns nil
+// if the certificate comes from files or the server does not use TLS.
 func (s *Server) SelfSigned() []byte {
 	if s.tls == nil || len(s.tls.Certificates) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func (s *Server) SelfSigned() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificates[0].Certificate[0]})
 }
 
-// Certificate returns the certificate that the server currently presents, or nil if the server does not use
-// TLS. It rereads the files if they have changed.
+// Certificate returns the certificate the server currently presents, or nil if the server does not use TLS.
+// It rereads the files if they have changed.
 func (s *Server) Certificate() (*x509.Certificate, error) {
 	if s.tls == nil {
 		return nil, nil
@@ -156,7 +156,7 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Close closes the port of a server that was not run. Further calls do nothing.
+// Close closes the port if Run was not called. Further calls do nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *Server) Check() error {
 }
 
 // Run serves until ctx is done or the listener fails, and then waits for requests in progress to complete. If
-// Listen was not called, Run opens the port. Run may be called again after it has returned, unless
+// Listen was not called, Run opens the port itself. Run may be called again after it has returned, unless
 // Options.Listener was set. If the server is already running, Run returns [ErrRunning].
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.begin()

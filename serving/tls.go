@@ -72,7 +72,7 @@ func (t *TLS) protocols() *http.Protocols {
 	return p
 }
 
-// served returns the certificate that c currently presents.
+// served returns the certificate currently presented by c.
 func served(c *tls.Config) (*x509.Certificate, error) {
 	if c.GetCertificate == nil {
 		return x509.ParseCertificate(c.Certificates[0].Certificate[0])
@@ -84,8 +84,7 @@ func served(c *tls.Config) (*x509.Certificate, error) {
 	return x509.ParseCertificate(cert.Certificate[0])
 }
 
-// checkCertificate returns an error if the certificate that c presents is expired or
-// not valid yet.
+// checkCertificate returns an error if the certificate presented by c has expired or is not valid yet.
 func checkCertificate(c *tls.Config, now time.Time) error {
 	leaf, err := served(c)
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applier turns deltas, which describe changes on the server, into events, which describe changes of the
-// cache to its handlers (L03, L04).
+// applier turns deltas, which describe changes on the server, into events, which describe changes in the
+// cache to handlers (L03, L04).
 type applier struct {
 	informer *core
 	initial  bool // Adds from a Replaced delta belong to an initial list
-	maySync  bool // the cache may have become complete
+	maySync  bool // the cache may now be complete
 	resync   bool
 	events   []event
 	settled  []settled
@@ -90,7 +90,7 @@ func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.V
 	if deleted || have.GetUID() != now.UID {
 		e.FinalStateUnknown = true
 		a.informer.tombstones.add(have, neverReturns)
-	} else { // the object may come back
+	} else { // the object may return
 		e.Moved, e.FinalStateUnknown = a.terms != nil, a.terms == nil
 		a.informer.tombstones.add(have, now.RV)
 	}
@@ -144,7 +144,7 @@ func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	}
 }
 
-// applyTrim drops the objects of removed namespaces.
+// applyTrim drops the objects in removed namespaces.
 func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	feeds := &a.informer.feeds
 	if feeds.trims--; feeds.trims > 0 {
@@ -230,8 +230,8 @@ type appliedList struct {
 	gains uint64
 }
 
-// movedIn reports whether an object that is new to the cache existed before, but in a slot or with a key
-// that this process did not own.
+// movedIn reports whether an object new to the cache existed before, but in a slot or with a key not owned by
+// this process.
 func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
 	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
 }

@@ -42,7 +42,8 @@ func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error
 	return nil
 }
 
-// readObjects reads n objects of goType written by writeObjects. They are packed if the cache is.
+// readObjects reads n objects of goType written by writeObjects. They are packed if the cache is
+// packed.
 func (i *core) readObjects(content []byte, n int, goType reflect.Type) ([]object.Head, error) {
 	by := wire.NewPacker(i.from.Pool)
 	if i.packing != nil {
@@ -94,7 +95,7 @@ func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
-		return objects, "" // the cache may hold objects of other feeds
+		return objects, "" // the cache may contain objects from other feeds
 	}
 	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }

@@ -23,10 +23,10 @@ const (
 // behind, once until it catches up. It also logs batches that take a long time. It is used by only one
 // goroutine.
 type slowHandlers struct {
-	inCall    map[*delivery]uint64 // the number of the logged call
+	inCall    map[*delivery]uint64 // number of the logged call
 	behind    map[*delivery]bool
 	batches   uint64 // value of core.batches at the last check
-	unchanged int    // consecutive checks with the same value
+	unchanged int    // number of consecutive checks with the same value
 }
 
 func newSlowHandlers() *slowHandlers {

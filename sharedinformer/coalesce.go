@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// coalescer is the mailbox of a handler whose lag policy is Coalesce. It holds at most one entry per object,
-// in the order of each object's first change.
+// coalescer is the mailbox of a handler whose lag policy is Coalesce. It keeps at most one entry per object,
+// ordered by each object's first change.
 //
 //	pending    + event   = pending
 //	Add        + Update  = Add of the newer state
@@ -26,11 +26,11 @@ type coalescer struct {
 	waiting    int     // number of events awaiting delivery
 	delivering []event // another event is being delivered
 	delivered  uint64  // events delivered
-	merged     uint64  // events made unnecessary by merging
+	merged     uint64  // events eliminated by merging
 	closed     bool
 }
 
-// pending is one entry: an event, or two (both), or a mark.
+// pending is one entry: an event, two events (both), or a mark.
 type pending struct {
 	key         object.Key
 	first, then event
@@ -114,7 +114,7 @@ func (c *coalescer) add(e event) {
 	}
 }
 
-// next removes and returns one event, or a mark, or neither.
+// next removes and returns either one event or a mark. It returns neither if c is empty.
 func (c *coalescer) next() (events []event, mark *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

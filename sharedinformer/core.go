@@ -34,7 +34,7 @@ type core struct {
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
 	mutations *mutationDetector        // nil if off
-	goType    reflect.Type             // type of the objects: a pointer or an interface
+	goType    reflect.Type             // object type: a pointer or an interface
 	objects   *Informer[object.Object] // see Objects
 	packing   *packing                 // nil if the cache holds whole objects
 	flight    *flight.Recorder
@@ -49,7 +49,7 @@ type core struct {
 	changed       broadcaster // wakes callers that are waiting for a change
 	synced        atomic.Bool
 	stopped       atomic.Bool                     // Run has returned and has not been called again
-	failure       atomic.Pointer[failure.Failure] // the last failure of an index or of the cache
+	failure       atomic.Pointer[failure.Failure] // last failure of an index or the cache
 	broken        atomic.Pointer[failure.Failure] // reason why it cannot run again
 	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context was canceled
 	unconfirmed   atomic.Int32                    // feeds of a synced cache that are still waiting for the server's first answer in this run
@@ -67,12 +67,12 @@ type core struct {
 	current *run       // nil while not running
 }
 
-// run is one call of Run.
+// run is one call to Run.
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	began  time.Time
-	feeds  sync.WaitGroup                  // the feeds that fill the queue
+	feeds  sync.WaitGroup                  // feeds that fill the queue
 	tasks  sync.WaitGroup                  // all other goroutines in this run
 	ending bool                            // no more goroutines are started, but some are still running
 	stop   atomic.Pointer[failure.Failure] // the failure that ended the run: OnError returned Stop, or the cache broke
@@ -96,7 +96,7 @@ var (
 	ErrNotWatched = errors.New("the informer does not watch the namespace: add it with SetNamespaces, or read from the server")
 )
 
-// newCore returns a *core for objects of goType. It is not running yet.
+// newCore returns a *core for objects of goType. The caller must run it.
 func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) informerCore {
 	described := source.Describe(from)
 	i := &core{
@@ -279,7 +279,7 @@ func (i *core) packed() bool { return i.packing != nil }
 
 func (i *core) asObjects() any { return i.objects }
 
-// broadcaster wakes all waiters after a change. A broadcast without waiters costs almost nothing.
+// broadcaster wakes all waiters after a change. Broadcasting without waiters costs almost nothing.
 type broadcaster struct {
 	mu      sync.Mutex // guards waiting; never held while calling other code
 	waiting chan struct{}

@@ -28,7 +28,7 @@ type delivery struct {
 
 	// Owned by the goroutine, but others may read replay.
 	events           []event                // taken from the mailbox but not yet delivered
-	replay           atomic.Pointer[replay] // precedes the mailbox; nil for none
+	replay           atomic.Pointer[replay] // delivered before the mailbox; nil for none
 	syncsAfterReplay bool                   // the handler is synced once replay is done
 	handlerExited    bool                   // the handler has exited the goroutine
 	onSyncCalled     bool                   // OnSync was called
@@ -41,7 +41,7 @@ type delivery struct {
 	mu        sync.Mutex  // guards the next three fields; only mailbox.clear is called while holding it
 	closed    atomic.Bool // written under mu, read without locking
 	running   bool
-	goroutine uint64 // ID of the goroutine, to detect a close from inside the handler
+	goroutine uint64 // goroutine ID, to detect a close from inside the handler
 
 	closing chan struct{} // closed by close
 	ended   chan struct{} // closed when the delivery is closed and its goroutine has ended
@@ -134,8 +134,8 @@ func (d *delivery) end() {
 	}
 }
 
-// calledByHandler reports whether the calling goroutine is running the handler, or a hook that the
-// handler's goroutine waits for.
+// calledByHandler reports whether the calling goroutine is running the handler, or a hook that the handler's
+// goroutine is waiting for.
 func (d *delivery) calledByHandler() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +160,7 @@ func (d *delivery) close() (first bool) {
 	return true
 }
 
-// release drops everything held for a closed delivery, except the events of a call in progress, which may
+// release frees everything kept for a closed delivery, except the events of a call in progress, which may
 // never return. The caller must hold mu.
 func (d *delivery) release() {
 	if !d.running {
@@ -215,8 +215,8 @@ func (d *delivery) step(ctx context.Context) bool {
 	return true
 }
 
-// nextEvent removes and returns the first of the events taken from the mailbox. It drops the slice after the
-// last event, so that the others can be freed.
+// nextEvent removes and returns the first event taken from the mailbox. It drops the slice after the last
+// event, so that the others can be freed.
 func (d *delivery) nextEvent() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
@@ -234,7 +234,7 @@ func (d *delivery) startReplay(objects indexer.View, as EventType) {
 	}
 }
 
-// ack counts a call that has returned.
+// ack records that a call has returned.
 func (d *delivery) ack() {
 	a := d.replay.Load()
 	if a == nil {

@@ -1,5 +1,4 @@
-// Package sharedinformer applies the deltas of one resource to a cache and calls handlers for each
-// change.
+// Package sharedinformer applies deltas for one resource to a cache and calls handlers for each change.
 //
 // # Usage
 //
@@ -40,11 +39,10 @@
 // # Packed caches
 //
 // With Options.Store Packed the cache holds each object as its head (key, UID, resource version, labels,
-// owners) plus bytes compressed against a sibling, which use a fraction of the object's memory. Get,
-// iteration and handlers decode objects on demand, one at a time. All readers of an opened object share
-// it while it is in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that
-// several handlers receive, or that is looked up repeatedly, is decoded once. Together the open objects use a
-// few hundred KB.
+// owners) plus bytes compressed against a similar object, which use a fraction of the object's memory. Get,
+// iteration and handlers decode objects on demand, one at a time. Readers share an opened object while it is
+// in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that several handlers
+// receive, or that is looked up repeatedly, is decoded once. Together the open objects use a few hundred KB.
 //
 // Code that needs only heads never opens an object: Heads returns a reader for the cached heads, and
 // AddHeadHandler registers a handler that receives heads. Open decodes the object behind a head, and Copy

@@ -48,8 +48,8 @@ type Event[T object.Head] struct {
 	// Object is newer than the state the handler last received. It is never set with
 	// HandlerOptions.WithoutOld.
 	Old T
-	// Initial marks an Add as part of the state that existed when the informer synced or the
-	// handler joined.
+	// Initial marks an Add as part of the initial state, from when the informer synced or the handler was
+	// added.
 	Initial bool
 	// FinalStateUnknown marks a Delete that the watch missed; it was inferred from a relist or from a newer
 	// object with the same name. Object is the last state seen.
@@ -72,9 +72,9 @@ type Event[T object.Head] struct {
 // event is the informer's internal form of an Event. Its objects may be whole, of any type, or packed.
 type event = Event[object.Head]
 
-// Handler receives the changes of one informer, one call at a time, in order. The context is canceled when
-// the informer stops. Errors are reported and counted, but the event is not delivered again; use a work queue
-// to retry keys.
+// Handler receives changes from one informer, in order, one call at a time. The context is canceled when the
+// informer stops. Errors are reported and counted, but the event is not delivered again; use a work queue to
+// retry keys.
 type Handler[T object.Head] interface {
 	Handle(ctx context.Context, e Event[T]) error
 }
@@ -86,13 +86,13 @@ type HandlerFunc[T object.Head] func(ctx context.Context, e Event[T]) error
 func (f HandlerFunc[T]) Handle(ctx context.Context, e Event[T]) error { return f(ctx, e) }
 
 // HandlerFuncs is a Handler with one function per event type. Nil functions are not called. Contexts and
-// errors work as in Handler.
+// errors are treated as in Handler.
 type HandlerFuncs[T object.Head] struct {
 	Add    func(ctx context.Context, o T, initial bool) error
 	Update func(ctx context.Context, old, new T) error
 	Delete func(ctx context.Context, o T, finalStateUnknown bool) error
-	// Moved is called instead of Delete when another process takes over the object (Event.Moved). A
-	// handler of a sharded informer that keeps state per object must release it here too.
+	// Moved is called instead of Delete when another process takes over the object (Event.Moved). A handler
+	// for a sharded informer that keeps per-object state must release it here too.
 	Moved func(ctx context.Context, o T) error
 	// Resync is called for resyncs. If it is nil, Update is called with the same object as old and
 	// new.
@@ -135,8 +135,7 @@ func (h HandlerFuncs[T]) handles(t EventType, moved bool) bool {
 	return h.Resync != nil || h.Update != nil
 }
 
-// untypedHandler is a handler without its type parameter. It must not change the event, which is
-// shared.
+// untypedHandler is a handler without its type parameter. It must not modify the event, which is shared.
 type untypedHandler interface {
 	handle(ctx context.Context, e *event) error
 }

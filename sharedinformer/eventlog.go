@@ -52,7 +52,7 @@ func newLog() *eventLog {
 	return &eventLog{end: new(link)}
 }
 
-// append adds s at the end.
+// append adds s to the end of the log.
 func (l *eventLog) append(s *segment) {
 	if len(s.events) > 0 {
 		s.batch = &batch{events: s.events, first: l.total.Load()}
@@ -69,8 +69,8 @@ type mailbox interface {
 	// offer hands over a segment that was appended to the log. The caller must hold core.join.
 	offer(s *segment)
 
-	// next returns the next events, or a mark that precedes them, or neither. It is called after
-	// its previous result has been delivered.
+	// next returns the next events or the mark that precedes them. It returns neither if nothing is pending.
+	// It is called after its previous result has been delivered.
 	next() (events []event, mark *segment)
 
 	// ack records that the handler has returned from one of the events that next returned. Events are
@@ -93,8 +93,8 @@ type mailbox interface {
 	// stats returns the statistics for the status.
 	stats() mailboxStats
 
-	// clear drops the undelivered events and everything offered later. It is safe for concurrent use. If
-	// running, the last result of next is kept: a call with it may never return.
+	// clear drops undelivered events and anything offered later. It is safe for concurrent use. If running is
+	// true, it keeps the last result of next, because the call for it may never return.
 	clear(running bool)
 }
 
@@ -102,7 +102,7 @@ type mailbox interface {
 type mailboxStats struct {
 	pending   int    // events not delivered yet
 	delivered uint64 // events delivered
-	merged    uint64 // events made unnecessary by merging
+	merged    uint64 // events eliminated by merging
 }
 
 // cursor is a mailbox that is just a position in the log. It retains every segment after that position.
@@ -110,7 +110,7 @@ type cursor struct {
 	log *eventLog
 
 	delivering atomic.Pointer[batch] // the last result of next; nil if there is none
-	after      atomic.Pointer[link]  // the link after those events; nil once cleared
+	after      atomic.Pointer[link]  // link after those events; nil once cleared
 	start      uint64                // number of events in the log before these
 	acked      atomic.Uint64         // start plus the number of delivered events
 	resyncing  atomic.Bool           // a resync is in the log or being delivered

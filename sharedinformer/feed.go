@@ -20,8 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// feed is a reflector that fills the informer's queue with the objects of one namespace, or of all
-// namespaces.
+// feed is a reflector that fills the informer's queue with the objects in one namespace or all namespaces.
 type feed struct {
 	namespace string // metav1.NamespaceAll for all
 	reflector *reflector.Reflector
@@ -100,7 +99,7 @@ func (i *core) feedEnded(f *feed) (left bool) {
 	return f.leftAt > 0
 }
 
-// noteConfirmed records that the server has answered f in this run, or that f was removed.
+// noteConfirmed records that the server has responded to f in this run, or that f was removed.
 func (i *core) noteConfirmed(f *feed) {
 	if f.unconfirmed.CompareAndSwap(true, false) {
 		i.unconfirmed.Add(-1)
@@ -126,7 +125,7 @@ func (w namespaceQueue) NewHistoryQueued(string) bool {
 	return w.DeltaFIFO.NewHistoryQueued(w.namespace)
 }
 
-// newFeeds returns a feed for each namespace of a set. If the source cannot be limited to one of the
+// newFeeds returns a feed for each namespace in a set. If the source cannot be limited to one of the
 // namespaces, that namespace's feed fails with the reason. It calls the source, so the caller must not hold a
 // lock.
 func (i *core) newFeeds(set []string, fresh bool) []*feed {

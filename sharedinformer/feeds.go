@@ -80,8 +80,8 @@ func (f *feeds) name() string {
 	return f.allNamespaces.Name() + " in several namespaces"
 }
 
-// status returns the combined status of the reflectors and, unless a single one reads all
-// namespaces, the status of each.
+// status returns the reflectors' combined status and, unless a single reflector covers all namespaces, the
+// status of each.
 func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
@@ -103,7 +103,7 @@ func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	return all, each
 }
 
-// statusOf returns the status of a reflector. If options were rejected, every reflector has failed.
+// statusOf returns a reflector's status. If options were rejected, every reflector has failed.
 func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	s := r.Status()
 	if f.refused != nil && s.Failure == nil {
@@ -112,8 +112,8 @@ func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	return s
 }
 
-// startWaiting starts the feeds that no longer have to wait for a removed one. It is called under
-// core.mu when a feed has ended or is about to start.
+// startWaiting starts the feeds that no longer have to wait for a removed one. It is called when a feed has
+// ended or is about to start. The caller must hold core.mu.
 func (f *feeds) startWaiting() {
 	for len(f.leaving) > 0 && f.leaving[0].cancel == nil {
 		f.leaving = f.leaving[1:]
@@ -183,7 +183,7 @@ func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	}
 }
 
-// publishRV publishes the smallest RV of the feeds; empty if a feed has none. The caller must hold join.
+// publishRV publishes the smallest of the feeds' RVs, or "" if a feed has none. The caller must hold join.
 func (f *feeds) publishRV(w indexer.Writer) {
 	if least := f.leastRV(); least != f.publishedRV {
 		f.publishedRV = least
@@ -257,7 +257,7 @@ func combined(a, b reflector.Status) reflector.Status {
 }
 
 // worse reports whether a is in a worse state than b. A missing list is the worst, followed by a failure and
-// then a wait. Of two failures, the older is worse.
+// then a wait. Of two failures, the older one is worse.
 func worse(a, b reflector.Status) bool {
 	switch {
 	case (a.RV == "") != (b.RV == ""):

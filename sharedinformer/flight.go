@@ -44,7 +44,7 @@ func (i *core) recordList(items int, rv string, first bool) {
 
 func (i *core) recordBookmark(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
 
-// recordState records the state of a reflector.
+// recordState records a reflector's state.
 func (i *core) recordState(s reflector.Status) {
 	e := flight.Event{At: s.Since, Kind: flight.Turned, Outcome: s.State.String(), RV: s.RV, Attempt: s.Attempts}
 	if s.Attempts > 0 {
@@ -65,7 +65,7 @@ func (i *core) recordFailure(d *delivery, f *failure.Failure) {
 	track.Record(&flight.Event{At: f.Last, Kind: flight.Failed, Key: f.Key, Text: fmt.Sprint(f)})
 }
 
-// noteCall remembers the event of the last call.
+// noteCall stores the event of the last call.
 func (d *delivery) noteCall(e *event) {
 	d.last.Key, d.last.RV, d.last.Change = object.KeyOf(e.Object), e.Object.GetResourceVersion(), e.Type.String()
 	d.received = e.Received

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// process applies queued deltas until ctx is done and the queue is empty. The feeds have ended before
-// ctx is done.
+// process applies queued deltas until ctx is done and the queue is empty. By the time ctx is done, the feeds
+// have ended.
 func (i *core) process(ctx context.Context, r *run) {
 	var err error
 	guard := failure.Guard{In: "a method of an object"}
@@ -44,7 +44,7 @@ func (i *core) markBroken(r *run, err error) {
 	i.report(context.WithoutCancel(r.ctx), nil, f)
 }
 
-// applyQueued is process without panic handling.
+// applyQueued is like process, without panic handling.
 func (i *core) applyQueued(ctx context.Context) {
 	var reuse []deltafifo.Delta
 	for {
@@ -88,7 +88,7 @@ func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	i.changed.broadcast()
 }
 
-// applyBatch is the part of handleDeltas that holds join.
+// applyBatch is the part of handleDeltas that runs with join held.
 func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may exit the goroutine
@@ -113,7 +113,7 @@ func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures 
 	return failures, look
 }
 
-// publish appends the changes of a batch to the log and wakes the handlers. The caller must hold join.
+// publish appends a batch's changes to the log and wakes the handlers. The caller must hold join.
 func (i *core) publish(changes *applier) {
 	if len(changes.events) > 0 {
 		applied := time.Now()

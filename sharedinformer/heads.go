@@ -75,7 +75,7 @@ func (i *Informer[T]) OpenEvent(e Event[object.Head]) (Event[T], error) {
 }
 
 // AddHeadHandler is like AddHandlerWith, for a handler that needs only heads: no packed objects are opened
-// for it. Whole objects are passed as they are.
+// for it. Whole objects are passed unchanged.
 func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions) *Registration {
 	opts.Place = cmp.Or(opts.Place, failure.Place(1))
 	return i.core.addHandler(headHandlerOf(h), opts)

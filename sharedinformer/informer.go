@@ -106,7 +106,7 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 // and call Stale again for newer data. Without a snapshot the reader is empty at first.
 func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
-// Index finds cached objects by values that a function computes from them; see [AddIndex].
+// Index looks up cached objects by values that a function computes from them; see [AddIndex].
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
 // AddIndex adds a typed index to the informer's cache, even while the informer runs. The function must depend
@@ -131,9 +131,9 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 // Concurrent calls fail with reflector.ErrRunning.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
-// Start calls Run in a new goroutine; wait waits for it and returns its error. Unlike after a plain go
-// statement, the informer is already running when Start returns, so a caller that then waits for sync does
-// not get ErrStopped from an earlier run.
+// Start calls Run in a new goroutine. The returned function waits for Run to return and returns its error.
+// Unlike after a plain go statement, the informer is already running when Start returns, so a caller that
+// then waits for sync does not get ErrStopped from an earlier run.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
 	return i.core.Start(ctx)
 }
@@ -179,7 +179,7 @@ func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 // ErrNotSynced and reports what is missing, the state of the reflector and the latest failure (L22):
 //   - if ctx is done, with its cause;
 //   - if Run has returned, with ErrStopped;
-//   - if the missing part has been failing for Options.SyncPatience, or if a handler, or OnError
+//   - if the missing lists have been failing for Options.SyncPatience, or if a handler, or OnError
 //     for one, has been blocked in one call for that long.
 //
 // If Run has not been called yet, it waits for Run.
@@ -206,9 +206,9 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 	return i.core.WaitUntil(ctx, reached)
 }
 
-// Reconnect closes each watch of the informer and reopens it where it left off. Call it if a watch is known
-// to be dead; see reflector.Reflector.Reconnect. If namespaces are specified, it reopens only the watches
-// that cover them. It returns immediately, and may be called from anywhere.
+// Reconnect closes each of the informer's watches and reopens it where it left off. Call it if a watch is
+// known to be dead; see reflector.Reflector.Reconnect. If namespaces are specified, it reopens only the
+// watches that cover them. It returns immediately, and may be called from anywhere.
 func (i *Informer[T]) Reconnect(why error, namespaces ...string) {
 	i.core.Reconnect(why, namespaces...)
 }
@@ -228,8 +228,8 @@ func (i *Informer[T]) Namespaces() []string { return i.core.Namespaces() }
 //
 // Handlers receive an Add, marked as initial, for each object in an added namespace, and a Delete for each
 // object in a removed one. Such a Delete means only that the informer no longer watches the object, as if a
-// selector had stopped matching, not that the object was deleted on the server. It carries the cached state,
-// and FinalStateUnknown is false. Objects in other namespaces are not affected. Until the change has taken
+// selector had stopped matching, not that the object was deleted on the server. Its Object is the cached
+// state, and FinalStateUnknown is false. Objects in other namespaces are not affected. Until the change takes
 // effect, the informer and its handlers are not synced, and the cache has no RV (L13, L18); each namespace
 // keeps its own RV (indexer.Reader.NamespaceRV).
 //
@@ -247,7 +247,8 @@ func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
 // Selects reports whether the cache should contain o, judging by o's namespace, labels and name on the
 // server. Criteria that only the server can evaluate, such as selectors on other fields, are assumed to
-// match. Call it before waiting for a write to reach the cache: an object that is not selected never arrives.
+// match. Call it before waiting for a write to reach the cache: an object that is not selected will never
+// arrive.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
 // Watches reports whether the informer watches a namespace. Cluster-scoped objects have an empty namespace,
@@ -259,7 +260,7 @@ func (i *Informer[T]) Scope() shard.Scope { return i.core.Scope() }
 
 // Holds reports whether the cache is complete for a hash's slot (Options.Shard): this process owns the slot,
 // and the cache has a list that was started after the process gained it. The cache is then at least as new as
-// the last write of the previous owner (S04). Handlers may not have received the objects yet. On an informer
+// the previous owner's last write (S04). Handlers may not have received the objects yet. For an informer
 // without a shard, Holds returns HasSynced.
 func (i *Informer[T]) Holds(hash uint64) bool { return i.core.Holds(hash) }
 

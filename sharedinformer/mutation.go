@@ -74,13 +74,13 @@ type original struct {
 	reported bool
 }
 
-// newOriginal copies an object that no other goroutine can reach yet.
+// newOriginal copies an object that other goroutines cannot reach yet.
 func newOriginal(key object.Key, o object.Object) *original {
 	return &original{shared: o, copy: o.DeepCopyObject().(object.Object), key: key, goType: fmt.Sprintf("%T", inside(o))}
 }
 
-// newOriginalHead copies the modifiable parts of the head of a packed object. If the object is kept
-// whole, the head is a part of it.
+// newOriginalHead copies the modifiable parts of a packed object's head. If the object is kept whole, the
+// head is part of it.
 func newOriginalHead(key object.Key, o *wire.Packed) *original {
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	if !o.KeptWhole() {
@@ -138,7 +138,7 @@ func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 	}
 }
 
-// track records the objects that enter and leave the cache. It must be called before the new objects are
+// track records objects entering and leaving the cache. It must be called before the new objects are
 // reachable, because a handler may change one as soon as it receives it. The returned function checks the
 // objects that left; the caller must hold no locks when calling it.
 func (m *mutationDetector) track(events []event) (look func()) {
@@ -278,7 +278,7 @@ func (m *mutationDetector) checkAll() {
 	}
 }
 
-// unreported returns the objects that may have to be reported.
+// unreported returns the objects that may need to be reported.
 func (m *mutationDetector) unreported() []*original {
 	m.mu.Lock()
 	defer m.mu.Unlock()

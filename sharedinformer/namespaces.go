@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// NamespaceSet normalizes a list of namespaces: sorted, without duplicates, and metav1.NamespaceAll
-// alone if the list is nil or contains it. The result is never nil.
+// NamespaceSet normalizes a list of namespaces: it sorts them and removes duplicates, and returns just
+// metav1.NamespaceAll if the list is nil or contains it. The result is never nil.
 func NamespaceSet(namespaces []string) []string {
 	if namespaces == nil || slices.Contains(namespaces, metav1.NamespaceAll) {
 		return []string{metav1.NamespaceAll}

@@ -20,8 +20,8 @@ import (
 type Store uint8
 
 const (
-	// DefaultStore means Whole for a standalone informer, and the factory's Store for an informer
-	// of a factory.
+	// DefaultStore means Whole for a standalone informer, and the factory's Store for an informer from a
+	// factory.
 	DefaultStore Store = iota
 
 	// Whole caches the objects themselves. Reads are free.
@@ -62,17 +62,17 @@ type Options struct {
 	Initial reflector.Initial
 
 	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and disables
-	// streaming. By default the first list is read in one piece from the server's cache, and later lists
+	// streaming. By default the first list is read from the server's cache in one response, and later lists
 	// in pages of 500.
 	PageSize int64
 
 	// Timing sets timeouts for the server and delays between attempts. The zero value selects the defaults.
 	Timing reflector.Timing
 
-	// Namespaces limits the informer to these namespaces, each listed and watched separately;
-	// SetNamespaces changes them. Nil means all namespaces of the source, as does a list that contains
-	// metav1.NamespaceAll; an empty slice means none. Order does not matter. For cluster-scoped kinds, any
-	// non-empty list means everything. The source must support namespaces, as a rest.Resource's source does
+	// Namespaces limits the informer to these namespaces, each listed and watched separately; SetNamespaces
+	// changes them. Nil or a list containing metav1.NamespaceAll means all of the source's namespaces; an
+	// empty slice means none. Order does not matter. For cluster-scoped kinds, any non-empty list means
+	// everything. The source must support namespaces, as a rest.Resource's source does
 	// (source.Description.Narrows).
 	Namespaces []string
 
@@ -97,11 +97,11 @@ type Options struct {
 	// Store selects how objects are cached.
 	Store Store
 
-	// Annotations lists the annotations kept in the heads of a packed cache: object.Annotation
-	// returns them without opening the object. Values are stored uncompressed.
+	// Annotations lists the annotations to keep in the heads of a packed cache: object.Annotation returns
+	// them without opening the object. Values are stored uncompressed.
 	Annotations []string
 
-	// Snapshot is a directory for the informer's cache. A later process starts from it without a list. It
+	// Snapshot is a directory for the informer's cache. A later process starts from it without listing. It
 	// contains one file per namespace, written periodically and when the informer stops. Nil disables
 	// snapshots.
 	//
@@ -118,8 +118,8 @@ type Options struct {
 	// not written to the snapshot, because a later process could not tell whether the transform has changed.
 	TransformVersion string
 
-	// Compact lets the queue keep only the newest state of an object while the informer lags behind
-	// the network. Handlers then miss intermediate states.
+	// Compact makes the queue keep only each object's newest state while the informer lags behind the
+	// network. Handlers then miss intermediate states.
 	Compact bool
 
 	// SyncPatience is how long WaitForSync tolerates a failing informer. After that it returns an error, even
@@ -140,7 +140,7 @@ type Options struct {
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState is called whenever a reflector's state changes. It must return quickly. There is one reflector
-	// per namespace in Namespaces, and they may call OnState concurrently.
+	// per namespace in Namespaces, and these may call OnState concurrently.
 	OnState func(reflector.Status)
 
 	// Logger receives failures at level warn or error, and state changes at level debug. Nil disables

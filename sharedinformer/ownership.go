@@ -74,7 +74,7 @@ func (i *core) mayHave(v object.Version) bool {
 	if have, cached := i.cache.Peek(v.Key); cached {
 		return have.GetUID() == v.UID
 	}
-	return !i.cache.Absent(v.Key) // an index may be under construction
+	return !i.cache.Absent(v.Key) // an index may be being built
 }
 
 func (i *core) Scope() shard.Scope {

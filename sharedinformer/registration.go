@@ -113,7 +113,8 @@ func (i *core) addHandler(h untypedHandler, opts HandlerOptions) *Registration {
 	return &Registration{of: i.addDelivery(h, opts)}
 }
 
-// addDelivery adds a delivery at the current end of the log, with the objects cached at that point.
+// addDelivery adds a delivery that starts at the current end of the log, with the objects cached at that
+// point.
 func (i *core) addDelivery(h untypedHandler, opts HandlerOptions) *delivery {
 	d := newDelivery(i, h, opts)
 	i.join.Lock()
@@ -148,18 +149,18 @@ type HandlerStatus struct {
 	Lag    Lag
 	Synced bool
 
-	Pending int           // events not delivered yet; a growing number means that the handler cannot keep up
+	Pending int           // events not delivered yet; if this keeps growing, the handler cannot keep up
 	Behind  time.Duration // age of the event being delivered, or of the call in progress if older; 0 if the handler has caught up
 
 	Key  object.Key    // the object being handled; zero if none
-	Busy time.Duration // duration of the call in progress; quick calls are measured in groups
+	Busy time.Duration // duration of the call in progress; fast calls are measured in groups
 
 	Delivered uint64 // calls completed
 	Coalesced uint64 // events eliminated by merging (Lag Coalesce)
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error
 
-	Slowest time.Duration    // the longest call, including the one in progress; quick calls are measured in groups, so this may be off by a millisecond
+	Slowest time.Duration    // the longest call, including the one in progress; fast calls are measured in groups, so this may be off by a millisecond
 	Failure *failure.Failure // the last panic or error
 }
 

@@ -135,10 +135,10 @@ func (m *reportLimiter) flush() *failure.Failure {
 	return m.with(m.last, m.others-1)
 }
 
-// reportLimiters holds, by name, a reportLimiter for each index or handler that failed in the last few
-// seconds.
+// reportLimiters contains a reportLimiter for each index or handler that failed in the last few seconds, by
+// name.
 type reportLimiters struct {
-	mu sync.Mutex // guards the field of; only reportLimiters are called while it is held
+	mu sync.Mutex // guards the field of; only reportLimiters are called while holding it
 	of map[string]*reportLimiter
 }
 

@@ -16,7 +16,7 @@ func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	handlers := newSlowHandlers()
 	look, looks := time.Now().Add(slowCheckEvery), 0
 	for looks < slowChecksAtStop {
-		// Use one timer for both, and handle everything that is due regardless of what woke the loop. In a
+		// Use one timer for both, and handle everything that is due no matter why the loop woke up. In a
 		// synctest bubble no time passes before the next timer is created, so that timer is not yet due. In a
 		// bubble, a timer that is already due when created or selected on crashes Go's race detector.
 		timer := time.NewTimer(time.Until(i.nextResync(look)))

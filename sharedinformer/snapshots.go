@@ -48,10 +48,10 @@ type snapshots struct {
 
 	clusterFailure atomic.Pointer[failure.Failure] // the reason the server did not identify its cluster; nil if it did
 
-	mu             sync.Mutex // guards the rest; taken under core.join
+	mu             sync.Mutex // guards the fields below; locked while holding core.join
 	status         SnapshotStatus
 	disabledLogged bool                     // it was logged that snapshots are disabled
-	loaded         map[string][]object.Head // objects read from files, by namespace; nil from the first sync on
+	loaded         map[string][]object.Head // objects read from files, by namespace; nil after the first sync
 	loadedIndex    *indexer.Indexer
 	saved          map[*feed]string    // version of each file
 	invalid        map[*feed]bool      // feeds whose file must be removed; true if this includes a file being written now
@@ -163,7 +163,7 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 		return nil, nil, &snapshot.Error{Path: file.Path, Err: fmt.Errorf("since it was written, %w", reflector.ErrWentBack)}
 	}
 	var items []object.Head
-	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // may call methods of the user's types
+	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // may call methods on the user's types
 		items, err = s.informer.readObjects(file.Content, file.Objects, s.origin.Type)
 		return err
 	})

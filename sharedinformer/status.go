@@ -11,8 +11,8 @@ import (
 
 // Status is the state of an informer at a point in time.
 type Status struct {
-	// Type is the Go type of the objects, such as "*v1.Pod", or empty if unknown. A resource may have
-	// several informers: for typed objects, for untyped objects and for metadata only.
+	// Type is the objects' Go type, such as "*v1.Pod", or empty if unknown. A resource may have several
+	// informers: for typed objects, for untyped objects and for metadata only.
 	Type string
 
 	// Kind is the kind the source reads (source.Description), or empty if unknown.
@@ -28,7 +28,7 @@ type Status struct {
 	Namespaces []reflector.Status
 
 	Synced  bool   // a complete initial list is in the cache
-	RV      string // the cache is complete up to here; lags behind Reflector.RV while deltas are queued
+	RV      string // the cache is complete up to this version; lags behind Reflector.RV while deltas are queued
 	Objects int    // cached objects
 
 	Store  Store        // how objects are cached
@@ -51,14 +51,14 @@ type Status struct {
 	// (Options.Shard). Without a share it is SelectionNone, which JSON omits.
 	Selection shard.Selection `json:",omitzero"`
 
-	// Snapshot is the state of the snapshots; nil without Options.Snapshot.
+	// Snapshot is the state of the snapshots, or nil if Options.Snapshot is not set.
 	Snapshot *SnapshotStatus
 
-	// Failure is the last failure of an index function, the mutation detector or the snapshot writer.
+	// Failure is the last failure from an index function, the mutation detector or the snapshot writer.
 	// Failures of reflectors and handlers appear in their own statuses.
 	Failure *failure.Failure
 
-	Handlers []HandlerStatus // in the order of registration
+	Handlers []HandlerStatus // in registration order
 }
 
 func (i *core) Status() Status {
@@ -106,7 +106,7 @@ func (s Status) Unsynced() []reflector.Status {
 }
 
 // Stale returns the statuses of the reflectors whose state is older than after (see reflector.Status.Age).
-// Reflectors whose kind the server does not serve are left out.
+// Reflectors whose kind is not served are left out.
 func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Status) {
 	each := s.Namespaces
 	if each == nil {

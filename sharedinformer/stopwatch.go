@@ -17,7 +17,7 @@ type stopwatch struct {
 	exact   bool      // each lap is one call
 	slowest atomic.Int64
 	since   atomic.Int64 // began, for other goroutines: 1 + nanoseconds since made; 0 while stopped
-	alarm   *time.Timer  // for laps of more than one call; nil before the first
+	alarm   *time.Timer  // for laps of more than one call; nil until the first
 	late    atomic.Bool  // the alarm went off
 }
 
@@ -28,14 +28,14 @@ const (
 	lapTime = time.Millisecond
 )
 
-// start is called before a call.
+// start must be called before each call.
 func (w *stopwatch) start() {
 	if w.began.IsZero() {
 		w.begin(time.Now())
 	}
 }
 
-// lap is called after a call. It returns the lap that the call ended, if any.
+// lap must be called after each call. It returns the lap that the call ended, if any.
 func (w *stopwatch) lap() (done lap) {
 	if w.calls++; w.calls < w.length && !w.late.Load() {
 		return done

@@ -14,8 +14,8 @@ import (
 // themselves.
 type tombstones struct {
 	seed     maphash.Seed
-	versions map[uint64]string // last versions, by hash of key and UID
-	order    []uint64          // the keys of versions, as a ring once it is full; the oldest is at next
+	versions map[uint64]string // last versions, by a hash of key and UID
+	order    []uint64          // the keys of versions; a ring buffer once full, with the oldest key at next
 	next     int
 }
 
@@ -43,7 +43,7 @@ func (d *tombstones) add(o object.Head, rv string) {
 	d.versions[id] = strings.Clone(rv)
 }
 
-// covers reports whether o, an object that is not cached, is known to be older than its removal.
+// covers reports whether o, which is not cached, is known to be older than its removal.
 func (d *tombstones) covers(o object.Head) bool {
 	if d.versions == nil {
 		return false

@@ -186,9 +186,9 @@ func (i *core) maxPatience() time.Duration {
 	return max(i.patience, 100*time.Millisecond)
 }
 
-// expired reports whether a failure has lasted longer than the patience. The result stays valid
-// until the remaining patience has passed, because later failures last longer, unless a sync or a
-// change of namespaces changes the condition.
+// expired reports whether a failure has lasted longer than the patience. Unless a sync or a namespace change
+// affects the condition, the result stays valid until the remaining patience has run out, because later
+// failures take longer to exhaust it.
 func (b *patienceTimer) expired() bool {
 	now, feeds, synced := time.Now(), b.informer.feeds.current.Load(), b.informer.HasSynced()
 	if feeds == b.feeds && synced == b.synced && now.Before(b.due) {

@@ -15,7 +15,7 @@ import (
 // Complete returns a source that supports every part of a Request. That is from itself, or a wrapper that
 // implements the missing parts. The wrapper filters each object that from yields, and then packs it; a
 // packing error ends the list or watch. A request for a namespace fails if from cannot be limited to a
-// namespace, or is limited to another one. Known objects are decoded again if from cannot reuse them.
+// namespace, or is limited to a different one. Known objects are decoded again if from cannot reuse them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
 	if d.Narrows && d.Namespace == "" && d.Reuses && d.Filters && d.Packs {
@@ -95,7 +95,7 @@ type remainder struct {
 // placeholders for the packed objects known to the caller.
 func (c *completed) divide(req Request) (below Request, rest remainder, err error) {
 	d := c.does
-	d.Name = Describe(c.from).Name // the description may be more specific by now
+	d.Name = Describe(c.from).Name // the description may have become more specific
 	if err := d.CanNarrow(req.Namespace); err != nil {
 		return req, rest, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Description describes a source and the objects it reads. The zero value means all objects of some kind,
+// Description describes a source and the objects it reads. The zero value means all objects of a kind,
 // unmodified.
 type Description struct {
 	Name string     // used in messages; if empty, the Go type of the source
@@ -20,7 +20,7 @@ type Description struct {
 	// missing fields, and an object outside the source never arrives.
 
 	Namespace string      // the source's only namespace; metav1.NamespaceAll for all
-	Kept      wire.Fields // the fields that objects have; the zero value means all
+	Kept      wire.Fields // the fields that the objects have; the zero value means all
 	Altered   bool        // a user's function has modified the objects
 
 	// Pool contains the sub-objects shared between objects (W03); nil if there are none. Objects derived from
@@ -32,7 +32,7 @@ type Description struct {
 	// read a file.
 	Origin func() (Origin, bool)
 
-	// The parts of a Request that the source supports:
+	// The parts of a Request supported by the source:
 
 	Narrows bool // Namespace
 	Reuses  bool // Known
@@ -82,12 +82,12 @@ func (d Description) CanNarrow(namespace string) error {
 // origins are equal, except for the function, yield the same objects if they belong to the same cluster.
 type Origin struct {
 	Kind   object.GVK
-	Type   reflect.Type // Go type of the objects, a pointer
+	Type   reflect.Type // the objects' Go type, a pointer
 	Server string       // known without a request: the server's address and how it authenticates
 	Scope  string       // restrictions on the objects, such as a namespace; empty for all objects
 	Keep   string       // the kept fields
 
-	// Cluster asks the server to identify its cluster. The result does not change while the cluster
-	// exists. It is empty if the caller is not permitted to read it.
+	// Cluster asks the server to identify its cluster. The result does not change during the cluster's
+	// lifetime. It is empty if the caller has no permission to read it.
 	Cluster func(context.Context) (string, error)
 }

@@ -4,7 +4,7 @@
 // A Request may ask for more than a simple source supports. Complete implements whatever parts a source's
 // Description does not declare.
 //
-// The errors of a source tell the reflector what to do next. Errors from an API server are apimachinery's
-// *errors.StatusError. A *ResolveError means that the kind's endpoint is unknown. RetryAfter returns how long
-// the server asked to wait.
+// The reflector decides what to do next based on the source's errors. Errors from an API server are
+// apimachinery's *errors.StatusError. A *ResolveError means that the kind's endpoint is unknown. RetryAfter
+// returns how long the server asked to wait.
 package source

@@ -17,8 +17,8 @@ import (
 
 // List is a list being read. It must be used by one goroutine only.
 type List[T object.Head] struct {
-	// Items yields each item as it arrives, across pages. Ranging over it, which is possible only once, sends
-	// the request. An error ends the iteration; the list is then incomplete.
+	// Items yields each item as it arrives, across all pages. Ranging over it, which is possible only once,
+	// sends the request. An error ends the iteration; the list is then incomplete.
 	Items iter.Seq2[T, error]
 
 	// Meta is the list's metadata. It is complete once Items has ended without an error; Continue is then
@@ -27,11 +27,11 @@ type List[T object.Head] struct {
 	Meta *metav1.ListMeta
 }
 
-// ListerWatcher lists and watches a resource for a reflector. A rest.Resource provides one; a test can
+// ListerWatcher lists and watches a resource for a reflector. A rest.Resource provides one, and tests can
 // implement it in a few lines.
 //
 // A wrapper should embed its source, pass on the Request, and change the Description as little as possible.
-// If it inspects or modifies objects, it uses Description.Plain.
+// If it inspects or modifies objects, it should use Description.Plain.
 type ListerWatcher interface {
 	// List returns a list that is read lazily.
 	List(context.Context, Request) List[object.Head]
@@ -100,7 +100,8 @@ const (
 	SelectionNotTold SelectedBy = iota
 	// SelectedByServer means that the server selected the list's items.
 	SelectedByServer
-	// NotSelected means that the server does not select objects, or does not support this selector.
+	// NotSelected means that the server does not support selecting objects, or does not support this
+	// selector.
 	NotSelected
 )
 
@@ -129,7 +130,7 @@ func (e *ResolveError) Error() string {
 
 func (e *ResolveError) Unwrap() error { return e.Err }
 
-// TypeError means that a source yielded an object of a Go type that its informer does not accept.
+// TypeError means that a source yielded an object whose Go type its informer does not accept.
 type TypeError struct {
 	Have, Want reflect.Type // nil for a nil object
 }

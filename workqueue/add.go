@@ -19,8 +19,8 @@ func (q *Queue[K]) AddAfter(key K, after time.Duration) {
 	q.AddWith(AddOptions{After: after}, key)
 }
 
-// AddRateLimited counts a failure of the key with the rate limiter and adds the key after the delay
-// that the limiter returns. Forget resets the back-off.
+// AddRateLimited counts a failure of the key with the rate limiter and adds the key after the delay returned
+// by the limiter. Forget resets the back-off.
 func (q *Queue[K]) AddRateLimited(key K) {
 	q.AddWith(AddOptions{RateLimited: true}, key)
 }
@@ -51,8 +51,8 @@ func (q *Queue[K]) AddWith(opts AddOptions, keys ...K) {
 	}
 }
 
-// countRetry counts a rate-limited add. It reports false if the queue is shut down, because the key
-// would be dropped and the limiter must not count it.
+// countRetry counts a rate-limited add. It returns false if the queue is shut down, because the key would be
+// dropped and the limiter must not count it.
 func (q *Queue[K]) countRetry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +108,7 @@ func (q *Queue[K]) merge(it *item[K], priority int) {
 	}
 }
 
-// owe makes an item wait, either now or after its Done.
+// owe makes an item wait, either immediately or after its Done.
 func (q *Queue[K]) owe(it *item[K], priority int, now int64) {
 	it.priority, it.added, it.want = priority, now, wantNow
 	q.counts.adds++
@@ -131,7 +131,7 @@ func (q *Queue[K]) enqueue(it *item[K]) {
 	q.sleep.wakeOne()
 }
 
-// admit creates the item of an idle key.
+// admit creates the item for an idle key.
 func (q *Queue[K]) admit(key K, hash uint64) *item[K] {
 	it := q.free.take()
 	it.key, it.hash = key, hash
@@ -139,8 +139,8 @@ func (q *Queue[K]) admit(key K, hash uint64) *item[K] {
 	return it
 }
 
-// retire frees the item of a key that has become idle, that is, an item that is in no list, has no
-// pending hand-out and is not running.
+// retire frees the item of a key that has become idle: the item is in no list, has no pending hand-out and is
+// not running.
 func (q *Queue[K]) retire(it *item[K]) {
 	q.items.remove(it)
 	q.free.give(it)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// DefaultMaxDelay is the default of BucketOptions.MaxDelay.
+// DefaultMaxDelay is the default for BucketOptions.MaxDelay.
 const DefaultMaxDelay = 30 * time.Second
 
 // BucketOptions configure a Bucket.
@@ -140,7 +140,7 @@ func (m *MaxOf[K]) NumRequeues(key K) int {
 	return n
 }
 
-// MaxWait bounds the delays of another limiter.
+// MaxWait caps another limiter's delays.
 type MaxWait[K comparable] struct {
 	RateLimiter[K]
 	max time.Duration

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// delays is a heap of delayed adds, earliest first. Adds due at the same time keep their order.
+// delays is a heap of delayed adds, earliest first. Adds due at the same time stay in order.
 type delays[K comparable] struct {
 	slots []delaySlot[K]
 	asked uint64 // number of adds so far
@@ -97,9 +97,9 @@ func (d *delays[K]) set(at int, s delaySlot[K]) {
 	s.it.slot = at
 }
 
-// alarm is the single timer of a queue. It is set to the time of the earliest delayed add, or earlier:
-// cancelling or superseding an add does not reset it, so it may fire once without effect. The queue's
-// mutex guards its fields.
+// alarm is a queue's single timer. It is set to the time of the earliest delayed add, or earlier: canceling
+// or superseding an add does not reset it, so it may fire once without effect. Its fields are guarded by the
+// queue's mutex.
 //
 // The timer's function runs in its own goroutine, which needs only the queue's mutex. flights counts the
 // timers that are set or firing, so a shutdown can wait for the last one.
@@ -181,8 +181,8 @@ func (q *Queue[K]) ring() {
 	}
 }
 
-// Cancel cancels the delayed add of a key and reports whether there was one. It does not affect a key
-// that is waiting or running.
+// Cancel cancels a key's delayed add and reports whether there was one. It does not affect a key that is
+// waiting or running.
 func (q *Queue[K]) Cancel(key K) bool {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -200,9 +200,9 @@ func (q *Queue[K]) Cancel(key K) bool {
 	return true
 }
 
-// Reschedule moves the delayed add of a key, earlier or later, so that it is due after the given time,
-// and reports whether there was one. Adding the key again cannot postpone it, since the earlier of two
-// delayed adds wins. If after is zero or less, the key becomes due at once.
+// Reschedule moves a key's delayed add, earlier or later, so that it is due after the given time, and reports
+// whether there was one. Adding the key again cannot postpone it, since the earlier of two delayed adds wins.
+// If after is zero or less, the key becomes due immediately.
 func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -224,8 +224,8 @@ func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	return true
 }
 
-// unschedule removes an item from the heap. After removing the last item it stops the alarm, so a
-// cancelled delay of an hour does not keep the queue in memory for an hour.
+// unschedule removes an item from the heap. After removing the last item it stops the alarm, so that a
+// canceled one-hour delay does not keep the queue in memory for an hour.
 func (q *Queue[K]) unschedule(it *item[K]) {
 	q.delays.remove(it)
 	if len(q.delays.slots) == 0 {

@@ -28,13 +28,12 @@
 //   - L27: each add is followed by a Get of its key; adds of a waiting key merge. The only
 //     exceptions are those that the caller requests: Cancel, ForgetAndCancel, and the adds that
 //     ShutDown and Drain drop. Status counts each of them.
-//   - L28: Drain returns when the queued and the running work is done; ShutDown returns at once.
+//   - L28: Drain returns when all queued and running work is done; ShutDown returns immediately.
 //     Afterwards, no goroutine or timer of the queue is left.
 //   - L29: the soonest requested time wins. The earlier of two delayed adds wins, and an immediate
 //     add wins over a delayed one, in any order. A key is never handed out before its delay is
 //     over, unless another add requested it sooner.
-//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key with n older
-//     keys before it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
+//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key with n older keys ahead of it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
 //     and later adds.
 //
 // A delayed add of a waiting key merges with the pending add, so the key is handed out once, and soon.
@@ -56,7 +55,7 @@
 //
 // # Debugging
 //
-// Status returns the state, depths and counters; Contents lists the running, waiting and delayed keys.
-// With Options.Timestamps or metrics, both include times. A growing LongestRunning means a stuck worker;
-// a growing OldestWaiting while Sleeping is zero means too few workers.
+// Status returns the state, depths and counters; Contents lists the running, waiting and delayed keys. With
+// Options.Timestamps or metrics, both include times. A growing LongestRunning indicates a stuck worker; a
+// growing OldestWaiting while Sleeping is zero indicates too few workers.
 package workqueue

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order, a MetricsProvider and a RateLimiter are user code. If they panic or call runtime.Goexit, the
-// queue must not stay locked, lose a worker or lose a key. So each call runs in its own goroutine. A
-// failure is recorded in the Status, and the queue continues without a result.
+// Orders, MetricsProviders and RateLimiters are user code. If they panic or call runtime.Goexit, the queue
+// must not stay locked, or lose a worker or a key. Each call therefore runs in its own goroutine. A failure
+// is recorded in the Status, and the queue continues without a result.
 
 // ordered calls a user's Order safely. The caller must hold the queue's lock.
 type ordered[K comparable] struct {

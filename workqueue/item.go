@@ -23,7 +23,7 @@ type links[K comparable] struct {
 	prev, next *item[K]
 }
 
-// item is the state of one key. Items are reused; see Queue.admit.
+// item is the state of a key. Items are reused; see Queue.admit.
 type item[K comparable] struct {
 	key   K
 	hash  uint64
@@ -32,7 +32,7 @@ type item[K comparable] struct {
 	level *level[K] // the priority level it is waiting in
 
 	at   int64 // when the delayed add is due, in nanoseconds on the queue's clock
-	slot int   // its index in the heap of delayed adds
+	slot int   // index in the heap of delayed adds
 
 	added    int64         // when the pending hand-out was requested
 	started  int64         // when it was last handed out
@@ -43,7 +43,7 @@ type item[K comparable] struct {
 	running  bool
 }
 
-// list is a doubly linked list that runs through one lane of the items, so moving an item between lists
+// list is a doubly linked list threaded through one lane of the items, so that moving an item between lists
 // does not allocate.
 type list[K comparable] struct {
 	head, tail *item[K]
@@ -103,8 +103,8 @@ func (f *freeItems[K]) take() *item[K] {
 	return it
 }
 
-// give returns an item to the free items. It clears the key, which may keep other memory alive; the
-// other fields are set before the next use.
+// give returns an item to the free list. It clears the key, which may keep other memory alive; the other
+// fields are set before the next use.
 func (f *freeItems[K]) give(it *item[K]) {
 	if f.len >= maxFree {
 		return

@@ -35,8 +35,7 @@ func (q *Queue[K]) ForgetAndCancel(key K) bool {
 	return q.Cancel(key)
 }
 
-// NumRequeues returns the number of failures that the limiter has counted for the key since it was
-// last forgotten.
+// NumRequeues returns the number of failures counted by the limiter for the key since it was last forgotten.
 func (q *Queue[K]) NumRequeues(key K) int {
 	return q.limiter.NumRequeues(key)
 }
@@ -85,17 +84,17 @@ const (
 	DefaultJitter = 0.2
 )
 
-// ExponentialOptions configure an Exponential limiter. The zero value is the default of a queue.
+// ExponentialOptions configure an Exponential limiter. The zero value is a queue's default.
 //
 // The first retry comes after 5 ms, because most failures are conflicts or caches that lag briefly. Each
-// further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a compromise: n keys
-// that keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys, and once the problem is
-// solved, every key recovers within 5 minutes. Jitter shortens each delay by up to a fifth, so that keys that
-// failed together, for example in an outage, are not all retried together.
+// further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a compromise: n keys that
+// keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys, and once the problem is fixed,
+// every key recovers within 5 minutes. Jitter shortens each delay by up to a fifth, so that keys that failed
+// together, for example in an outage, are not all retried together.
 //
-// By default there is no limit across all keys. With a shared token bucket, each key waits for the retries of
-// all others: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its first retry, even if
-// its own problem lasts only a moment. The number of workers limits concurrent retries anyway.
+// By default there is no limit across all keys. With a shared token bucket, each key waits for all other
+// keys' retries: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its first retry, even
+// if its own problem is short-lived. The number of workers limits concurrent retries anyway.
 type ExponentialOptions struct {
 	// Base is the delay after the first failure. Default DefaultBase.
 	Base time.Duration
@@ -155,7 +154,7 @@ type FastSlowOptions struct {
 	Fast time.Duration
 	// Slow is the delay after later failures.
 	Slow time.Duration
-	// FastAttempts is the number of failures with the Fast delay.
+	// FastAttempts is the number of failures that get the Fast delay.
 	FastAttempts int
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// chunksPerWorker is the number of chunks per worker if all are equally fast. It is large enough that a slow
-// piece causes little delay, and small enough that the cost of taking chunks is negligible.
+// chunksPerWorker is the number of chunks per worker if all workers are equally fast. It is large enough that
+// a slow piece causes little delay, and small enough that the cost of taking chunks is negligible.
 const chunksPerWorker = 8
 
 // PiecePanic is the value Parallelize panics with if a piece panics.
@@ -37,8 +37,8 @@ func (p *PiecePanic) Unwrap() error {
 // of a size that suits pieces of similar duration; see [ParallelizeChunks].
 //
 // It returns nil if every piece was done. If ctx is done, no more pieces are started, and the error contains
-// the cause and the number of completed pieces. If a piece calls runtime.Goexit, other pieces may be left
-// undone, and the error is a *failure.GoexitError. If a piece panics, no more pieces are started, and
+// the cause and the number of completed pieces. If a piece calls runtime.Goexit, other pieces may not be
+// done, and the error is a *failure.GoexitError. If a piece panics, no more pieces are started, and
 // Parallelize panics in the caller's goroutine with a *PiecePanic describing the first panic.
 func Parallelize(ctx context.Context, workers, pieces int, do func(piece int)) error {
 	workers = min(max(workers, 1), max(pieces, 1))

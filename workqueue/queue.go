@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Queue is an ordered set of keys to be worked on. Each key is in one of these states:
+// Queue is an ordered set of keys to work on. Each key is in one of these states:
 //
 //	          Add                Get
 //	idle ───────────► waiting ──────────► running ──┐
@@ -52,12 +52,12 @@ type Queue[K comparable] struct {
 	sleep   sleepers
 	again   int   // running keys that will wait after their Done
 	turn    int   // Gets since the longest waiting key was taken
-	started int64 // sum of the running items' started
+	started int64 // sum of started over the running items
 	settled bool  // drained is closed
 	counts  counts
 }
 
-// New returns a queue. A queue with metrics or delayed adds must be shut down before it is dropped; any
+// New returns a queue. A queue with metrics or delayed adds must be shut down before it is discarded; any
 // other queue is garbage collected like any value.
 func New[K comparable](opts Options[K]) *Queue[K] {
 	q := &Queue[K]{
@@ -97,7 +97,7 @@ func (q *Queue[K]) clock() int64 {
 	return int64(time.Since(q.base)) + 1
 }
 
-// stamp returns the clock, or zero if the queue keeps no times.
+// stamp returns the clock, or zero if the queue does not record times.
 func (q *Queue[K]) stamp() int64 {
 	if !q.timed {
 		return 0
@@ -220,9 +220,9 @@ func (q *Queue[K]) choose() *item[K] {
 	return oldest
 }
 
-// Done ends the work on a key. If the key was added while it ran, it waits again from now on. Each Get
-// must be followed by exactly one Done of its key. Done panics if the key is not running, because ending
-// another worker's turn would let two workers hold the key at once (L26).
+// Done ends the work on a key. If the key was added while running, it starts waiting again. Each Get must be
+// followed by exactly one Done of its key. Done panics if the key is not running, because ending another
+// worker's turn would let two workers hold the key at once (L26).
 func (q *Queue[K]) Done(key K) {
 	now := q.stamp()
 	end := q.lockedDone(key, now)
@@ -246,7 +246,7 @@ func (q *Queue[K]) lockedDone(key K, now int64) ending {
 type ending struct {
 	took    time.Duration
 	stray   bool // the key was not running
-	settled bool // it was the last key of a queue that is shut down
+	settled bool // it was the last key of a queue being shut down
 }
 
 // record updates the metrics. The caller must not hold the lock.
@@ -334,7 +334,7 @@ func (q *Queue[K]) Len() int {
 	return q.waiting.len
 }
 
-// DefaultFairEvery is the default of Options.FairEvery: one Get in eight takes the key that has waited
+// DefaultFairEvery is the default for Options.FairEvery: one Get in eight takes the key that has waited
 // longest. Urgent keys then get at least seven eighths of the workers, and a key with n older keys ahead of
 // it is handed out within 8*(n+1) Gets.
 const DefaultFairEvery = 8
@@ -367,11 +367,10 @@ type Options[K comparable] struct {
 	Timestamps bool
 }
 
-// AddOptions are the options of [Queue.AddWith]. The zero value is an immediate add with priority
-// zero.
+// AddOptions are the options for [Queue.AddWith]. The zero value is an immediate add with priority zero.
 type AddOptions struct {
-	// Priority is the priority of the key; higher ones are handed out first. If adds of a key merge, the
-	// highest priority applies. Priorities may be negative.
+	// Priority is the key's priority; higher priorities are handed out first. If adds of a key are merged,
+	// the highest priority applies. Priorities may be negative.
 	Priority int
 
 	// KeepPriority raises the priority of an add between a key's Get and its Done to at least the
@@ -415,8 +414,8 @@ type Order[K comparable] interface {
 	Remove(key K)
 }
 
-// MetricsProvider creates the Metrics of each queue. Counters and gauges are read through the status function
-// at collection time; durations are pushed. Package metrics implements it for Prometheus.
+// MetricsProvider creates the Metrics for each queue. Counters and gauges are read through the status
+// function at collection time; durations are pushed. Package metrics implements it for Prometheus.
 type MetricsProvider interface {
 	// Register is called once by New. The status function is safe for concurrent use and may be called at any
 	// time, even after Unregister. If Register panics or calls runtime.Goexit, the Status reports it and the
@@ -424,7 +423,7 @@ type MetricsProvider interface {
 	Register(name string, status func() Status) Metrics
 }
 
-// Metrics receives the durations of one queue. The workers call its methods concurrently, outside the queue's
+// Metrics receives durations from one queue. The workers call its methods concurrently, outside the queue's
 // lock. A panic or runtime.Goexit is recorded in the queue's Status.
 type Metrics interface {
 	// QueueDuration receives how long a key waited from its Add, or from the end of its delay, until its
@@ -434,7 +433,7 @@ type Metrics interface {
 	// WorkDuration receives the time from a key's Get to its Done.
 	WorkDuration(d time.Duration)
 
-	// Unregister is called once, when the queue has been shut down and the last key is done. A duration
-	// measured concurrently by another worker may still arrive afterwards.
+	// Unregister is called once the queue has been shut down and the last key is done. A duration measured
+	// concurrently by another worker may still arrive afterwards.
 	Unregister()
 }

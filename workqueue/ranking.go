@@ -11,7 +11,7 @@ const keptLevels = 16
 type level[K comparable] struct {
 	priority int
 	keys     list[K]
-	at       int // its index in the heap of levels
+	at       int // index in the heap of levels
 }
 
 // ranking orders the waiting keys by priority, and within a priority by arrival. An operation takes

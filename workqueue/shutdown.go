@@ -45,13 +45,13 @@ func (q *Queue[K]) ShutDown() {
 	q.close(ShutDown)
 }
 
-// Drain finishes the queue: it accepts no more keys, and returns nil when every waiting key has been
-// handed out and every running key, including keys added again while they ran, is done. Workers must
-// keep calling Get until it returns ErrShutDown.
+// Drain finishes the queue: it accepts no more keys, and returns nil when every waiting key has been handed
+// out and every running key, including keys added again while running, is done. Workers must keep calling Get
+// until it returns ErrShutDown.
 //
-// Delayed adds, including retries, are dropped and counted in Status.Dropped: waiting for them could
-// take hours, and handing them out early would defeat the back-off. Keys that workers add while the
-// queue drains are dropped too, because otherwise draining might never end.
+// Delayed adds, including retries, are dropped and counted in Status.Dropped: waiting for them could take
+// hours, and handing them out early would defeat the back-off. Keys added by workers while the queue drains
+// are dropped too, because otherwise draining might never end.
 //
 // If ctx is done first, Drain returns an error that contains the cause and the remaining work, and the
 // queue keeps draining. Call Drain again to continue waiting, or ShutDown to drop the waiting keys. After

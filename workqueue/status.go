@@ -13,7 +13,7 @@ type counts struct {
 	hookFailure string
 }
 
-// Status is a snapshot of a queue. Counters start at zero. Durations are zero if the queue keeps no
+// Status is a snapshot of a queue. Counters start at zero. Durations are zero if the queue does not record
 // times; see Options.Timestamps.
 type Status struct {
 	Name  string
@@ -21,10 +21,10 @@ type Status struct {
 
 	// Waiting is the number of keys waiting for a worker. If it grows, the workers cannot keep up.
 	Waiting int
-	// ByPriority splits Waiting by priority, highest first. It may include priorities without keys. It
-	// is nil for a queue with a custom Order.
+	// ByPriority splits Waiting by priority, highest first. It may include priorities with no keys. It is nil
+	// for a queue with a custom Order.
 	ByPriority []PriorityDepth
-	// Again is the number of running keys that were added while they ran, and will wait after their
+	// Again is the number of running keys that were added again while running, and will wait after their
 	// Done.
 	Again int
 	// Running is the number of keys between Get and Done.
@@ -34,11 +34,10 @@ type Status struct {
 	// Sleeping is the number of workers waiting in Get. Keys wait while workers sleep only for an instant.
 	Sleeping int
 
-	// Adds is the number of requested hand-outs. Adds that merge are not counted, and a delayed add is
-	// counted when its time comes. Each counted add was handed out, is waiting, or was dropped by
-	// ShutDown.
+	// Adds is the number of requested hand-outs. Merged adds are not counted, and a delayed add is counted
+	// when it comes due. Each counted add was handed out, is waiting, or was dropped by ShutDown.
 	Adds uint64
-	// Merged is the number of adds of keys with a pending hand-out.
+	// Merged is the number of adds merged into a pending hand-out.
 	Merged uint64
 	// Gets is the number of keys handed out.
 	Gets uint64
@@ -56,10 +55,10 @@ type Status struct {
 	// or the RateLimiter, or "".
 	HookFailure string `json:",omitempty"`
 
-	// OldestWaiting is how long the key that has waited longest has been waiting.
+	// OldestWaiting is how long the longest-waiting key has been waiting.
 	OldestWaiting time.Duration
-	// LongestRunning is how long the key that has run longest has been running. If it keeps growing, a
-	// worker is stuck.
+	// LongestRunning is how long the longest-running key has been running. If it keeps growing, a worker is
+	// stuck.
 	LongestRunning time.Duration
 	// UnfinishedWork is the total time that the running keys have been running.
 	UnfinishedWork time.Duration
@@ -136,8 +135,8 @@ func (q *Queue[K]) RunningPriority(key K) (priority int, running bool) {
 	return it.handed, true
 }
 
-// Waited returns how long a running key waited before it was handed out. It returns 0 if the key is
-// not running or the queue keeps no times.
+// Waited returns how long a running key waited before it was handed out. It returns 0 if the key is not
+// running or the queue does not record times.
 func (q *Queue[K]) Waited(key K) time.Duration {
 	hash := q.items.hash(key)
 	q.mu.Lock()
@@ -164,13 +163,13 @@ type Held[K comparable] struct {
 	Key K
 	// Priority is the priority of the pending hand-out, or of the running one.
 	Priority int
-	// Since is when the key started to run or to wait. It is zero if the queue keeps no times.
+	// Since is when the key started running or waiting. It is zero if the queue does not record times.
 	Since time.Time
 	// Due is when a delayed key becomes due. It is zero for other keys.
 	Due time.Time
 	// Again reports whether a running key will wait again after its Done.
 	Again bool
-	// Requeues is the number of failures that the limiter has counted for the key.
+	// Requeues is the number of failures counted by the limiter for the key.
 	Requeues int
 }
 
@@ -211,7 +210,7 @@ func (q *Queue[K]) wall(stamp int64) time.Time {
 	return q.base.Add(time.Duration(stamp - 1))
 }
 
-// earliest yields the first n items in order of time. It walks the heap from the root, because the next
+// earliest yields the first n items in chronological order. It walks the heap from the root, because the next
 // item is always a child of one that was already yielded.
 func (d *delays[K]) earliest(n int) func(yield func(*item[K]) bool) {
 	return func(yield func(*item[K]) bool) {

@@ -5,9 +5,9 @@ import "hash/maphash"
 // table is a hash table from keys to items, with chains through the items. An added key is hashed once,
 // before the queue is locked; its item keeps the hash, so removing it does not hash again.
 //
-// Finding, inserting and removing take constant time. Only growth allocates: it doubles the chains, in
-// time proportional to the number of keys. A large table is freed when the last key is removed, so an
-// outage does not leave memory allocated.
+// Finding, inserting and removing take constant time. Only growth allocates: it doubles the chains, in time
+// proportional to the number of keys. A large table is freed when the last key is removed, so that an outage
+// does not leave memory allocated.
 type table[K comparable] struct {
 	seed   maphash.Seed
 	chains []*item[K] // length is a power of two
@@ -33,7 +33,7 @@ func (t *table[K]) chain(hash uint64) **item[K] {
 	return &t.chains[hash&uint64(len(t.chains)-1)]
 }
 
-// find returns the item of a key, or nil.
+// find returns a key's item, or nil.
 func (t *table[K]) find(key K, hash uint64) *item[K] {
 	it := *t.chain(hash)
 	for it != nil && (it.hash != hash || it.key != key) {
@@ -42,7 +42,7 @@ func (t *table[K]) find(key K, hash uint64) *item[K] {
 	return it
 }
 
-// insert adds an item whose key is not in the table.
+// insert adds an item whose key is not yet in the table.
 func (t *table[K]) insert(it *item[K]) {
 	if t.len == len(t.chains) {
 		t.grow()
