@@ -8,10 +8,10 @@
 // into an error, a *PanicError or a *GoexitError:
 //
 //   - Recover, when deferred, catches a panic in the calling function.
-//   - Guard catches both in the calling goroutine. After a Goexit only deferred calls still run, so Guard passes the
-//     error to a function.
+//   - Guard catches both in the calling goroutine. After a Goexit only deferred calls still run,
+//     so Guard passes the error to a function.
 //   - Apart makes the call in a separate goroutine and waits for it, so even a Goexit is harmless.
-//     It suits hooks that are called rarely.
+//     Use it for hooks that are rarely called.
 //
 // A function that blocks cannot be stopped. Make sure that nothing else is held up by it, and document that
 // the function must return.

@@ -43,11 +43,11 @@ type ControllerOptions struct {
 // Metrics specific to Millrace:
 //
 //   - millrace_controller_running: 1 while it is reconciling, 0 while it is waiting for a source
-//     or does not run
+//     or is not running
 //   - millrace_controller_source_synced, _source_added_total, _source_failures_total:
 //     by label source
 //   - millrace_controller_parked: requests waiting for the cache to see their
-//     own writes; _parked_total, and _stale_total for those that stopped waiting early
+//     own writes; _parked_total, and _stale_total for requests that stopped waiting early
 //
 // Everything except the histogram is read from the controllers on each scrape. Controllers is safe for
 // concurrent use.

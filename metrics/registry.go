@@ -54,8 +54,7 @@ func (r *Registry) WorkQueues() workqueue.MetricsProvider { return r.queues }
 // Controllers returns the provider to use as controller.Options.Metrics.
 func (r *Registry) Controllers() controller.MetricsProvider { return r.controllers }
 
-// Requests wraps a transport to count its requests. Use it as
-// config.Config.WrapTransport.
+// Requests wraps a transport to count its requests. Use it as config.Config.WrapTransport.
 func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
 
 // Webhooks returns the provider to use as webhook.Options.Metrics.

@@ -38,7 +38,7 @@ type WorkQueueOptions struct {
 //   - workqueue_queue_duration_seconds: time from Add to Get
 //   - workqueue_work_duration_seconds: time from Get to Done
 //   - workqueue_unfinished_work_seconds: total time taken so far by all running keys;
-//     if it keeps growing, a worker hangs
+//     if it keeps growing, a worker is stuck
 //   - workqueue_longest_running_processor_seconds: the longest of these times
 //
 // Metrics specific to Millrace: workqueue_running, workqueue_delayed, workqueue_oldest_waiting_seconds and

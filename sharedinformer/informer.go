@@ -179,15 +179,15 @@ func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 // ErrNotSynced and reports what is missing, the state of the reflector and the latest failure (L22):
 //   - if ctx is done, with its cause;
 //   - if Run has returned, with ErrStopped;
-//   - if the missing lists have been failing for Options.SyncPatience, or if a handler, or OnError
+//   - if a missing list or watch has been failing for Options.SyncPatience, or if a handler, or OnError
 //     for one, has been blocked in one call for that long.
 //
 // If Run has not been called yet, it waits for Run.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
 // WaitForRV waits until the cache contains every change up to rv, such as the resource version of an object
-// that was just written (L14). It returns the cause of ctx when ctx is done, and ErrStopped once Run has
-// returned. It fails immediately if rv is not a resource version, or if the informer has no namespaces
+// that was just written (L14). It fails with the cause of ctx when ctx is done, or with ErrStopped once Run
+// has returned. It fails immediately if rv is not a resource version, or if the informer has no namespaces
 // (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error includes the
 // latest failure.
 //

@@ -19,7 +19,7 @@ type tombstones struct {
 	next     int
 }
 
-// maxTombstones is the number of objects to remember. A server that repeats old events repeats only recent ones.
+// maxTombstones is the number of objects to remember. Servers that repeat old events repeat only recent ones.
 const maxTombstones = 512
 
 // neverReturns is the version of an object that cannot return, because another object has its name.

@@ -25,15 +25,16 @@
 //
 //   - L26: two workers never hold the same key. A key added while a worker holds it is handed out
 //     again afterwards.
-//   - L27: each add is followed by a Get of its key; adds of a waiting key merge. The only
-//     exceptions are those that the caller requests: Cancel, ForgetAndCancel, and the adds that
-//     ShutDown and Drain drop. Status counts each of them.
+//   - L27: each add is followed by a Get of its key; adds of a waiting key are merged. The only
+//     exceptions are at the caller's request: Cancel, ForgetAndCancel, and the adds dropped by
+//     ShutDown and Drain. Status counts each of them.
 //   - L28: Drain returns when all queued and running work is done; ShutDown returns immediately.
-//     Afterwards, no goroutine or timer of the queue is left.
+//     Afterwards, none of the queue's goroutines or timers are left.
 //   - L29: the soonest requested time wins. The earlier of two delayed adds wins, and an immediate
 //     add wins over a delayed one, in any order. A key is never handed out before its delay is
 //     over, unless another add requested it sooner.
-//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key with n older keys ahead of it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
+//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key with n older
+//     keys ahead of it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
 //     and later adds.
 //
 // A delayed add of a waiting key merges with the pending add, so the key is handed out once, and soon.
