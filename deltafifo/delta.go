@@ -66,7 +66,7 @@ type Delta struct {
 	Type       Type
 	Late       bool          // for Added, Updated and Deleted; see Outdates
 	NewHistory bool          // for Replaced: the server's history may have gone back, so the same UID and version may have different content
-	Key        object.Key    // key of Object, or of the object of Passed; for Replaced and Bookmark only the namespace, empty for all
+	Key        object.Key    // key of Object, or of the passed object; for Replaced and Bookmark only the namespace, empty for all
 	Object     object.Head   // for Deleted, the last state sent by the server
 	Items      []object.Head // for Replaced, the complete list in order
 	RV         string        // the resource version the cache reaches with this delta

@@ -45,8 +45,7 @@ const (
 	Taken
 	// Parked means that the worker set the request aside until the cache has the last write to its object.
 	Parked
-	// Done means that the worker finished after Took. Text is the error, if any; Outcome is what happens
-	// next.
+	// Done means that the worker finished after Took. Text is the error, if any; Outcome is the next step.
 	Done
 )
 

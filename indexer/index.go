@@ -236,7 +236,7 @@ type bucket struct {
 	vector
 	value any // does not reference any object's memory
 	at    map[*entry]uint32
-	drawn uint64 // index.draws of the last object with the value
+	drawn uint64 // value of index.draws for the last object with the value
 }
 
 // bucket returns the bucket of a value, or nil if no object has it.

@@ -100,8 +100,8 @@ type Status struct {
 	Failures   uint64 // failures in all phases
 
 	// Unordered is true if a change with a version lower than RV turned out to be new. The server's resource
-	// versions are then not ordered across objects, so there is no telling up to which version the cache is
-	// complete: RV means little, and waiting for an RV is unreliable (see Settle).
+	// versions are then not ordered across objects, so RV does not show how complete the cache is, and
+	// waiting for an RV is unreliable (see Settle).
 	Unordered bool
 }
 

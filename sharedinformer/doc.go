@@ -79,7 +79,7 @@
 // coalescer's lock may be acquired. No lock is held while a handler or a hook runs. Index functions run under
 // core.join and the indexer's lock and must be pure. No code waits for an index function while holding
 // core.mu, so Status, the Wait methods and Registration.Close work while one blocks. Adding a handler or an
-// index, changing the namespaces, and reading entries that are being changed do have to wait.
+// index, changing the namespaces, and reading entries that are being changed must wait for it, however.
 //
 // # Failure
 //

@@ -2,7 +2,7 @@ package workqueue
 
 import "time"
 
-// want is the pending hand-out of a key.
+// want is a key's pending hand-out.
 type want uint8
 
 const (
