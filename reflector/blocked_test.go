@@ -68,7 +68,7 @@ func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
 		require.Contains(t, s.Waiting, "called on")
 		require.Zero(t, s.Silence(time.Now()))
 		require.Nil(t, s.Failure)
-		require.Equal(t, 1, strings.Count(log, "a transform blocks the reflector"))
+		require.Equal(t, 1, strings.Count(log, "a transform is blocking the reflector"))
 	})
 }
 

@@ -502,7 +502,7 @@ func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {
 		{"fails", func(partial) (partial, error) { return nil, errors.New("no") }, "transform a: no"},
 		{"returns nil", func(partial) (partial, error) { return nil, nil }, "transform a: the transform returned nil"},
 		{"panics", func(partial) (partial, error) { panic("oh") }, "transform a: transform panicked: oh"},
-		{"renames", func(o partial) (partial, error) { o.Name = "b"; return o, nil }, "transform a: the transform changed namespace or name"},
+		{"renames", func(o partial) (partial, error) { o.Name = "b"; return o, nil }, "transform a: the transform changed the namespace or name"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
