@@ -18,14 +18,14 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// FromConfig returns a Millrace client that reaches the API server as client-go does with cfg. It uses
-// client-go's connections, proxy, certificates, credentials (including renewal and plugins),
-// impersonation, user agent and wrappers. It looks up Go types in client-go's scheme.
+// FromConfig returns a Millrace client that connects to the API server the way client-go would with
+// cfg. It uses client-go's connections, proxy, certificates, credentials (including renewal and
+// plugins), impersonation, user agent and wrappers. It looks up Go types in client-go's scheme.
 //
-// FromConfig ignores QPS, Burst and RateLimiter, because Millrace has no client-side limit. It ignores
-// Timeout, which would end watches, and ContentType and related fields, because the client requests the
-// best format for each kind. It does not use compression, which costs more time than it saves within a
-// cluster. Warnings from the server go to klog.
+// FromConfig ignores QPS, Burst and RateLimiter, because Millrace has no client-side limit. It also
+// ignores Timeout, which would cut off watches, and ContentType and related fields, because the client
+// requests the best format for each kind. It disables compression, which costs more time than it saves
+// within a cluster. Warnings from the server go to klog.
 func FromConfig(cfg *clientrest.Config) (*rest.Client, error) {
 	return FromConfigAndScheme(cfg, scheme.Scheme)
 }
@@ -44,7 +44,7 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	}
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, secured)
 	if err != nil {
-		// Drop the cause: it quotes the address.
+		// Don't wrap err: its message contains the address.
 		return nil, errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
 	}
 	transport, err := clientrest.TransportFor(cfg)
@@ -61,12 +61,11 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	}, types)
 }
 
-// uncompressed requests uncompressed bodies, because a transport would otherwise request compressed
-// ones.
+// uncompressed asks for uncompressed responses, because an http.Transport requests gzip by default.
 type uncompressed struct{ http.RoundTripper }
 
-// CloseIdleConnections is called by the method of http.Client with the same name. Clients of client-go
-// may share the connections; they reconnect when necessary.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections. client-go clients may share the
+// connections; they reconnect as needed.
 func (u uncompressed) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(u.RoundTripper) }
 
 // RoundTrip implements http.RoundTripper.

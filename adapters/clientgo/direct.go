@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// direct creates informers that list and watch through a Millrace client. Equal parts of their objects are
-// shared.
+// direct creates informers that list and watch through a Millrace client. Their objects share equal
+// values.
 type direct struct {
 	client *rest.Client
 	pool   *wire.Pool
@@ -38,7 +38,7 @@ func (d *direct) informer(name string, example runtime.Object, resync time.Durat
 	return i
 }
 
-// narrowed returns from with tweaked options.
+// narrowed returns from with tweak applied to each request.
 func narrowed(from source.ListerWatcher, tweak func(*metav1.ListOptions)) source.ListerWatcher {
 	if tweak == nil {
 		return from
@@ -46,7 +46,7 @@ func narrowed(from source.ListerWatcher, tweak func(*metav1.ListOptions)) source
 	return &tweaking{from, tweak}
 }
 
-// tweaking is a source with tweaked options.
+// tweaking is a source that applies tweak to each request.
 type tweaking struct {
 	source.ListerWatcher
 	tweak func(*metav1.ListOptions)

@@ -17,22 +17,22 @@
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. Each handler has its own goroutine, which makes one call at
-// a time and holds no locks.
+// All functions and methods are safe for concurrent use. Each handler runs in its own goroutine, one call
+// at a time and without locks held.
 //
 // # Packed caches
 //
-// With WithStore or ResourceOptions.Store, a cache can hold bytes. The store's List and ByIndex then
-// decode each object. HeadsOf decodes nothing by itself, and its result can return copies that belong to
-// the caller.
+// With WithStore or ResourceOptions.Store, a cache can store objects as packed bytes. The store's
+// List and ByIndex then decode every object they return. HeadsOf decodes nothing until asked, and
+// its result can return copies that the caller owns.
 //
 // # Failure
 //
-// If the bytes of an object were damaged in memory, reads that would return it fail until the informer has
-// fetched it again.
+// If an object's bytes are corrupted in memory, reads that would return it fail until the informer has
+// refetched it.
 //
 // Failures to list and watch go to the watch error handler; all others go to utilruntime.ErrorHandlers.
-// An informer's WaitForSync and a factory's WaitForCacheSyncWithContext tell why an informer has not
+// An informer's WaitForSync and a factory's WaitForCacheSyncWithContext report why an informer has not
 // synced.
 //
 // # Debugging

@@ -11,7 +11,7 @@ type done struct {
 
 func newDone(name string) *done { return &done{name: name, ch: make(chan struct{})} }
 
-// Name returns the name of the event.
+// Name returns the event's name.
 func (d *done) Name() string { return d.name }
 
 // Done returns a channel that is closed when the event has happened.

@@ -27,9 +27,9 @@ import (
 // Factory is an informers.SharedInformerFactory with Millrace informers. Create it with
 // [NewSharedInformerFactory] or [NewSharedInformerFactoryForConfig].
 //
-// The informers of the groups, such as Core().V1().Pods(), and of ForResource are Millrace's. If a
-// caller passes a function to InformerFor that creates another informer, that informer is used as it is.
-// Use [NewInformer] in the function to create a Millrace informer there too.
+// Informers obtained from an API group, such as Core().V1().Pods(), or from ForResource are
+// Millrace informers. If a function passed to InformerFor creates some other informer, that
+// informer is used as is. To get a Millrace informer there too, call [NewInformer] in the function.
 type Factory struct {
 	client kubernetes.Interface
 	direct *direct // nil if the clientset lists and watches
@@ -39,17 +39,17 @@ type Factory struct {
 
 var _ informers.SharedInformerFactory = (*Factory)(nil)
 
-// NewSharedInformerFactory is informers.NewSharedInformerFactoryWithOptions with Millrace informers, over
-// any clientset, including fake ones. The clientset decodes.
+// NewSharedInformerFactory is like informers.NewSharedInformerFactoryWithOptions, but creates Millrace
+// informers. It works with any clientset, including fakes. The clientset decodes.
 func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration, options ...Option) *Factory {
 	return &Factory{client: client, options: gather(resync, options).whole()}
 }
 
 // NewSharedInformerFactoryForConfig is like [NewSharedInformerFactory], but its informers list and watch
-// through FromConfig, decode straight from the bytes and keep equal parts of objects in memory only
-// once. Programs that use it need less memory and CPU.
+// through a client from [FromConfig], decode objects directly from the response bytes and keep equal
+// values in memory only once. This saves memory and CPU.
 func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*Factory, error) {
-	millrace, err := FromConfig(cfg) // check this first, because client-go's error quotes an unreadable address
+	millrace, err := FromConfig(cfg) // checked first, because client-go's error would quote a malformed address
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +61,10 @@ func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Durat
 	return &Factory{client: client, direct: d, options: gather(resync, options)}, nil
 }
 
-// kinds is the factory as the API groups see it. It identifies informers only by type.
+// kinds is the view of the factory that the API groups use. It looks up informers by type alone.
 type kinds struct{ *Factory }
 
-// InformerFor returns the Millrace informer for the type of example.
+// InformerFor returns the Millrace informer for example's type.
 func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return k.Factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		resource, namespace, lw := clientOf(client, k.namespace, example)
@@ -86,7 +86,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 	})
 }
 
-// kindOf returns the kind of a type. It returns an error if the type has no kind or several.
+// kindOf returns the kind of a type. It returns an error if the type has no kind or more than one.
 func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	found, _, err := scheme.Scheme.ObjectKinds(example)
 	if err != nil {
@@ -107,7 +107,7 @@ func nameResource(resource schema.GroupResource, namespace string) string {
 	return resource.String() + " in namespace " + namespace
 }
 
-// InformerFor returns the informer for the type of example, creating it with newInformer if necessary.
+// InformerFor returns the informer for example's type, creating it with newInformer if necessary.
 func (f *Factory) InformerFor(example runtime.Object, newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	kind := reflect.TypeOf(example)
 	return f.runner.get(kind, func() cache.SharedIndexInformer {
@@ -156,8 +156,8 @@ func (f *Factory) Start(stop <-chan struct{}) { f.StartWithContext(wait.ContextF
 // informers that were requested later.
 func (f *Factory) StartWithContext(ctx context.Context) { f.runner.start(ctx) }
 
-// Shutdown waits until the informers have stopped. The caller must end their context. No informer can be
-// started afterwards.
+// Shutdown waits until the informers have stopped. The caller must cancel their context. No informer can
+// be started afterwards.
 func (f *Factory) Shutdown() {
 	f.runner.shutdown()
 	f.identity.Release()
@@ -169,15 +169,14 @@ func (f *Factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
 	return f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop)).Synced
 }
 
-// WaitForCacheSyncWithContext waits until every started informer has synced or stopped, or ctx is done. For
-// each informer that has not synced, the error of the result says why (L22).
+// WaitForCacheSyncWithContext waits until every started informer has synced or stopped, or ctx is done.
+// For each informer that has not synced, the result's error explains why (L22).
 func (f *Factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
 	synced, err := f.runner.wait(ctx)
 	return cache.SyncResult{Err: err, Synced: synced}
 }
 
-// Status returns the status of every informer, sorted by name. With it a Factory implements
-// metrics.InformerSource.
+// Status returns the status of every informer, sorted by name. It makes Factory a metrics.InformerSource.
 func (f *Factory) Status() []sharedinformer.Status { return f.runner.status() }
 
 // Views returns every informer, sorted by name, for tools such as package debug.

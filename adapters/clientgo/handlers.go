@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// MoveHandler is a cache.ResourceEventHandler that also learns when an object moves to another process
-// (ResourceOptions.Shard). The informer then calls OnMoved instead of OnDelete, with the last state
-// known to this process. A handler that keeps state per object should release that state. The informer
-// does not call other handlers, nor a MoveHandler that is wrapped in another handler, such as a
-// cache.FilteringResourceEventHandler. client-go wraps each cache.TypedResourceEventHandler.
+// MoveHandler is a cache.ResourceEventHandler that is also notified when an object moves to another
+// process (see [ResourceOptions].Shard). The informer then calls OnMoved instead of OnDelete, with the
+// last state known to this process. A handler that keeps state per object should release that state.
+// Moves are not reported to other handlers, or to a MoveHandler wrapped in another handler, such as a
+// cache.FilteringResourceEventHandler. client-go wraps every cache.TypedResourceEventHandler.
 type MoveHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
@@ -36,9 +36,9 @@ func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
 // minimumResync is the shortest resync period of a handler, as in client-go.
 const minimumResync = time.Second
 
-// AddEventHandlerWithOptions adds a handler at any time before the informer has stopped. Resyncs work as in
-// client-go: if the informer has no resync period, there are none; otherwise a handler's period is rounded
-// up to a multiple of the shortest period requested before the informer ran.
+// AddEventHandlerWithOptions adds a handler at any time before the informer has stopped. Resyncs work as
+// in client-go: if the informer has no resync period, there are none; otherwise a handler's period is
+// rounded up to a multiple of the shortest period requested before the informer started.
 func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	place := caller()
 	i.mu.Lock()
@@ -90,7 +90,7 @@ func (i *informer) period(resync time.Duration) time.Duration {
 }
 
 // RemoveEventHandler removes a handler from the informer. A call in progress may continue; ShutdownChan
-// is closed when it has returned. Removing a handler again does nothing.
+// is closed once it has returned. Removing a handler again does nothing.
 func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {

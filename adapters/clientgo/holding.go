@@ -6,11 +6,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Holding reports which objects an informer holds if processes share them (ResourceOptions.Shard). It is
-// safe for concurrent use.
+// Holding reports which objects an informer holds if they are sharded across processes (see
+// [ResourceOptions].Shard). It is safe for concurrent use.
 type Holding struct{ of *informer }
 
-// HoldingOf returns the Holding of an informer made by this package. It returns false for other informers.
+// HoldingOf returns the Holding of an informer created by this package. It returns false for other
+// informers.
 func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 	c, ok := informer.GetController().(controller) // the informer itself may be wrapped
 	if !ok {
@@ -22,9 +23,9 @@ func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 // Scope returns ResourceOptions.Shard.
 func (h Holding) Scope() shard.Scope { return h.of.shard }
 
-// Holds reports whether the store contains everything in the slot of a hash, at least as new as the last
-// writes of the process that had the slot before (S04). Handlers are called after Holds has become true.
-// Before the informer runs, Holds returns false. See [sharedinformer.Informer].
+// Holds reports whether the store contains every object in a hash's slot, at least as recent as the last
+// writes by the slot's previous owner (S04). Handlers are called after Holds has become true. Before the
+// informer runs, Holds returns false. See [sharedinformer.Informer].
 func (h Holding) Holds(hash uint64) bool {
 	i := h.of.inner()
 	return i != nil && i.Holds(hash)

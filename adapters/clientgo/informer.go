@@ -28,17 +28,19 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside. The example may be nil,
-// typed, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or a nil pointer of a type.
+// NewInformer is like cache.NewSharedIndexInformer, but returns a Millrace informer. The example may be
+// nil, a typed object, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or a typed nil
+// pointer.
 //
-// client-go decodes the objects from lw, so they do not share equal parts; see
+// client-go decodes the objects from lw, so they do not share equal values; see
 // [NewSharedInformerFactoryForConfig].
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-// NewInformerWithOptions is cache.NewSharedIndexInformerWithOptions with a Millrace informer inside.
-// Identifier and InformerMetricsProvider have no effect: package metrics exports Millrace informers.
+// NewInformerWithOptions is like cache.NewSharedIndexInformerWithOptions, but returns a Millrace
+// informer. Identifier and InformerMetricsProvider have no effect: package metrics exports Millrace
+// informers.
 func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
 	name := opts.ObjectDescription
 	if name == "" {
@@ -63,12 +65,12 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 	return i
 }
 
-// describe names the type of an example.
+// describe returns the name of an example's type.
 func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if reflect.ValueOf(example).IsZero() { // a typed nil has nothing but a type
+	if reflect.ValueOf(example).IsZero() { // a typed nil has only a type
 		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
@@ -77,13 +79,13 @@ func describe(example runtime.Object) string {
 	return fmt.Sprintf("%T", example)
 }
 
-// decodedListTime is the time limit for a list that arrives as a whole.
+// decodedListTime is the time limit for a list that arrives all at once.
 const decodedListTime = 10 * time.Minute
 
-// transform wraps a source in a cache.TransformFunc.
+// transform wraps a source so that its objects pass through a cache.TransformFunc.
 type transform = func(source.ListerWatcher) source.ListerWatcher
 
-// informer is a Millrace informer with client-go's interface. It collects settings before it runs; Run
+// informer is a Millrace informer behind client-go's interface. It collects settings before it runs; Run
 // creates the Millrace informer from them.
 type informer struct {
 	name      string
@@ -93,7 +95,7 @@ type informer struct {
 	caches    sharedinformer.Store
 	snapshots *snapshot.Directory
 	shard     shard.Scope      // the objects that this process holds
-	stall     time.Duration    // how long a list may receive nothing; 0 for the default
+	stall     time.Duration    // how long a list may go without data; 0 means the default
 	reflector *cache.Reflector // never run; only passed to watch error handlers
 	resync    time.Duration    // default for handlers
 	store     *store
@@ -120,8 +122,8 @@ func newInformer(name string, resync time.Duration, indexers cache.Indexers) *in
 	}
 }
 
-// errStarted rejects settings after Run. It and the error for a stopped informer contain some of
-// client-go's words, because tests of programs look for them.
+// errStarted is the error for settings made after Run. It and the error for a stopped informer reuse
+// some of client-go's wording, which existing tests look for.
 var errStarted = errors.New("informer has already started: set this before Run")
 
 // Run is RunWithContext until stop is closed.
@@ -153,7 +155,7 @@ func (i *informer) RunWithContext(ctx context.Context) {
 	i.leaving.Wait()
 }
 
-// refuse records why the informer does not run, for callers waiting for it.
+// refuse records why the informer cannot run, for callers waiting for it.
 func (i *informer) refuse(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -212,7 +214,7 @@ func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdi
 		i.mu.Unlock()
 		err := f.Err
 		if f.Phase == failure.PhaseWatch && errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.ErrUnexpectedEOF // handlers compare with ==, as client-go's own does
+			err = io.ErrUnexpectedEOF // handlers are compared with ==, as in client-go
 		}
 		hear(ctx, i.reflector, err)
 	}
@@ -255,7 +257,7 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	return i.store.AddIndexers(indexers)
 }
 
-// HasSynced reports whether a complete list is in the store.
+// HasSynced reports whether the store contains a complete list.
 func (i *informer) HasSynced() bool { return i.synced.has() }
 
 // HasSyncedChecker is HasSynced as a cache.DoneChecker.
@@ -277,7 +279,7 @@ func (i *informer) SetWatchErrorHandler(h cache.WatchErrorHandler) error {
 }
 
 // SetWatchErrorHandlerWithContext sets the handler for failures to list, watch, decode and transform;
-// nil means cache.DefaultWatchErrorHandler. The reflector passed to the handler does not run.
+// nil means cache.DefaultWatchErrorHandler. The reflector passed to the handler is never run.
 // SetWatchErrorHandlerWithContext returns an error once the informer runs.
 func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWithContext) error {
 	if h == nil {
@@ -287,8 +289,8 @@ func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWith
 }
 
 // SetTransform sets the function that changes objects before they are stored. The function may return an
-// object of another type, but not with another key. It is not called with tombstones. SetTransform
-// returns an error once the informer runs.
+// object of a different type, but must not change its key. It is not called with tombstones.
+// SetTransform returns an error once the informer runs.
 func (i *informer) SetTransform(t cache.TransformFunc) error {
 	return i.configure(func() { i.transform = t })
 }
@@ -330,7 +332,7 @@ func (i *informer) status() sharedinformer.Status {
 	}
 }
 
-// unsynced says why the informer had not synced when ctx was done (L22).
+// unsynced returns the reason why the informer had not synced when ctx was done (L22).
 func (i *informer) unsynced(ctx context.Context) error {
 	i.mu.Lock()
 	running, refused := i.running, i.refused

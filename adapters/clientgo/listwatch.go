@@ -11,7 +11,7 @@ import (
 
 //go:generate go run ./internal/generate
 
-// typedClient is the part of a typed client that an informer needs.
+// typedClient is the subset of a typed client's methods that an informer needs.
 type typedClient[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// located is a source for a resource whose kind is discovered at the first request. T is
+// located is a source for a resource whose kind is discovered on the first request. T is
 // *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 type located[T object.Object] struct {
 	client    *rest.Client
@@ -24,7 +24,7 @@ type located[T object.Object] struct {
 	pool      *wire.Pool // nil to share nothing
 }
 
-// Describe implements source.ListerWatcher. The resource supports everything that a request can ask for.
+// Describe implements source.ListerWatcher. The resource supports every request option.
 func (l *located[T]) Describe() source.Description {
 	return source.Description{
 		Name: nameResource(l.resource.GroupResource(), l.namespace), Namespace: l.namespace, Kept: l.keep, Pool: l.pool,

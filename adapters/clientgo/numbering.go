@@ -13,22 +13,22 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// numbering assigns resource versions to the objects of a source that has no usable ones: fake
-// clientsets store objects as given, and handwritten sources in tests omit versions. It starts at the
-// first object without a usable version, or at once if the versions are known to mean nothing. From then
-// on it numbers everything in order of arrival. It does not change objects from an API server.
+// numbering assigns resource versions to the objects of a source whose own are unusable: fake clientsets
+// store objects as given, and handwritten sources in tests omit versions. It starts at the first object
+// without a usable version, or immediately if the versions are known to be meaningless. From then on it
+// numbers everything in order of arrival. It does not change objects from an API server.
 //
-// It belongs to the reflector's goroutine.
+// It is used only by the reflector's goroutine.
 type numbering struct {
 	source.ListerWatcher
 
-	fake bool              // the versions of objects mean nothing
+	fake bool              // the objects' versions are meaningless
 	on   bool              // numbering has started
 	last uint64            // the last number, or the last version before numbering started
-	own  map[string]string // the source's version of each number at which a watch may resume
+	own  map[string]string // maps each number that a watch may resume from to the source's version
 }
 
-// numbered is an object with an assigned version. Only the informer sees it; bare removes it.
+// numbered is an object with an assigned version. It is visible only to the informer; bare unwraps it.
 type numbered struct {
 	object.Object
 	version string
@@ -45,7 +45,7 @@ func (n *numbered) DeepCopyObject() runtime.Object {
 	return &numbered{n.Object.DeepCopyObject().(object.Object), n.version}
 }
 
-// bare returns o in the form in which its source returned it.
+// bare returns o as its source returned it.
 func bare(o object.Object) object.Object {
 	if n, ok := o.(*numbered); ok {
 		return n.Object
@@ -88,7 +88,7 @@ func (n *numbering) List(ctx context.Context, opts source.Request) source.List[o
 				item = n.number(item)
 			}
 			if !yield(item, err) || err != nil {
-				if n.on && list.Meta.ResourceVersion != "" { // the consumer of the first page has seen it
+				if n.on && list.Meta.ResourceVersion != "" { // the consumer has seen the first page's version
 					n.numberList(list.Meta)
 				}
 				return
@@ -117,7 +117,7 @@ func (n *numbering) remember(number, own string) {
 }
 
 // Watch implements source.ListerWatcher. It resumes at the requested version rather than the last one
-// seen, because the reflector may have read a list without using it. It forgets all other versions,
+// seen, because the reflector may have read a list and discarded it. It forgets all other versions,
 // since no watch will resume from them.
 func (n *numbering) Watch(ctx context.Context, opts source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	if own, ok := n.own[opts.ResourceVersion]; ok {

@@ -24,8 +24,8 @@ type Observer struct {
 	all []*Observed
 }
 
-// Status returns the status of every informer, in the order in which they were added. To count objects,
-// client-go copies the keys of the store, so do not call Status too often.
+// Status returns the status of every informer, in the order in which they were added. Counting objects
+// makes client-go copy all the store's keys, so do not call Status too often.
 func (o *Observer) Status() []sharedinformer.Status {
 	o.mu.Lock()
 	all := slices.Clone(o.all)
@@ -37,14 +37,14 @@ func (o *Observer) Status() []sharedinformer.Status {
 	return statuses
 }
 
-// Observe adds an informer under a name such as "pods". It gives the informer a handler that counts
-// changes, and a handler of watch errors that calls onWatchError, or cache.DefaultWatchErrorHandler if
-// that is nil. client-go has only one such handler, the last one set, and does not reveal it. A running
-// informer does not accept a new one; its status then says that failures are not visible. Observe
-// returns an error if the informer has stopped.
+// Observe adds an informer under a name such as "pods". It adds a handler that counts changes, and sets
+// a watch error handler that calls onWatchError, or cache.DefaultWatchErrorHandler if that is nil.
+// client-go keeps only the last watch error handler set, and does not expose it. A running informer
+// rejects a new one; its status then reports that failures are not visible. Observe returns an error if
+// the informer has stopped.
 //
-// client-go calls that handler when a list fails or the server refuses a watch, but not when a watch breaks
-// or gets no answer.
+// client-go calls that handler if a list fails or the server refuses a watch, but not if a watch breaks
+// or gets no response.
 func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWatchError cache.WatchErrorHandlerWithContext) (*Observed, error) {
 	if onWatchError == nil {
 		onWatchError = cache.DefaultWatchErrorHandler
@@ -71,7 +71,7 @@ type Observed struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
 	changes  counter
-	blind    *failure.Failure // says that failures are not visible; nil if they are visible
+	blind    *failure.Failure // reports that failures are not visible; nil if they are
 
 	mu       sync.Mutex // guards the fields below; not held during calls
 	failures uint64
@@ -99,7 +99,7 @@ func (i *Observed) failed(err error) {
 
 // Status returns the current status. It does not show recovery from a failure before the next change or
 // bookmark. The state is Listing before the first sync, then Watching, and BackingOff during a failure.
-// If failures are not visible, Failure says so, and Watching only means synced.
+// If failures are not visible, Failure says so, and Watching means only that the informer has synced.
 func (i *Observed) Status() sharedinformer.Status {
 	version, synced := i.informer.LastSyncResourceVersion(), i.informer.HasSynced()
 	s := sharedinformer.Status{
@@ -127,12 +127,12 @@ func (i *Observed) Status() sharedinformer.Status {
 	return s
 }
 
-// present returns the handlers that were not removed. It keeps the handlers of a stopped informer.
+// present returns the handlers that were not removed. It keeps a stopped informer's handlers.
 func (i *Observed) present() []*observedHandler {
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)
 	i.mu.Unlock()
-	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // check in this order, because a stop ends all handlers
+	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // check in this order, because stopping removes all handlers
 		return handlers
 	}
 	i.mu.Lock()
@@ -142,9 +142,9 @@ func (i *Observed) present() []*observedHandler {
 }
 
 // AddEventHandler adds a handler to the informer and measures its calls. The status includes the
-// handler's lag, its calls and the longest of them, until the handler has been removed and its last call
-// has returned. Pending may be off by the number of changes that happened while a running informer added
-// the handler. Behind is the duration of the call in progress.
+// handler's lag, its number of calls and the longest one, until the handler has been removed and its
+// last call has returned. Pending may be off by the number of changes that happened while a running
+// informer added the handler. Behind is the duration of the call in progress.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	o := &observedHandler{next: h, name: name, place: caller()}
 	o.joined, o.found = i.changes.live.Load(), uint64(len(i.informer.GetStore().ListKeys()))
@@ -196,14 +196,14 @@ func isResync(old, o any) bool {
 type observedHandler struct {
 	next          cache.ResourceEventHandler
 	name, place   string
-	joined, found uint64 // changes before the handler joined, and objects at that time
+	joined, found uint64 // changes before the handler was added, and objects at that time
 	registration  atomic.Pointer[cache.ResourceEventHandlerRegistration]
 	ended         <-chan struct{} // closed after its last call; nil if client-go does not report that
 
 	changes   counter       // received
 	delivered atomic.Uint64 // calls that have returned
 	panics    atomic.Uint64
-	began     atomic.Int64 // start of the call in progress, in ns since 1970; 0 while idle
+	began     atomic.Int64 // start of the call in progress, in ns since 1970; 0 if idle
 	slowest   atomic.Int64 // in ns
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Option configures a factory. client-go's options cannot be used, because they change an unexported
-// type of client-go. These have the same names and meanings.
+// Option configures a factory. client-go's own options cannot be used, because they modify an unexported
+// type. These have the same names and meanings.
 type Option func(*options)
 
 type options struct {
@@ -39,7 +39,7 @@ func gather(resync time.Duration, chosen []Option) options {
 	return o
 }
 
-// whole returns the options of a factory whose clientset decodes.
+// whole returns the options for a factory whose clientset does the decoding.
 func (o options) whole() options {
 	if o.keeps {
 		panic("clientgo: WithKeep is for a factory that is made for a config, such as NewSharedInformerFactoryForConfig: a client decodes whole objects")
@@ -62,21 +62,20 @@ func WithTransform(transform cache.TransformFunc) Option {
 	return func(o *options) { o.transform = transform }
 }
 
-// WithKeep sets which fields of objects the informers keep, such as wire.WithoutManagedFields. The decoder
-// skips all other fields, and equal parts of the remaining ones are shared. Informers of objects without
-// such a field fail to sync with wire.ErrFields. WithKeep requires a factory made for a config, which
-// decodes itself; the constructor panics if a clientset decodes.
+// WithKeep sets which fields of objects the informers keep, such as wire.WithoutManagedFields. The
+// decoder skips all other fields, and objects share equal values in the remaining ones. Informers for
+// objects without such a field fail to sync with wire.ErrFields. WithKeep requires a factory created for
+// a config, which does its own decoding; the constructors for clientsets panic.
 func WithKeep(wanted wire.Fields) Option {
 	return func(o *options) { o.keep, o.keeps = wanted, true }
 }
 
-// WithStore sets how the informers cache objects. With sharedinformer.Packed they hold bytes, which need
-// a fraction of the memory, and decode an object whenever it is read. Use it for kinds with many
-// objects. If a program often iterates over all objects with GetStore().List() or a lister, they are
-// decoded each time.
+// WithStore sets how the informers cache objects. With sharedinformer.Packed they store objects as
+// bytes, in a fraction of the memory, and decode an object each time it is read. Use it for kinds with
+// many objects. Listing all objects with GetStore().List() or a lister decodes all of them each time.
 func WithStore(s sharedinformer.Store) Option { return func(o *options) { o.store = s } }
 
-// caching sets the store of an informer made by this package.
+// caching sets how an informer created by this package caches objects.
 func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if made, ok := i.(*informer); ok {
 		made.caches = o.store
@@ -130,7 +129,7 @@ func (o *options) tweaked(lw *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// byNamespace returns the index that the informers of all factories have.
+// byNamespace returns the namespace index that every factory's informers have.
 func byNamespace() cache.Indexers {
 	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 }

@@ -45,8 +45,8 @@ func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
 func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
 
 // Handle implements sharedinformer.Handler. As in client-go, utilruntime.PanicHandlers receive a panic
-// with the handler's logger. The panic then propagates to the informer, which counts it and ends the
-// process if utilruntime.ReallyCrash is set.
+// with the handler's logger. The panic then propagates to the informer, which counts it and crashes
+// the process if utilruntime.ReallyCrash is set.
 func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object.Object]) error {
 	if r.logger != nil {
 		ctx = klog.NewContext(ctx, *r.logger)
@@ -90,7 +90,7 @@ func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Obje
 }
 
 // caller returns the file:line that added a handler, skipping packages that only pass the handler on. If
-// there are no other callers, as for the sources of controller-runtime, it returns the outermost of the
+// there are no other callers, as with controller-runtime's sources, it returns the outermost of the
 // skipped ones.
 func caller() (place string) {
 	var pcs [32]uintptr

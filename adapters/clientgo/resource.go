@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// ResourceOptions configure NewInformerFor. The zero value works.
+// ResourceOptions configure NewInformerFor. The zero value is valid.
 type ResourceOptions struct {
 	ResyncPeriod time.Duration
 	Indexers     cache.Indexers
@@ -30,8 +30,8 @@ type ResourceOptions struct {
 	// Pages requests lists in pages even if the server could stream them.
 	Pages bool
 
-	// Pool stores equal parts of objects once. Informers with a transform ignore it, because a transform
-	// may change objects. If Pool is nil, nothing is shared.
+	// Pool stores equal values in objects only once. Informers with a transform ignore it, because a
+	// transform may change objects. If Pool is nil, nothing is shared.
 	Pool *wire.Pool
 
 	// Store sets how objects are cached; see WithStore.
@@ -45,19 +45,19 @@ type ResourceOptions struct {
 	// selects all of them.
 	//
 	// An object that moves to another process leaves the store without a call of OnDelete, because it was
-	// not deleted (S03). A handler that needs to know implements MoveHandler. An arriving object is
-	// reported by OnAdd, but not as part of the initial list. So a handler may receive OnAdd twice for an
-	// object, with no call in between.
+	// not deleted (S03). A handler that needs to be notified implements MoveHandler. An object moving to
+	// this process is reported by OnAdd, but not as part of the initial list. So a handler may receive
+	// two OnAdd calls for an object, with nothing in between.
 	Shard shard.Scope
 }
 
-// NewInformerFor returns an informer with client-go's interface for the objects of a Millrace resource. It
-// decodes them straight from the bytes.
+// NewInformerFor returns an informer with client-go's interface for a Millrace resource. It decodes
+// objects directly from the response bytes.
 func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOptions) cache.SharedIndexInformer {
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	if origin, ok := objects.Source().Describe().Origin(); ok { // the origin knows the type behind an interface
+	if origin, ok := objects.Source().Describe().Origin(); ok { // the origin has the type behind an interface
 		i.holds = origin.Type.String()
 	}
 	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard
@@ -72,8 +72,8 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 }
 
 // WaitForHandlers waits until each current handler of informer has received every object of its initial
-// list, or has ended. It returns the cause of ctx if ctx is done first. If informer is not Millrace's,
-// it returns at once.
+// list, or has stopped. It returns ctx's cause if ctx is done first. If informer is not a Millrace
+// informer, it returns immediately.
 func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) error {
 	c, ok := informer.GetController().(controller)
 	if !ok {

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// ResourceFactory creates Millrace informers by resource. It implements both
+// ResourceFactory creates Millrace informers for resources. It implements both
 // dynamicinformer.DynamicSharedInformerFactory and metadatainformer.SharedInformerFactory. The
 // constructor determines the type of the objects.
 type ResourceFactory struct {
@@ -39,8 +39,8 @@ var (
 	_ metadatainformer.SharedInformerFactory       = (*ResourceFactory)(nil)
 )
 
-// NewDynamicSharedInformerFactory is dynamicinformer.NewDynamicSharedInformerFactory with Millrace
-// informers, over any dynamic client, including fake ones. The client decodes.
+// NewDynamicSharedInformerFactory is like dynamicinformer.NewDynamicSharedInformerFactory, but creates
+// Millrace informers. It works with any dynamic client, including fakes. The client decodes.
 func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration, options ...Option) *ResourceFactory {
 	o := gather(resync, options).whole()
 	return newResourceFactory(dynamicLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
@@ -49,14 +49,14 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Durat
 }
 
 // NewDynamicSharedInformerFactoryForConfig is like [NewDynamicSharedInformerFactory], but its informers
-// list and watch through FromConfig, decode straight from the bytes and keep equal parts of objects in
-// memory only once.
+// list and watch through a client from [FromConfig], decode objects directly from the response bytes
+// and keep equal values in memory only once.
 func NewDynamicSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
 	return newDirectFactory(cfg, dynamicLister, gather(resync, options), &unstructured.Unstructured{})
 }
 
-// NewMetadataSharedInformerFactory is metadatainformer.NewSharedInformerFactory with Millrace informers,
-// over any metadata client, including fake ones. The client decodes.
+// NewMetadataSharedInformerFactory is like metadatainformer.NewSharedInformerFactory, but creates
+// Millrace informers. It works with any metadata client, including fakes. The client decodes.
 func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Duration, options ...Option) *ResourceFactory {
 	o := gather(resync, options).whole()
 	return newResourceFactory(metadataLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
@@ -65,20 +65,20 @@ func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Dur
 }
 
 // NewMetadataSharedInformerFactoryForConfig is like [NewMetadataSharedInformerFactory], but its informers
-// list and watch through FromConfig, decode straight from the bytes and keep equal parts of objects in
-// memory only once.
+// list and watch through a client from [FromConfig], decode objects directly from the response bytes and
+// keep equal values in memory only once.
 func NewMetadataSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
 	return newDirectFactory(cfg, metadataLister, gather(resync, options), &metav1.PartialObjectMetadata{})
 }
 
-// decoded returns an informer of objects that lw decodes.
+// decoded returns an informer for objects that lw decodes.
 func (o *options) decoded(lw cache.ListerWatcher, example runtime.Object, name string) cache.SharedIndexInformer {
 	return o.caching(NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{
 		ResyncPeriod: o.resync, Indexers: byNamespace(), ObjectDescription: name,
 	}))
 }
 
-// newDirectFactory returns a factory whose informers decode one Go type from the bytes.
+// newDirectFactory returns a factory whose informers decode one Go type directly from the response bytes.
 func newDirectFactory[T object.Object](cfg *clientrest.Config, newLister newLister, o options, example T) (*ResourceFactory, error) {
 	client, err := FromConfig(cfg)
 	if err != nil {
@@ -102,7 +102,7 @@ func newResourceFactory(newLister newLister, o options, newInformer func(schema.
 	}}
 }
 
-// newLister creates the lister of a resource.
+// newLister creates the lister for a resource.
 type newLister func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
 
 func dynamicLister(i cache.Indexer, resource schema.GroupVersionResource) cache.GenericLister {
@@ -113,7 +113,7 @@ func metadataLister(i cache.Indexer, resource schema.GroupVersionResource) cache
 	return metadatalister.NewRuntimeObjectShim(metadatalister.New(i, resource))
 }
 
-// ForResource returns the informer and the lister of a resource.
+// ForResource returns the informer and the lister for a resource.
 func (f *ResourceFactory) ForResource(resource schema.GroupVersionResource) informers.GenericInformer {
 	i := f.runner.get(resource, func() cache.SharedIndexInformer { return f.newInformer(resource) })
 	return generic{i, f.newLister(i.GetIndexer(), resource)}
@@ -135,17 +135,17 @@ func (f *ResourceFactory) WaitForCacheSync(stop <-chan struct{}) map[schema.Grou
 	return synced
 }
 
-// WaitForCacheSyncWithContext waits until every started informer has synced or stopped, or ctx is done. For
-// each informer that has not synced, the error says why (L22).
+// WaitForCacheSyncWithContext waits until every started informer has synced or stopped, or ctx is done.
+// For each informer that has not synced, the error explains why (L22).
 func (f *ResourceFactory) WaitForCacheSyncWithContext(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
 	return f.runner.wait(ctx)
 }
 
-// Shutdown waits until the informers have stopped. The caller must end their context. No informer can be
-// started afterwards.
+// Shutdown waits until the informers have stopped. The caller must cancel their context. No informer can
+// be started afterwards.
 func (f *ResourceFactory) Shutdown() { f.runner.shutdown() }
 
-// Status returns the status of every informer, sorted by name. With it a ResourceFactory implements
+// Status returns the status of every informer, sorted by name. It makes ResourceFactory a
 // metrics.InformerSource.
 func (f *ResourceFactory) Status() []sharedinformer.Status { return f.runner.status() }
 

@@ -15,7 +15,7 @@ import (
 
 // runner holds informers by key and runs each once.
 type runner[K comparable] struct {
-	mu        sync.Mutex // guards the fields below; held while informers are created, which calls no user function except InformerFor's
+	mu        sync.Mutex // guards the fields below; held while informers are created, which calls no user functions except InformerFor's
 	informers map[K]cache.SharedIndexInformer
 	started   map[K]bool
 	tasks     sync.WaitGroup
@@ -57,8 +57,8 @@ func (r *runner[K]) shutdown() {
 	r.tasks.Wait()
 }
 
-// wait waits for the started informers. The error names each one that has not synced, with its state and
-// last failure.
+// wait waits for the started informers. The error lists each informer that has not synced, with its
+// state and last failure.
 func (r *runner[K]) wait(ctx context.Context) (map[K]bool, error) {
 	r.mu.Lock()
 	waiting := maps.Clone(r.informers)

@@ -22,9 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// upstream is a source.ListerWatcher over one of client-go's. Objects arrive decoded, so a whole list is
-// in memory before its first item is yielded. If lw ignores its context, a run cannot end until lw
-// returns.
+// upstream adapts a client-go lister-watcher to source.ListerWatcher. Objects arrive decoded, so a whole
+// list is in memory before its first item is yielded. If lw ignores its context, Run cannot return until
+// lw returns.
 type upstream struct {
 	lw   cache.ListerWatcherWithContext
 	of   reflect.Type            // type of the objects; nil for any
@@ -32,8 +32,8 @@ type upstream struct {
 	name string
 }
 
-// newSource keeps no reference to the example, because its owner may reuse it: a cache of
-// controller-runtime passes the object that the caller reads into.
+// newSource keeps no reference to the example, because its owner may reuse it: controller-runtime's
+// cache passes the object that the caller reads into.
 func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *upstream {
 	s := &upstream{lw: cache.ToListerWatcherWithContext(lw), of: reflect.TypeOf(example), name: name}
 	if untyped, ok := example.(*unstructured.Unstructured); ok {
@@ -54,7 +54,7 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 	list := source.List[object.Head]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Head, error) bool) {
 		empty := 0
-		token := "" // of some earlier page
+		token := "" // from some earlier page
 		for pages := 1; ; pages++ {
 			page, items, err := s.page(ctx, opts, yield)
 			if empty++; items > 0 {
@@ -84,7 +84,7 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 				return
 			}
 			if pages&(pages-1) == 0 {
-				token = page.GetContinue() // at powers of two: this finds a cycle within three rounds
+				token = page.GetContinue() // at powers of two: this detects a cycle within three rounds
 			}
 			// The token implies the resource version of the first page.
 			opts.Continue = page.GetContinue()
@@ -94,7 +94,8 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 	return list
 }
 
-// page reads one page and returns its number of items. It returns a nil page if the consumer stopped.
+// page reads one page and returns its number of items. It returns a nil page if the consumer has
+// stopped.
 func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Head, error) bool) (page metav1.ListInterface, items int, err error) {
 	list, err := s.lw.ListWithContext(traced(ctx), opts)
 	if err != nil {
@@ -152,9 +153,9 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	}, nil
 }
 
-// traced returns a context whose requests record what they wait for. If the server refuses a request
-// with a Retry-After, client-go does not return. It sleeps that long and retries, up to ten times. All
-// that we see here is that the server answered.
+// traced returns a context that makes requests record what they are waiting for. If the server refuses
+// a request with a Retry-After, client-go does not return. It sleeps that long and retries, up to ten
+// times. All we can see here is that the server responded.
 func traced(ctx context.Context) context.Context {
 	p := source.ProgressOf(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -185,7 +186,7 @@ func end(w watch.Interface) {
 }
 
 // event checks one event of a watch. client-go ignores objects of another type in a watch and accepts
-// them in a list. Here, both are failures (L21).
+// them in a list. Here, it is an error in both (L21).
 func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	now := time.Now()
 	event := wire.Event[object.Head]{Type: e.Type, Received: now, Decoded: now}

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Status returns the status of an informer made by this package: its state and when that began, its last
-// failure, and the progress of each handler. It returns false for other informers.
+// Status returns the status of an informer created by this package: its state and since when it has been
+// in it, its last failure, and each handler's progress. It returns false for other informers.
 func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 	if c, ok := informer.GetController().(controller); ok { // the informer itself may be wrapped
 		return c.status(), true
@@ -18,9 +18,9 @@ func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 	return sharedinformer.Status{}, false
 }
 
-// WaitForSync waits until a complete list is in the store of an informer, ctx is done, or the informer has
-// stopped. The error says why it has not synced (L22). For client-go's own informers the error has no
-// reason, and WaitForSync does not notice that they stop.
+// WaitForSync waits until the informer's store contains a complete list, ctx is done, or the informer has
+// stopped. The error explains why it has not synced (L22). For client-go's own informers the error
+// contains no reason, and WaitForSync does not notice if they stop.
 func WaitForSync(ctx context.Context, informer cache.SharedIndexInformer) error {
 	c, ours := informer.GetController().(controller)
 	var stopped <-chan struct{}

@@ -17,17 +17,17 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// ErrReadOnly is returned by the writing methods of a store once its informer has synced (L16). Before
-// that, and always if the informer never runs, as in many tests, the store is writable.
+// ErrReadOnly is returned by a store's write methods once its informer has synced (L16). Before that, or
+// if the informer never runs, as in many tests, the store is writable.
 var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
 
-// store is the cache.Indexer of an informer. Until the informer has synced, store uses one of
-// client-go's own, which is writable. From then on it shows the informer's cache, without anything that
-// was written before.
+// store is an informer's cache.Indexer. Until the informer has synced, store uses one of
+// client-go's indexers, which is writable. From then on it exposes the informer's cache, without
+// anything that was written before.
 type store struct {
-	written cache.Indexer // also keeps the names and functions of all indexes
+	written cache.Indexer // also stores the names and functions of all indexes
 	reads   atomic.Pointer[reads]
-	synced  atomic.Bool // true once reads has a complete list
+	synced  atomic.Bool // true once reads contains a complete list
 
 	mu sync.Mutex // held while indexes are added to both stores or copied, which calls index functions and failure handlers
 }
@@ -38,7 +38,7 @@ func newStore(indexers cache.Indexers) *store {
 	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, own)}
 }
 
-// show makes the store show the cache of i once the cache contains a complete list.
+// show makes the store expose i's cache once the cache contains a complete list.
 func (s *store) show(i *sharedinformer.Informer[object.Object]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *store) show(i *sharedinformer.Informer[object.Object]) {
 	s.reads.Store(r)
 }
 
-// current returns the indexer that the store shows.
+// current returns the indexer that the store exposes.
 func (s *store) current() cache.Indexer {
 	r := s.reads.Load()
 	switch {
@@ -100,7 +100,7 @@ func (s *store) AddIndexers(indexers cache.Indexers) error {
 	return nil
 }
 
-// reads is the read side of an informer's cache as a cache.Indexer.
+// reads presents the read side of an informer's cache as a cache.Indexer.
 type reads struct {
 	cache    indexer.Reader[object.Object]
 	informer *sharedinformer.Informer[object.Object]
@@ -115,7 +115,7 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the heads of the objects with an index value. Each call reads a consistent state.
+// finder finds the heads of the objects with a given index value. Each call sees a consistent state.
 type finder interface {
 	Heads(value string) iter.Seq[object.Head]
 	HeadsOfAny(values []string) iter.Seq[object.Head]
@@ -123,10 +123,10 @@ type finder interface {
 	Values() []string
 }
 
-// namespaces is the index by namespace, which every cache has.
+// namespaces is the namespace index, which every cache has.
 type namespaces struct{ indexer.Reader[object.Head] }
 
-// Heads yields the objects of a namespace. The empty namespace means objects without one.
+// Heads yields the objects in a namespace. The empty namespace selects objects without a namespace.
 func (n namespaces) Heads(namespace string) iter.Seq[object.Head] {
 	if namespace != "" {
 		return n.Namespace(namespace)
@@ -134,7 +134,7 @@ func (n namespaces) Heads(namespace string) iter.Seq[object.Head] {
 	return n.HeadsOfAny([]string{namespace})
 }
 
-// HeadsOfAny yields the objects of several namespaces.
+// HeadsOfAny yields the objects in several namespaces.
 func (n namespaces) HeadsOfAny(of []string) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) {
 		for o := range n.All() {
@@ -163,7 +163,7 @@ func (n namespaces) Values() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// isNamespace reports whether values is client-go's index function for namespaces.
+// isNamespace reports whether values is client-go's namespace index function.
 func isNamespace(values cache.IndexFunc) bool {
 	return reflect.ValueOf(values).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
@@ -172,7 +172,7 @@ func isNamespace(values cache.IndexFunc) bool {
 // missing from that index, and the failure is reported (L15); client-go panics.
 func (r *reads) AddIndexers(indexers cache.Indexers) error {
 	for name, values := range indexers {
-		found := &index{r.finder(name, values), values} // calls the function with all objects
+		found := &index{r.finder(name, values), values} // calls the function with every object
 		r.mu.Lock()
 		r.indexes[name] = found
 		r.mu.Unlock()
@@ -200,7 +200,7 @@ func (r *reads) index(name string) (*index, error) {
 	if i, ok := r.indexes[name]; ok {
 		return i, nil
 	}
-	return nil, fmt.Errorf("Index with name %s does not exist", name) //nolint:staticcheck // as client-go writes it
+	return nil, fmt.Errorf("Index with name %s does not exist", name) //nolint:staticcheck // worded as in client-go
 }
 
 func (*reads) Add(any) error               { return ErrReadOnly }
@@ -209,13 +209,13 @@ func (*reads) Delete(any) error            { return ErrReadOnly }
 func (*reads) Replace([]any, string) error { return ErrReadOnly }
 func (*reads) Resync() error               { return nil }
 
-// Bookmark does nothing, because the cache's resource version is a promise (L13) that only the informer
-// can make.
+// Bookmark does nothing, because the cache's resource version carries a guarantee (L13) that only the
+// informer can give.
 func (*reads) Bookmark(string) {}
 
 func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }
 
-// List returns all objects that are not damaged, in a slice that belongs to the caller.
+// List returns all objects that are not corrupt, in a slice that the caller owns.
 func (r *reads) List() []any {
 	objects, _ := r.cache.Snapshot()
 	all := make([]any, 0, r.cache.Len())
@@ -253,7 +253,7 @@ func (r *reads) GetByKey(key string) (any, bool, error) {
 	}
 	o, err := opened(r.informer.Open(head))
 	if err != nil {
-		return nil, false, err // damaged is not the same as deleted
+		return nil, false, err // a corrupt object is not a deleted one
 	}
 	return o, true, nil
 }
@@ -314,12 +314,12 @@ func (r *reads) GetIndexers() cache.Indexers {
 	return all
 }
 
-// having returns the objects with an index value, in a slice that belongs to the caller.
+// having returns the objects with a given index value, in a slice that the caller owns.
 func (r *reads) having(i *index, value string) ([]any, error) {
 	return r.opened(make([]any, 0, i.found.Len(value)), i.found.Heads(value))
 }
 
-// opened appends the objects of heads.
+// opened appends the objects for heads.
 func (r *reads) opened(objects []any, heads iter.Seq[object.Head]) ([]any, error) {
 	for head := range heads {
 		o, err := opened(r.informer.Open(head))

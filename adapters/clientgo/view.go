@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// ViewOf returns a view of an informer made by this package, for tools such as package debug. It returns
-// false for other informers.
+// ViewOf returns a view of an informer created by this package, for tools such as package debug. It
+// returns false for other informers.
 func ViewOf(informer cache.SharedIndexInformer) (sharedinformer.View, bool) {
 	c, ok := informer.GetController().(controller) // the informer itself may be wrapped
 	if !ok {
@@ -18,7 +18,7 @@ func ViewOf(informer cache.SharedIndexInformer) (sharedinformer.View, bool) {
 	return view{c.informer}, true
 }
 
-// view is the view of an informer, even before it runs.
+// view is a view of an informer, even before it runs.
 type view struct{ of *informer }
 
 // Name implements sharedinformer.View.
@@ -27,8 +27,8 @@ func (v view) Name() string { return v.Status().Reflector.Resource }
 // Status implements sharedinformer.View.
 func (v view) Status() sharedinformer.Status { return v.of.status() }
 
-// Heads implements sharedinformer.View. Before the informer runs it yields nothing, even if someone has
-// written to the informer's store.
+// Heads implements sharedinformer.View. Before the informer runs it yields nothing, even if something
+// was written to the informer's store.
 func (v view) Heads() indexer.Reader[object.Head] {
 	if i := v.of.inner(); i != nil {
 		return i.Heads()

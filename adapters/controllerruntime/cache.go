@@ -31,7 +31,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Cache is a cache.Cache with Millrace informers. Create it with [NewCache].
+// Cache is a cache.Cache that uses Millrace informers. Create it with [NewCache].
 type Cache struct {
 	client       *rest.Client
 	pool         *wire.Pool
@@ -56,37 +56,37 @@ type Cache struct {
 
 var _ cache.Cache = (*Cache)(nil)
 
-// Options are settings that cache.Options does not have. The zero value works.
+// Options are settings that cache.Options lacks. The zero value is valid.
 type Options struct {
-	// Keep selects which fields of objects are cached, for all kinds. Other fields are not even decoded.
-	// wire.WithoutManagedFields does the same as cache.TransformStripManagedFields, but lets objects
-	// share parts.
+	// Keep selects the object fields to cache, for all kinds. Other fields are not even decoded.
+	// wire.WithoutManagedFields has the effect of cache.TransformStripManagedFields, but lets objects
+	// share equal values.
 	Keep wire.Fields
 
-	// Store sets how objects are cached. By default they are packed: the cache holds bytes, which need a
+	// Store sets how objects are cached. By default they are packed: the cache stores bytes, in a
 	// fraction of the memory, and decodes a copy for each read instead of copying an object. Objects read
 	// without a copy, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
 	// whole. With sharedinformer.Whole, all objects are cached whole; with sharedinformer.Packed, all are
 	// packed.
 	Store sharedinformer.Store
 
-	// Snapshot is where informers save their objects, so the next process starts with them and need not
-	// list; see sharedinformer.Options. If nil, nothing is saved. Informers with a transform or a share
-	// save no snapshot.
+	// Snapshot is where informers save their objects, so that the next process can start from them
+	// without listing; see sharedinformer.Options. If nil, nothing is saved. Informers with a transform
+	// or a share save no snapshot.
 	Snapshot *snapshot.Directory
 
-	// Shards selects this process's share of the objects of each kind, with Group.Shard or any other
+	// Shards selects this process's share of each kind's objects, with Group.Shard or any other
 	// shard.Share. An example object represents its kind, in all versions, Go types and namespaces. Kinds
-	// not listed are not shared. NewCache returns an error if a kind is not served or cannot be shared in
+	// not listed are not sharded. NewCache returns an error if a kind is not served or cannot be sharded
 	// this way.
 	//
-	// Get, List and indexes show only the share. An object that moves to another process leaves the cache
-	// without an event. An arriving object causes a create event. [Sharded] returns a reconciler for the
-	// share.
+	// Get, List and indexes see only the share. An object that moves to another process leaves the cache
+	// without an event. An object moving to this process causes a create event. [Sharded] wraps a
+	// reconciler for the share.
 	Shards map[client.Object]shard.Scope
 }
 
-// errNewInformer explains the alternatives to NewInformer.
+// errNewInformer lists the alternatives to NewInformer.
 var errNewInformer = errors.New("cache.Options.NewInformer: this cache makes its own informers. " +
 	"If it is set for metrics, leave it nil: metrics.NewInformers exports this cache. " +
 	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes what cache.NewSharedIndexInformerWithOptions does")
@@ -106,7 +106,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
-	address, err := addressOf(cfg) // check this first, because the errors below quote an unreadable address
+	address, err := addressOf(cfg) // checked first, because the errors below would quote a malformed address
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	}, nil
 }
 
-// kind returns the informers of a form, creating them if necessary.
+// kind returns the informers for a form, creating them if necessary.
 func (c *Cache) kind(f form) (*kind, error) {
 	if k, ok := c.peek(f); ok {
 		return k, nil
@@ -151,7 +151,7 @@ func (c *Cache) kind(f form) (*kind, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, ok := c.kinds[f]; ok {
-		return k, nil // another caller was faster
+		return k, nil // another caller got there first
 	}
 	c.kinds[f] = made
 	if c.ctx != nil {
@@ -174,7 +174,7 @@ func (c *Cache) peek(f form) (*kind, bool) {
 	return k, ok
 }
 
-// run runs the informers of k until k is removed or the cache ends. c.mu must be held.
+// run runs k's informers until k is removed or the cache stops. c.mu must be held.
 func (c *Cache) run(k *kind) {
 	if c.stopped {
 		k.end(errEnded)
@@ -188,7 +188,7 @@ func (c *Cache) run(k *kind) {
 }
 
 // Start runs the informers, including those requested later, until ctx is done. It returns when all have
-// ended. It can be called once.
+// stopped. It can be called only once.
 func (c *Cache) Start(ctx context.Context) error {
 	if err := c.begin(log.IntoContext(ctx, log.Log.WithName("cache"))); err != nil {
 		return err
@@ -233,8 +233,8 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 // WaitForCacheSync waits until every informer has synced. If it returns false, it has logged the reasons;
 // WaitForSync returns them.
 //
-// It then gives the handlers a moment to receive all objects, because controllers check them next. If a
-// handler has not received all, they wait 100 ms before they check again.
+// It then gives the handlers a moment to receive all objects, because controllers check for that next. If
+// a handler has not received all objects by then, they wait 100 ms before checking again.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	if err := c.WaitForSync(ctx); err != nil {
 		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
@@ -248,17 +248,17 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// handlersPatience bounds the wait for handlers, because a handler may be waiting for something that
-// starts only afterwards.
+// handlersPatience limits the wait for handlers, because a handler may be waiting for something that
+// starts only later.
 const handlersPatience = time.Second
 
 // WaitForSync waits until the cache has started and every informer has synced or was removed. The error
-// names each informer that has not, with its state and last failure (L22).
+// lists each informer that has not, with its state and last failure (L22).
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	select {
 	case <-c.started:
 	case <-ctx.Done():
-		if !c.isStarted() { // otherwise both happened at the same time
+		if !c.isStarted() { // otherwise both happened at once
 			return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
 		}
 	}
@@ -271,8 +271,7 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Status returns the status of every informer, sorted by name. With it a Cache implements
-// metrics.InformerSource.
+// Status returns the status of every informer, sorted by name. It makes Cache a metrics.InformerSource.
 func (c *Cache) Status() []sharedinformer.Status {
 	var all []sharedinformer.Status
 	for _, v := range c.Views() {
@@ -301,7 +300,7 @@ func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cach
 	return c.informer(ctx, f, opts)
 }
 
-// GetInformerForKind is GetInformer for the scheme's Go type of a kind.
+// GetInformerForKind is like GetInformer, but takes a kind and uses the scheme's Go type for it.
 func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	obj, err := c.scheme.New(gvk)
 	if err != nil {
@@ -342,7 +341,7 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	return nil
 }
 
-// IndexField lets List select objects of obj's kind and Go type by the values that extract returns, with
+// IndexField lets List select objects of obj's kind and Go type by the values that extract returns, using
 // client.MatchingFields. It may be called at any time.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	if extract == nil {
@@ -355,9 +354,9 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return i.AddIndexers(toolscache.Indexers{indexOf(field): valuesOf(extract)})
 }
 
-// Get stores the object with the key in out. It is a copy unless the options of the call or the cache
-// say otherwise. With the context of a [Sharded] reconciler, Get returns an error other than not found
-// if the object may have moved to another process.
+// Get stores the object with the given key in out. out is a copy unless the options of the call or the
+// cache say otherwise. With the context of a [Sharded] reconciler, Get returns an error other than not
+// found if the object may have moved to another process.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	r, err := c.reader(ctx, "get", out, key.Namespace)
 	if err != nil {
@@ -372,7 +371,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 	return err
 }
 
-// List stores the objects that the options select in out. They are copies unless the options of the call
+// List stores the objects selected by the options in out. They are copies unless the options of the call
 // or the cache say otherwise. A field selector needs an index for each of its fields; see IndexField.
 // With the context of a [Sharded] reconciler, List returns an error if shared objects may have moved to
 // another process.
@@ -386,8 +385,8 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 	return cmp.Or(r.list(out, &o), r.lacking(ctx))
 }
 
-// reader returns a reader for objects of obj's kind and Go type in one namespace or all, after they have
-// synced. It does not wait for other namespaces. It fails at once if the cache does not include this
+// reader returns a reader for objects of obj's kind and Go type in one namespace or all, once they have
+// synced. It does not wait for other namespaces. It fails immediately if the cache does not cover the
 // namespace.
 func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, namespace string) (reader, error) {
 	f, err := c.formOf(obj)
@@ -412,8 +411,8 @@ func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, nam
 	return r, r.synced(ctx, r.from)
 }
 
-// readerOf finds or creates the informers that serve reads of a form. If metadata has no separate
-// informers, it is read from existing whole objects.
+// readerOf finds or creates the informers that serve reads for a form. Metadata without informers of its
+// own is read from whole objects that are already cached.
 func (c *Cache) readerOf(f form) (reader, error) {
 	if k, ok := c.peek(f); ok {
 		return reader{kind: k}, nil

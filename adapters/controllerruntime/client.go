@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// addressOf returns the URL of cfg's server.
+// addressOf returns the URL of the server in cfg.
 func addressOf(cfg *clientrest.Config) (string, error) {
 	host := cfg.Host
 	if host == "" {
@@ -20,13 +20,13 @@ func addressOf(cfg *clientrest.Config) (string, error) {
 	}
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, clientrest.IsConfigTransportTLS(*cfg))
 	if err != nil {
-		// Drop the cause: it quotes the address.
+		// Don't wrap err: its message contains the address.
 		return "", errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
 	}
 	return base.String(), nil
 }
 
-// newClient returns a Millrace client for the server at address. It uses the transport of an HTTP client,
+// newClient returns a Millrace client for the server at address. It uses an HTTP client's transport,
 // which already has the credentials.
 func newClient(address, userAgent string, through *http.Client, types *runtime.Scheme) (*rest.Client, error) {
 	transport := through.Transport

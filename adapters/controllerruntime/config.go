@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/selector"
 )
 
-// configs are the cache settings of each kind.
+// configs holds the cache settings for each kind.
 type configs struct {
 	byKind      map[schema.GroupVersionKind]cache.ByObject
-	byNamespace map[string]cache.Config // for kinds without namespaces in byKind
+	byNamespace map[string]cache.Config // for kinds without namespaces that are listed in byKind
 	defaults    cache.Config
 }
 
@@ -59,8 +59,9 @@ func newConfigs(opts cache.Options) (configs, error) {
 	return c, nil
 }
 
-// selective returns an error if a selector of an option, or of a namespace in it, matches nothing. Only
-// the text of a selector reaches the server, and the text of such a selector would match more.
+// selective returns an error if an option's selector, or one of its namespaces' selectors, matches
+// nothing. Only a selector's text is sent to the server, and the text of such a selector would match
+// more.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
 	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
 		return fmt.Errorf("%s: a selector that matches nothing: a server would read it as one that matches more; remove it, and do not read the kind", option)
@@ -73,8 +74,8 @@ func selective(option string, byLabel labels.Selector, byField fields.Selector, 
 	return nil
 }
 
-// of returns the configuration of each namespace in which objects of a kind are cached. The empty namespace
-// means all namespaces, or all others.
+// of returns the configuration for each namespace in which objects of a kind are cached. The empty
+// namespace means all namespaces, or all that are not listed.
 //
 // Unset fields come from the kind, then from DefaultNamespaces, then from the general defaults.
 func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]cache.Config {
@@ -105,7 +106,7 @@ func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]ca
 	return all
 }
 
-// filled returns config with its unset fields taken from another one.
+// filled returns config with its unset fields taken from another config.
 func filled(config, from cache.Config) cache.Config {
 	if config.LabelSelector == nil {
 		config.LabelSelector = from.LabelSelector
@@ -128,7 +129,8 @@ func filled(config, from cache.Config) cache.Config {
 	return config
 }
 
-// outside adds the condition to a selector, which may be nil, that objects are in none of the namespaces.
+// outside adds a condition to a selector, which may be nil, that excludes objects in any of the
+// namespaces.
 func outside(namespaces map[string]cache.Config, selector fields.Selector) fields.Selector {
 	var terms []fields.Selector
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {

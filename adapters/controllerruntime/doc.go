@@ -6,35 +6,35 @@
 //	options.NewCache = millrace.NewCache // ctrl.Options, before ctrl.NewManager
 //	controller.Options{NewQueue: millrace.NewQueue[ctrl.Request]}
 //
-// For replicas that share the work, use a Group, Options.Shards and Sharded instead.
+// For replicas that share the work, use [Group], [Options].Shards and [Sharded] instead.
 //
 // # Guarantees
 //
 // Everything that controller-runtime promises for a cache.Cache and a priorityqueue.PriorityQueue holds.
 // Millrace's laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists
-// the differences, and says to what extent S01 to S05 hold for shared work.
+// the differences, and explains how far S01 to S05 hold for shared work.
 //
-// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Equal parts
-// of whole objects are in memory only once, across all kinds (W03), except for objects with a transform.
-// Get and List return copies, unless the options say otherwise. As in controller-runtime, handlers,
-// predicates and map functions receive cached objects and must not change them.
+// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Whole objects
+// share equal values, across all kinds (W03), except objects that went through a transform. Get and List
+// return copies, unless the options say otherwise. As in controller-runtime, handlers, predicates and
+// map functions receive cached objects and must not change them.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. No lock is held during a wait or a call of a user's
-// function.
+// All functions and methods are safe for concurrent use. No lock is held while waiting or while calling
+// a user's function.
 //
 // # Failure
 //
 // If a kind is not served, calls return the RESTMapper's error, such as a *meta.NoKindMatchError, and
 // may be retried. If an informer cannot sync, WaitForSync returns the state and the last failure of each
 // informer, WaitForCacheSync logs them, and the error of a read that waited includes them. A panic in a
-// handler, a predicate or a map function ends the process unless utilruntime.ReallyCrash is false;
+// handler, a predicate or a map function crashes the process unless utilruntime.ReallyCrash is false;
 // controller-runtime treats a panic in a reconciler as a failure.
 //
 // # Debugging
 //
-// The cache of a manager is a *Cache: its Status reports the state of each informer, and makes it a
+// A manager's cache is a *Cache: its Status reports the state of each informer and makes it a
 // metrics.InformerSource. A queue is a *Queue with Status and Contents; its metrics are in
 // controller-runtime's registry.
 package controllerruntime

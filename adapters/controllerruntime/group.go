@@ -34,16 +34,16 @@ var (
 	_ manager.LeaderElectionRunnable = (*Group)(nil)
 )
 
-// dialTime and keepAlive are the values of client-go's connections.
+// dialTime and keepAlive have the same values as in client-go.
 const (
 	dialTime  = 30 * time.Second
 	keepAlive = 30 * time.Second
 )
 
-// NewGroup creates this process's member of a group, without sending requests. It reaches the server
-// according to cfg, over a separate connection, so that renewals do not queue behind other requests. The
-// default Logger is controller-runtime's. The options set the group's name and namespace; the process
-// needs the verbs create, delete, get, list, update and watch on leases in that namespace.
+// NewGroup creates this process's member of a group, without sending requests. It connects to the server
+// as configured in cfg, over a separate connection, so that renewals do not queue behind other requests.
+// The default Logger is controller-runtime's. The options set the group's name and namespace; the
+// process needs the verbs create, delete, get, list, update and watch on leases in that namespace.
 func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	leases := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(leases); err != nil {
@@ -76,17 +76,18 @@ func (g *Group) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: g.Group}
 }
 
-// Start implements manager.Runnable. It takes part in the group until ctx is done. It returns when the
-// work in progress has ended and all slots have been handed over; see membership.Group.Run. The
+// Start implements manager.Runnable. It participates in the group until ctx is done. It returns once
+// the work in progress has finished and all slots have been handed over; see membership.Group.Run. The
 // manager's GracefulShutdownTimeout should be longer than membership.Options.Patience.
 func (g *Group) Start(ctx context.Context) error {
 	defer g.client.CloseIdleConnections()
 	return g.Run(ctx)
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false: every replica takes part.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false: every replica
+// participates.
 func (g *Group) NeedLeaderElection() bool { return false }
 
 // Ready is a healthz.Checker for manager.AddReadyzCheck. It returns an error with the reason if this
-// process does not take part in the work, for example because it may not use Leases.
+// process does not participate, for example because it may not use Leases.
 func (g *Group) Ready(*http.Request) error { return g.Status().Refusal }

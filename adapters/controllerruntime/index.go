@@ -8,13 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// indexOf returns the name of a field's index, as in controller-runtime.
+// indexOf returns the name of a field's index, which is the same as in controller-runtime.
 func indexOf(field string) string { return "field:" + field }
 
 // valueIn returns the index entry for a value in a namespace. The empty namespace means all namespaces.
 func valueIn(namespace, value string) string { return namespace + "/" + value }
 
-// valuesOf returns an index function with two entries per value: in the object's namespace and in all.
+// valuesOf returns an index function with two entries per value: one in the object's namespace and one
+// in all.
 func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 	return func(o any) ([]string, error) {
 		object, ok := o.(client.Object)
@@ -32,7 +33,7 @@ func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 	}
 }
 
-// valuesFor returns the values of an object. It returns none if the function fails or panics, which was
+// valuesFor returns the values of an object. It returns none if the function fails or panics; that was
 // reported when the object was indexed (L15).
 func valuesFor(values toolscache.IndexFunc, o any) (all []string) {
 	defer func() {

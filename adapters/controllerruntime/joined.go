@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// joined combines the informers of several namespaces. Each of them calls the handlers, so calls for
-// objects of different namespaces may overlap, as in controller-runtime.
+// joined combines the informers for several namespaces. Each of them calls the handlers, so calls for
+// objects in different namespaces may overlap, as in controller-runtime.
 type joined struct {
 	informers []toolscache.SharedIndexInformer
 	removed   <-chan struct{}

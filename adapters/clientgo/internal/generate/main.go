@@ -1,7 +1,7 @@
-// Command generate writes the code for each API group and type of the linked client-go: the groups of
-// informers.SharedInformerFactory, and the lister-watcher of each type in a clientset. After an update
-// of client-go, run it with go generate in the directory of package clientgo. A test fails if that was
-// forgotten.
+// Command generate generates the code for every API group and type in the linked version of client-go:
+// the groups of informers.SharedInformerFactory, and the lister-watcher for each type in a clientset.
+// After an update of client-go, run it with go generate in the directory of package clientgo. A test
+// fails if you forget.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// files are the generated files.
+// files lists the generated files.
 var files = map[string]func() ([]byte, error){
 	"groups_generated.go":    groups,
 	"clientset_generated.go": clientset,
@@ -50,7 +50,7 @@ package clientgo
 import (
 `
 
-// groups generates a method of Factory for each API group of client-go's factory.
+// groups generates a Factory method for each API group in client-go's factory.
 func groups() ([]byte, error) {
 	const root = "k8s.io/client-go/informers/"
 	var imports, methods bytes.Buffer
@@ -75,8 +75,8 @@ type kind struct {
 	namespaced bool
 }
 
-// resource returns the resource name in URL paths, from which the names of a clientset's methods are
-// derived.
+// resource returns the resource's name in URL paths, which is the clientset method's name in lower
+// case.
 func (k *kind) resource() string { return strings.ToLower(k.method) }
 
 // alias returns the import name of the type's package.
@@ -165,7 +165,7 @@ func kindOf(group string, method reflect.Method) (kind, bool) {
 	return kind{pkg: t.PkgPath(), name: t.Name(), group: group, method: method.Name, namespaced: method.Type.NumIn() == 1}, true
 }
 
-// versionOf returns the group and version of the type that a method returns a client for.
+// versionOf returns the group and version of the type whose client a method returns.
 func versionOf(method reflect.Method) (schema.GroupVersion, error) {
 	get, _ := method.Type.Out(0).MethodByName("Get")
 	example, ok := reflect.New(get.Type.Out(0).Elem()).Interface().(runtime.Object)
