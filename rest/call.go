@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxObjectBody bounds the body that holds one object.
+// maxObjectBody limits the size of a body that contains one object.
 const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
 
 // call is one use of a verb, before the resource's location and the server's encodings
@@ -32,12 +32,12 @@ type call struct {
 	stream bool // the caller reads the response body as it arrives
 
 	object      object.Object // object to send, in an encoding that the server accepts
-	body        []byte        // or the bytes to send as they are
+	body        []byte        // or the bytes to send as is
 	contentType string        // type of body
 }
 
-// send resolves the resource and sends the call. If the server rejects the encoding,
-// send repeats the call in plain JSON. The caller must close the response body.
+// send resolves the resource and sends the call. If the server rejects the encoding, send repeats the
+// call using plain JSON. The caller must close the response body.
 func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, error) {
 	m, err := r.mapping(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 	}
 	resp, err := r.client.do(ctx, req)
 	if placeMissing(err, c.stream) {
-		r.location.forget() // the resource is no longer served there, but perhaps elsewhere
+		r.location.forget() // the resource is no longer served there, but may be elsewhere
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
@@ -79,9 +79,9 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 }
 
 // placeMissing reports whether err means that the server does not serve the resource at
-// all, rather than that an object is missing. Lists and watches name no object. For
-// other verbs, the API server's 404 for a missing object names it in a Status; its 404
-// for an unknown path comes from the web server and has none.
+// all, as opposed to an object being missing. Lists and watches do not refer to an object.
+// For other verbs, the API server's 404 for a missing object names it in a Status; its 404
+// for an unknown path comes from the web server and contains none.
 func placeMissing(err error, stream bool) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -116,7 +116,7 @@ func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, e
 	}, nil
 }
 
-// one sends a call that is answered with one object.
+// one sends a call whose response is a single object.
 func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	var none object.Object
 	req, resp, err := r.send(ctx, c)
@@ -134,7 +134,7 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	}
 	obj, err := decoder.Object(body)
 	if err == nil {
-		return obj.(object.Object), nil // decoders of whole objects return an object.Object
+		return obj.(object.Object), nil // decoders for whole objects return an object.Object
 	}
 	if isSuccess(err) && c.object != nil {
 		return c.object, nil
@@ -142,7 +142,7 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	return none, req.wrap(r.client.concealed(resp, err))
 }
 
-// none sends a call whose response only confirms success, with a Status or with the deleted object, and
+// none sends a call whose response only confirms success, with a Status or the deleted object, and
 // returns what the response says about that object. If the response does not come from the API, none
 // returns an error.
 func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
@@ -160,7 +160,7 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	}
 	body, err := readBody(resp, maxStatusBytes)
 	if len(body) > maxStatusBytes {
-		return d, nil // too large for a Status or an error page: the objects of a collection
+		return d, nil // too big for a Status or an error page, so it is a collection's objects
 	}
 	if err != nil {
 		return d, req.wrap(err)
@@ -175,8 +175,7 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	return deletionOf(decoder.Object(body)), nil
 }
 
-// deletionOf converts the decoded response to a DELETE: the object, or a Status of
-// success.
+// deletionOf converts the decoded response to a DELETE: the object, or a Status that reports success.
 func deletionOf(o object.Head, err error) Deletion {
 	if o, ok := o.(object.Object); ok && err == nil {
 		return Deletion{UID: o.GetUID(), Object: o}
@@ -187,7 +186,7 @@ func deletionOf(o object.Head, err error) Deletion {
 	return Deletion{}
 }
 
-// query writes options as query parameters.
+// query encodes options as query parameters.
 func query(options any) (url.Values, error) {
 	values, err := queryparams.Convert(options)
 	if err != nil {

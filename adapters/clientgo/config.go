@@ -45,11 +45,11 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, secured)
 	if err != nil {
 		// Don't wrap err: its message contains the address.
-		return nil, errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
+		return nil, errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may contain a password): use the form https://host:port or https://host:port/prefix")
 	}
 	transport, err := clientrest.TransportFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("make the transport: %w", err)
+		return nil, fmt.Errorf("create the transport: %w", err)
 	}
 	return rest.NewClient(&config.Config{
 		Host:      base.String(),

@@ -298,7 +298,7 @@ func TestFieldsThatAreKept(t *testing.T) {
 		require.Less(r, labelsOf(pods.GetStore().List()), 4, "what comes a second time is there once from then on, but where another part has its place")
 
 		client := clientset(r.T, r.cfg)
-		require.PanicsWithValue(r, "clientgo: WithKeep is for a factory that is made for a config, such as NewSharedInformerFactoryForConfig: a client decodes whole objects",
+		require.PanicsWithValue(r, "clientgo: WithKeep requires a factory created for a config, as by NewSharedInformerFactoryForConfig: a clientset decodes whole objects",
 			func() { clientgo.NewSharedInformerFactory(client, 0, keep) })
 		for _, make := range []func(){
 			func() { clientgo.NewDynamicSharedInformerFactory(nil, 0, keep) },

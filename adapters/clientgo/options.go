@@ -42,7 +42,7 @@ func gather(resync time.Duration, chosen []Option) options {
 // whole returns the options for a factory whose clientset does the decoding.
 func (o options) whole() options {
 	if o.keeps {
-		panic("clientgo: WithKeep is for a factory that is made for a config, such as NewSharedInformerFactoryForConfig: a client decodes whole objects")
+		panic("clientgo: WithKeep requires a factory created for a config, as by NewSharedInformerFactoryForConfig: a clientset decodes whole objects")
 	}
 	return o
 }

@@ -87,9 +87,9 @@ type Options struct {
 }
 
 // errNewInformer lists the alternatives to NewInformer.
-var errNewInformer = errors.New("cache.Options.NewInformer: this cache makes its own informers. " +
+var errNewInformer = errors.New("cache.Options.NewInformer: this cache creates its own informers. " +
 	"If it is set for metrics, leave it nil: metrics.NewInformers exports this cache. " +
-	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes what cache.NewSharedIndexInformerWithOptions does")
+	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes the same arguments as cache.NewSharedIndexInformerWithOptions")
 
 // NewCache is a function for manager.Options.NewCache. It supports all options except NewInformer. If
 // you need NewInformer, keep cache.New and set NewInformer to clientgo.NewInformerWithOptions. It also
@@ -112,7 +112,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	}
 	if opts.HTTPClient == nil {
 		if opts.HTTPClient, err = clientrest.HTTPClientFor(cfg); err != nil {
-			return nil, fmt.Errorf("make an HTTP client: %w", err)
+			return nil, fmt.Errorf("create an HTTP client: %w", err)
 		}
 	}
 	client, err := newClient(address, cfg.UserAgent, opts.HTTPClient, opts.Scheme)
@@ -345,7 +345,7 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 // client.MatchingFields. It may be called at any time.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	if extract == nil {
-		return fmt.Errorf("index the field %q of %T: the function is nil: give one that returns the values of an object", field, obj)
+		return fmt.Errorf("index the field %q of %T: the function is nil: pass one that returns an object's values", field, obj)
 	}
 	i, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -404,7 +404,7 @@ func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, nam
 	if r.namespaced && namespace != metav1.NamespaceAll {
 		name, ok := r.covering(namespace)
 		if !ok {
-			return reader{}, fmt.Errorf("unable to %s %v in namespace %q: the cache does not have that namespace: add it to the DefaultNamespaces or ByObject of its options", verb, f.gvk, namespace)
+			return reader{}, fmt.Errorf("unable to %s %v in namespace %q: the cache does not cover that namespace: add it to DefaultNamespaces or ByObject in its options", verb, f.gvk, namespace)
 		}
 		r.from = []string{name}
 	}

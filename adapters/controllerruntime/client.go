@@ -21,7 +21,7 @@ func addressOf(cfg *clientrest.Config) (string, error) {
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, clientrest.IsConfigTransportTLS(*cfg))
 	if err != nil {
 		// Don't wrap err: its message contains the address.
-		return "", errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
+		return "", errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may contain a password): use the form https://host:port or https://host:port/prefix")
 	}
 	return base.String(), nil
 }

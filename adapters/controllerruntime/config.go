@@ -64,7 +64,7 @@ func newConfigs(opts cache.Options) (configs, error) {
 // more.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
 	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
-		return fmt.Errorf("%s: a selector that matches nothing: a server would read it as one that matches more; remove it, and do not read the kind", option)
+		return fmt.Errorf("%s: the selector matches nothing, but a server would take it for one that matches more: remove it, and do not read the kind", option)
 	}
 	for namespace, config := range namespaces {
 		if err := selective(fmt.Sprintf("%s: namespace %q", option, namespace), config.LabelSelector, config.FieldSelector, nil); err != nil {

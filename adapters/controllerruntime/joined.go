@@ -89,7 +89,7 @@ func (j *joined) IsStopped() bool {
 	return true
 }
 
-// registrations are the registrations of a handler with each joined informer, in their order.
+// registrations are a handler's registrations with each joined informer, in the informers' order.
 type registrations struct {
 	each []toolscache.ResourceEventHandlerRegistration
 	*everyone
@@ -132,7 +132,7 @@ func (e *everyone) Name() string {
 // Done returns a channel that is closed when all have synced.
 func (e *everyone) Done() <-chan struct{} {
 	e.once.Do(func() {
-		go func() { // ends when the last checker is done, or when the kind is removed
+		go func() { // waits until the last checker is done, or the kind is removed
 			for _, c := range e.checkers {
 				select {
 				case <-c.Done():

@@ -26,24 +26,25 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// kind holds the informers of a form: one for each namespace in the options, or one for all namespaces.
+// kind holds the informers for a form: one per namespace in the options, or one for all namespaces.
 type kind struct {
 	form
 	namespaced bool
 	whole      bool // no informer has a transform
 	shard      shard.Scope
 	scopes     map[string]scope
-	ctx        context.Context // done when the kind is removed or the cache ends
+	ctx        context.Context // done when the kind is removed or the cache stops
 	end        context.CancelCauseFunc
 }
 
-// scope is the informer of one namespace, of all namespaces, or of all others.
+// scope is the informer for one namespace, for all namespaces, or for all others.
 type scope struct {
 	informer toolscache.SharedIndexInformer
 	copies   bool // reads return copies
 }
 
-// newKind creates the informers of a form. If the kind is not served, it returns the RESTMapper's error.
+// newKind creates the informers for a form. If the kind is not served, it returns the RESTMapper's
+// error.
 func (c *Cache) newKind(f form) (*kind, error) {
 	if f.as == typed && !c.scheme.Recognizes(f.gvk) {
 		return nil, runtime.NewNotRegisteredErrForKind(c.scheme.Name(), f.gvk)
@@ -69,7 +70,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 // defaultSyncPeriod is the default resync period, as in controller-runtime.
 const defaultSyncPeriod = 10 * time.Hour
 
-// newInformer creates the informer of one namespace, or of all namespaces if namespace is empty.
+// newInformer creates the informer for one namespace, or for all namespaces if namespace is empty.
 func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string, config cache.Config) (toolscache.SharedIndexInformer, error) {
 	if namespace == metav1.NamespaceAll && place.Namespaced && config.FieldSelector != nil {
 		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
@@ -112,7 +113,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 	return informer, informer.SetTransform(config.Transform)
 }
 
-// storeOf returns how the objects of a configuration are cached.
+// storeOf returns how objects with a given configuration are cached.
 func (c *Cache) storeOf(config cache.Config) sharedinformer.Store {
 	switch {
 	case c.store != sharedinformer.DefaultStore:
@@ -142,8 +143,8 @@ func (k *kind) informer() cache.Informer {
 // namespaces returns the sorted names of the scopes.
 func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes)) }
 
-// covering returns the name of the scope that includes a namespace. The empty namespace means all, or a
-// kind without namespaces.
+// covering returns the name of the scope that covers a namespace. The empty namespace means all
+// namespaces, or a kind without namespaces.
 func (k *kind) covering(namespace string) (name string, ok bool) {
 	if _, ok := k.scopes[namespace]; ok && k.namespaced {
 		return namespace, true
@@ -152,7 +153,8 @@ func (k *kind) covering(namespace string) (name string, ok bool) {
 	return metav1.NamespaceAll, ok
 }
 
-// wait waits until the informers of some scopes have synced. The error says why an informer has not.
+// wait waits until the informers for some scopes have synced. The error explains why an informer has
+// not.
 func (k *kind) wait(ctx context.Context, scopes []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -171,10 +173,10 @@ func (k *kind) waitForHandlers(ctx context.Context) {
 	}
 }
 
-// Reasons for giving up waiting for an informer.
+// Reasons to stop waiting for an informer.
 var (
 	errRemoved = errors.New("the informer was removed")
-	errEnded   = errors.New("the cache has ended")
+	errEnded   = errors.New("the cache has stopped")
 )
 
 // synced is like wait, but for readers. It returns a timeout error, as in controller-runtime.

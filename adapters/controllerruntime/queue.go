@@ -27,16 +27,15 @@ type Queue[T comparable] struct {
 
 var _ priorityqueue.PriorityQueue[string] = (*Queue[string])(nil)
 
-// The back-off of a queue without a limiter. The values are those of controller-runtime's priority
-// queue.
+// The back-off of a queue without a limiter, as in controller-runtime's priority queue.
 const (
 	firstDelay = 5 * time.Millisecond
 	maxDelay   = 1000 * time.Second
 )
 
-// NewQueue is a function for controller.Options.NewQueue. Unless the name is empty, its metrics are in
-// controller-runtime's metrics.Registry, under the names of metrics.WorkQueues prefixed with millrace_. A
-// nil limiter backs off per key from 5 ms to 1000 s.
+// NewQueue can be used as controller.Options.NewQueue. Unless name is empty, the queue's metrics
+// appear in controller-runtime's metrics.Registry, under the names in metrics.WorkQueues prefixed with
+// millrace_. With a nil limiter, the queue backs off per key from 5 ms to 1000 s.
 func NewQueue[T comparable](name string, limiter workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
 	if limiter == nil {
 		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstDelay, maxDelay)
@@ -66,20 +65,20 @@ func figures() millrace.MetricsProvider {
 // Status returns the queue's state and counters.
 func (q *Queue[T]) Status() millrace.Status { return q.queue.Status() }
 
-// Contents returns at most n keys in each state. Use it to inspect a queue that is stuck.
+// Contents returns up to n keys in each state. Use it to inspect a stuck queue.
 func (q *Queue[T]) Contents(n int) millrace.Contents[T] { return q.queue.Contents(n) }
 
 // Add adds a key to the queue.
 func (q *Queue[T]) Add(key T) { q.queue.Add(key) }
 
-// AddAfter is Add after a delay.
+// AddAfter adds a key after a delay.
 func (q *Queue[T]) AddAfter(key T, after time.Duration) { q.queue.AddAfter(key, after) }
 
-// AddRateLimited is Add after the limiter's delay.
+// AddRateLimited adds a key after the limiter's delay.
 func (q *Queue[T]) AddRateLimited(key T) { q.queue.AddRateLimited(key) }
 
-// AddWithOpts is Add with options. With both After and RateLimited the shorter delay applies, as in
-// controller-runtime's priority queue.
+// AddWithOpts adds keys with the given options. With both After and RateLimited the shorter delay
+// applies, as in controller-runtime's priority queue.
 func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 	opts := millrace.AddOptions{After: o.After, RateLimited: o.RateLimited, Priority: ptr.Deref(o.Priority, 0)}
 	if !o.RateLimited || o.After <= 0 {
@@ -98,7 +97,7 @@ func (q *Queue[T]) Get() (key T, shutdown bool) {
 	return key, err != nil
 }
 
-// GetWithPriority is Get, and also returns the key's priority.
+// GetWithPriority is like Get, and also returns the key's priority.
 func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	if key, shutdown = q.Get(); !shutdown {
 		priority, _ = q.queue.RunningPriority(key)
@@ -106,34 +105,34 @@ func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	return key, priority, shutdown
 }
 
-// Done ends the work on a key. If the key is not in progress, Done only reports that to
+// Done marks a key as done. If the key is not in progress, Done only reports this to
 // utilruntime.ErrorHandlers.
 func (q *Queue[T]) Done(key T) {
 	if _, running := q.queue.RunningPriority(key); !running {
-		utilruntime.HandleError(fmt.Errorf("work queue %q: Done(%v) of a key that is not in progress", q.queue.Name(), key))
+		utilruntime.HandleError(fmt.Errorf("work queue %q: Done(%v) called for a key that is not in progress", q.queue.Name(), key))
 		return
 	}
 	q.queue.Done(key)
 }
 
-// Forget resets the back-off of a key.
+// Forget resets a key's back-off.
 func (q *Queue[T]) Forget(key T) { q.queue.Forget(key) }
 
-// NumRequeues returns the number of failures that the limiter has counted for the key.
+// NumRequeues returns the number of failures that the limiter has counted for a key.
 func (q *Queue[T]) NumRequeues(key T) int { return q.queue.NumRequeues(key) }
 
 // Len returns the number of queued keys.
 func (q *Queue[T]) Len() int { return q.queue.Len() }
 
-// ShutDown shuts the queue down at once. It drops queued and delayed keys.
+// ShutDown shuts the queue down immediately. It drops queued and delayed keys.
 func (q *Queue[T]) ShutDown() {
 	q.queue.ShutDown()
 	q.end()
 }
 
-// ShutDownWithDrain accepts no more keys. It returns when all queued keys have been handed out and all work
-// is done, or when ShutDown is called.
+// ShutDownWithDrain stops accepting keys. It returns once all queued keys have been handed out and
+// processed, or ShutDown is called.
 func (q *Queue[T]) ShutDownWithDrain() { _ = q.queue.Drain(q.ended) }
 
-// ShuttingDown reports whether the queue accepts no more keys.
+// ShuttingDown reports whether the queue has stopped accepting keys.
 func (q *Queue[T]) ShuttingDown() bool { return q.queue.ShuttingDown() }

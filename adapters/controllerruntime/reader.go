@@ -30,14 +30,14 @@ type reader struct {
 	from    []string // the scopes to read
 }
 
-// get stores the object with the key in out.
+// get stores the object with the given key in out.
 func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error {
 	if !r.namespaced {
 		key.Namespace = ""
 	}
 	name, ok := r.covering(key.Namespace)
 	if !ok {
-		return fmt.Errorf("unable to get %v: the cache does not have that namespace", key)
+		return fmt.Errorf("unable to get %v: the cache does not cover that namespace", key)
 	}
 	s := r.scopes[name]
 	heads, ok := clientgo.HeadsOf(s.informer)
@@ -60,11 +60,11 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	return nil
 }
 
-// errNotSynced is returned if the cache cannot be read yet.
+// errNotSynced is returned while the cache cannot be read.
 var errNotSynced = errors.New("the informer has not synced")
 
-// give returns the object of a head in the requested form. A copy of a packed object is decoded from its
-// bytes.
+// give returns a head's object in the requested form. Packed objects are decoded from their bytes
+// instead of copied.
 func (r reader) give(heads clientgo.Heads, head object.Head, copied bool) (given runtime.Object, err error) {
 	if copied && !r.partial {
 		given, err = heads.Copy(head)
@@ -85,7 +85,7 @@ func (r reader) give(heads clientgo.Heads, head object.Head, copied bool) (given
 	return given, nil
 }
 
-// metadataOf returns the metadata of an object without copying it.
+// metadataOf returns an object's metadata without copying it.
 func metadataOf(object runtime.Object, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	all, err := meta.Accessor(object)
 	if err != nil {
@@ -102,7 +102,7 @@ func metadataOf(object runtime.Object, gvk schema.GroupVersionKind) (runtime.Obj
 // errContinue is returned for a list with a continue token.
 var errContinue = errors.New("continue list option is not supported by the cache")
 
-// list stores the objects that the options select in out.
+// list stores the objects selected by the options in out.
 func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 	if opts.Continue != "" {
 		return errContinue
@@ -117,11 +117,11 @@ func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 	if err := meta.SetList(out, objects); err != nil {
 		return err
 	}
-	out.SetContinue("continue-not-supported") // same text as controller-runtime's
+	out.SetContinue("continue-not-supported") // same wording as in controller-runtime
 	return nil
 }
 
-// gather appends the objects of one scope that the options select, up to the limit.
+// gather appends the objects in one scope that the options select, up to the limit.
 func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptions) ([]runtime.Object, error) {
 	heads, ok := clientgo.HeadsOf(s.informer)
 	if !ok {
@@ -155,7 +155,7 @@ func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptio
 	return objects, nil
 }
 
-// requirements are fields of an object with their required values.
+// requirements are an object's fields with their required values.
 type requirements []requirement
 
 type requirement struct {
@@ -163,8 +163,8 @@ type requirement struct {
 	wanted string
 }
 
-// hold reports whether the object of a head has the required values. If there are no requirements, it
-// does not decode the object.
+// hold reports whether a head's object has the required values. If there are no requirements, it does
+// not decode the object.
 func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, error) {
 	if len(with) == 0 {
 		return true, nil
@@ -176,8 +176,8 @@ func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, err
 	return !slices.ContainsFunc(with, func(r requirement) bool { return !slices.Contains(valuesFor(r.values, o), r.wanted) }), nil
 }
 
-// find returns the heads of possible matches, found by fields or by namespace, or all heads. It also
-// returns the requirements that their objects must still meet.
+// find returns the heads of candidates, found by fields or by namespace, or all heads. It also returns
+// the requirements that their objects must still meet.
 func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptions) (iter.Seq[object.Head], requirements, error) {
 	if opts.FieldSelector != nil {
 		return findByFields(heads, store, opts.FieldSelector, opts.Namespace)
@@ -185,7 +185,7 @@ func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptio
 	return heads.Namespace(opts.Namespace), nil, nil
 }
 
-// findByFields uses the index of the first field. The other fields become requirements.
+// findByFields uses the index of the first field. The other fields are returned as requirements.
 func findByFields(heads clientgo.Heads, store toolscache.Indexer, by fields.Selector, namespace string) (iter.Seq[object.Head], requirements, error) {
 	required := by.Requirements()
 	if len(required) == 0 || selector.NoFields(by) || slices.ContainsFunc(required, func(r fields.Requirement) bool {

@@ -21,41 +21,42 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Sharded returns a reconciler that calls r for this process's share of the objects of a kind, and drops
-// requests for all others. from is the manager's cache, made with Options.Shards; it must have a scope
-// for the reconciled kind and for each kind that it owns. These are the kinds of For and Owns in the
-// builder. If the Share of the reconciled kind is nil, nothing is shared and Sharded returns r.
+// Sharded returns a reconciler that calls r for this process's share of a kind's objects, and drops
+// requests for all others. from is the manager's cache, created with Options.Shards; it must have a
+// scope for the reconciled kind and for each kind that it owns. These are the kinds passed to For and
+// Owns in the builder. If the Share of the reconciled kind is nil, nothing is sharded and Sharded
+// returns r.
 //
 //	r, err := millrace.Sharded(m.GetCache(), &reconciler{m.GetClient()}, &v1.Cart{}, &corev1.ConfigMap{})
 //	err = ctrl.NewControllerManagedBy(m).For(&v1.Cart{}).Owns(&corev1.ConfigMap{}).Complete(r)
 //
-// Sharded returns an error if a kind has no scope or another share, or if owners and owned objects would be
-// in different processes (shard.Key.Follows).
+// Sharded returns an error if a kind has no scope or a different share, or if owners and owned objects
+// would be in different processes (shard.Key.Follows).
 //
-// At any time at most one process runs r for the objects of a slot (S01). The context passed to r
-// carries the shard.Token, and ends when the slot is lost, with a cause that wraps shard.ErrLost or
-// shard.ErrMoved. An error that r returns after that is dropped, because the slot's new process starts
-// over. A request waits until the informers of all kinds hold the slot, polling every 20 ms to 5 s, so r
-// sees the writes of the previous process (S04). r must read with its context, so that a Get or List of
-// a shared kind whose objects have left the cache returns an error and never "not found". The slot is
-// released however r ends, even by a panic or runtime.Goexit.
+// At most one process at a time runs r for the objects in a slot (S01). The context passed to r carries
+// the shard.Token. It is canceled when the slot is lost, with a cause that wraps shard.ErrLost or
+// shard.ErrMoved. If r returns an error after that, it is dropped, because the slot's new owner starts
+// over. A request waits until the informers for all kinds hold the slot, polling every 20 ms to 5 s, so
+// r sees the previous owner's writes (S04). r must pass its context when reading, so that a Get or List
+// of a sharded kind whose objects have left the cache returns an error and never "not found". The slot
+// is released however r exits, even by a panic or runtime.Goexit.
 //
 // controller-runtime's interfaces impose some limits:
 //
 //   - A request has no UID. So with any key except shard.ByNamespace, the owner of a deleted
 //     object is unknown, and no process reconciles its deletion. Use a finalizer for cleanup.
 //     With shard.ByNamespace deletions are reconciled, unless the slot is lost at that moment.
-//     Likewise, requests that name no object, such as a single request for everything, reach a
-//     reconciler only with shard.ByNamespace.
+//     Likewise, requests that identify no object, such as a single request for everything,
+//     reach a reconciler only with shard.ByNamespace.
 //   - A controller that runs only on the elected leader works on the leader's share, and the
 //     rest is not reconciled. With leader election, set NeedLeaderElection in
 //     controller.Options to false.
-//   - Sharded does not see sources, so it does not wait for those of Watches, whose kinds are
-//     not named here.
-//   - A dropped request counts as a success in controller-runtime's metrics, and a waiting one
-//     as requeued.
-//   - Reads with another context, such as context.Background, mistake moved objects for deleted
-//     ones.
+//   - Sharded does not know a controller's sources, so it does not wait for the kinds passed to
+//     Watches, which are not arguments of Sharded.
+//   - controller-runtime's metrics count a dropped request as a success, and a waiting one as
+//     requeued.
+//   - Reads with a different context, such as context.Background, mistake moved objects for
+//     deleted ones.
 //   - client.CacheOptions.EnableReadYourWritesConsistency waits for objects that may be in
 //     another process until the context of a read is done. Leave it off.
 func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object, owns ...client.Object) (reconcile.Reconciler, error) {
@@ -64,7 +65,7 @@ func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object,
 	case r == nil:
 		return nil, errors.New("share a reconciler: it is nil")
 	case !ok:
-		return nil, fmt.Errorf("share a reconciler: a %T shares nothing: set ctrl.Options.NewCache to NewCache of Options with Shards", from)
+		return nil, fmt.Errorf("share a reconciler: a %T cannot shard objects: set ctrl.Options.NewCache to the NewCache method of Options with Shards", from)
 	}
 	f, err := c.formOf(reconciles)
 	if err != nil {
@@ -72,7 +73,7 @@ func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object,
 	}
 	s := &sharded{cache: c, next: r, form: f, kinds: map[schema.GroupKind]bool{f.gvk.GroupKind(): true}}
 	if s.scope, ok = c.shards[f.gvk.GroupKind()]; !ok {
-		return nil, fmt.Errorf("share a reconciler: %v has no scope: name it in Options.Shards", f.gvk.GroupKind())
+		return nil, fmt.Errorf("share a reconciler: %v has no scope: add it to Options.Shards", f.gvk.GroupKind())
 	}
 	m, err := c.mapper.RESTMapping(f.gvk.GroupKind(), f.gvk.Version)
 	if err != nil {
@@ -96,7 +97,7 @@ func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object,
 	return s, nil
 }
 
-// sharded is a reconciler of a share.
+// sharded is a reconciler for a share of the objects.
 type sharded struct {
 	cache *Cache
 	next  reconcile.Reconciler
@@ -108,7 +109,7 @@ type sharded struct {
 	reads sharding.Waits // for reads of other kinds, when the slot is entered again
 }
 
-// parted says why an owned kind cannot have a scope, or returns nil.
+// parted returns the reason why an owned kind cannot have a scope, or nil.
 func (s *sharded) parted(owned shard.Scope) error {
 	switch {
 	case owned.Everything() && s.scope.Everything():
@@ -132,7 +133,7 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("enter the share: %w", err)
-	case in == nil: // if the wait is zero, the object belongs to another process
+	case in == nil: // if wait is zero, the object belongs to another process
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	defer func() {
@@ -146,7 +147,7 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	case errors.Is(err, sharding.ErrNotHeld):
 		return reconcile.Result{RequeueAfter: s.reads.Next(in.Token)}, nil
 	case errors.Is(err, errElsewhere), sharding.Over(in.Context):
-		return reconcile.Result{}, nil // the slot's new process starts over
+		return reconcile.Result{}, nil // the slot's new owner starts over
 	}
 	return result, err
 }
@@ -174,9 +175,9 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time
 	return &work{Work: in, kind: s.form.gvk.GroupKind(), key: key}, 0, nil
 }
 
-// hashOf returns the hash of a key's object. With shard.ByNamespace the hash depends only on the key, so
-// it is known for deleted objects too. Otherwise it is the hash of the cached object, if there is one.
-// It returns errNotSynced if the cache cannot be read yet.
+// hashOf returns the hash of the object with a given key. With shard.ByNamespace the hash depends only
+// on the key, so it is known for deleted objects too. Otherwise it is the hash of the cached object, if
+// any. It returns errNotSynced while the cache cannot be read.
 func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err error) {
 	if s.scope.Key.String() == shard.ByNamespace().String() {
 		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -200,7 +201,7 @@ func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err err
 			return s.scope.Key.Hash(head), true, nil
 		}
 	}
-	if read == 0 { // the kind was not read yet, or its informer was removed
+	if read == 0 { // the kind has not been read yet, or its informer was removed
 		if _, err = s.cache.kind(s.form); err == nil {
 			err = errNotSynced
 		}

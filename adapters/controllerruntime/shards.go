@@ -15,11 +15,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// shards are this process's shares of kinds. Kinds not in the map are not shared. All versions and Go types
-// of a kind have one scope, because they are the same objects.
+// shards maps kinds to this process's share of them. Kinds not in the map are not sharded. All
+// versions and Go types of a kind have one scope, because they represent the same objects.
 type shards map[schema.GroupKind]shard.Scope
 
-// newShards validates Options.Shards. Every error names the kind.
+// newShards validates Options.Shards. Every error includes the kind.
 func newShards(of map[client.Object]shard.Scope, opts cache.Options, with configs, keep wire.Fields) (shards, error) {
 	all := make(shards, len(of))
 	for obj, scope := range of {
@@ -32,7 +32,7 @@ func newShards(of map[client.Object]shard.Scope, opts cache.Options, with config
 			return nil, fmt.Errorf("Options.Shards: %v: %w", gvk, err)
 		}
 		if _, twice := all[gvk.GroupKind()]; twice {
-			return nil, fmt.Errorf("Options.Shards: %v appears twice: name each kind once, for all its versions and Go types", gvk.GroupKind())
+			return nil, fmt.Errorf("Options.Shards: %v appears twice: list each kind once, for all its versions and Go types", gvk.GroupKind())
 		}
 		if err := unfit(scope, with.of(gvk, m.Scope.Name() == meta.RESTScopeNameNamespace), keep); err != nil {
 			return nil, fmt.Errorf("Options.Shards: %v: %w", gvk, err)
@@ -45,7 +45,7 @@ func newShards(of map[client.Object]shard.Scope, opts cache.Options, with config
 	return all, nil
 }
 
-// unfit says why a kind cannot have a scope, or returns nil.
+// unfit returns the reason why a kind cannot have a scope, or nil.
 func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields) error {
 	if v := reflect.ValueOf(scope.Share); v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("the share is a nil %T: omit Scope.Share to hold all objects", scope.Share)
@@ -66,7 +66,7 @@ func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields)
 	return nil
 }
 
-// holds reports whether every informer of a kind holds the slot of a hash.
+// holds reports whether every informer for a kind holds the slot of a hash.
 func (k *kind) holds(hash uint64) bool {
 	for _, s := range k.scopes {
 		if h, ok := clientgo.HoldingOf(s.informer); !ok || !h.Holds(hash) {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// work is the work in progress of a Sharded reconciler. The reconciler's context carries the work, so
-// that a read of the cache never mistakes an object in another process for a deleted one.
+// work is the work in progress in a Sharded reconciler. The reconciler's context carries it, so that
+// a cache read never mistakes an object in another process for a deleted one.
 type work struct {
 	*sharding.Work
 	kind schema.GroupKind // of the reconciled object
@@ -29,9 +29,10 @@ func withWork(ctx context.Context, w *work) context.Context {
 // errElsewhere is returned if objects have left the cache and may be in another process.
 var errElsewhere = errors.New("objects missing from the cache may be in another process")
 
-// lacking says why an object that a read in ctx did not find may still exist: the slot was lost during
-// the work, or the objects of the kind have not arrived yet. It must be called after the read. If the
-// work's term is still valid at that time, the cache had not dropped anything before the read.
+// lacking returns the reason why an object that a read in ctx did not find may still exist: the slot
+// was lost during the work, or the kind's objects have not arrived yet. It must be called after the
+// read. If the work's term is still valid at that time, the cache had not dropped anything before the
+// read.
 func (k *kind) lacking(ctx context.Context) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if !ok || k.shard.Share != w.Share {
@@ -47,9 +48,9 @@ func (k *kind) lacking(ctx context.Context) error {
 	}
 }
 
-// absent says why an object that a read in ctx did not find may still exist. The reconciled object was
-// in the cache when the work began. If its shard key can change, as a label can, it may have moved
-// since, which looks like a deletion.
+// absent is like lacking, for a single key. The reconciled object was in the cache when the work
+// began. If its shard key is mutable, as a label is, it may have moved since, which looks like a
+// deletion.
 func (k *kind) absent(ctx context.Context, key client.ObjectKey) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if ok && !k.shard.Everything() && !k.shard.Key.Fixed() && key == w.key && k.gvk.GroupKind() == w.kind {

@@ -354,10 +354,10 @@ func parseProxyURL(text string) (*url.URL, error) {
 	const shape = "use the form http://host:port, https://host:port or socks5://host:port"
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("the proxy's address is not a URL (not shown, it may hold a password): %s", shape)
+		return nil, fmt.Errorf("the proxy's address is not a URL (not shown, it may contain a password): %s", shape)
 	}
 	if !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) || u.Hostname() == "" {
-		return nil, fmt.Errorf("the proxy's address has an unknown scheme or no host (not shown, it may hold a password): %s", shape)
+		return nil, fmt.Errorf("the proxy's address has an unknown scheme or no host (not shown, it may contain a password): %s", shape)
 	}
 	return u, nil
 }

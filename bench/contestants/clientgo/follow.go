@@ -15,13 +15,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// starter is the common part of both kinds of factory.
+// starter is the interface common to both kinds of factory.
 type starter interface {
 	StartWithContext(ctx context.Context)
 	Shutdown()
 }
 
-// follower returns the typed informer of pods over protobuf, or one of custom resources, dynamic or typed.
+// follower returns the typed informer for pods over protobuf, or one for custom resources, dynamic or
+// typed.
 func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: s.URL}
 	if s.Params.On(scenario.Typed) {
@@ -43,7 +44,7 @@ func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer
 	return f, f.Core().V1().Pods().Informer(), nil
 }
 
-// dynamicStarter lets a dynamic factory start in the same way as a typed one.
+// dynamicStarter lets a dynamic factory start the same way as a typed one.
 type dynamicStarter struct {
 	dynamicinformer.DynamicSharedInformerFactory
 }
@@ -110,7 +111,7 @@ func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scen
 	for _, o := range i.GetStore().List() {
 		object, ok := o.(metav1.Object)
 		if !ok {
-			return nil, fmt.Errorf("the store holds a %T", o)
+			return nil, fmt.Errorf("the store contains a %T", o)
 		}
 		r.Objects++
 		r.Digest.Add(object)

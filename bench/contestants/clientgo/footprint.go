@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// footprint measures goroutines and bytes of a synced informer and of a handler.
+// footprint measures the goroutines and bytes that a synced informer and a handler use.
 func (k Stack) footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// lateHandler adds a handler during events.
+// lateHandler adds a handler while events arrive.
 func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until
@@ -49,8 +49,7 @@ func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	return r, nil
 }
 
-// slowHandler sends events while a handler sleeps. client-go queues all of them and offers no
-// alternative.
+// slowHandler sends events while a handler sleeps. client-go always queues all of them.
 func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	s.Until = feed.Until

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// object is a possible object of a feed.
+// object is an object that a feed can contain.
 type object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// local makes a feed the source of an informer.
+// local is a list-watch that reads from a feed.
 type local[T object] struct {
 	feed *scenario.Feed[T]
 	list func(items []T, rv string) runtime.Object
@@ -63,7 +63,8 @@ type feedWatch struct {
 func (w *feedWatch) Stop()                          { w.cancel() }
 func (w *feedWatch) ResultChan() <-chan watch.Event { return w.events }
 
-// newLocal returns an informer of a feed, with the same index as a factory's informers.
+// newLocal returns an informer that reads from a feed, with the same index as a factory's
+// informers.
 func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], list func(items []T, rv string) runtime.Object) (cache.SharedIndexInformer, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], li
 	return k.Informer(local[T]{feed, list}, example, 0, indexers), nil
 }
 
-// start runs an informer until stop is called; stop waits for the end.
+// start runs an informer until stop is called; stop waits for it to finish.
 func start(ctx context.Context, i cache.SharedIndexInformer) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -1,5 +1,5 @@
-// Package clientgo is client-go as a contestant of informer-bench. It runs alone or with Millrace behind
-// its interfaces. The programs below this directory differ only in the Stack.
+// Package clientgo implements client-go as an informer-bench contestant. It runs alone or with Millrace
+// behind its interfaces. The programs in its subdirectories differ only in the Stack.
 package clientgo
 
 import (
@@ -39,8 +39,8 @@ func (k Stack) Main() {
 	protocol.Main(scenarios)
 }
 
-// setWatchList enables or disables the streaming list. It must be called before anything else in client-go,
-// which reads the variable once.
+// setWatchList enables or disables the streaming list. It must be called before anything else in
+// client-go, which reads the variable only once.
 func setWatchList(s *protocol.Session) error {
 	value := "false"
 	if s.Params.On(scenario.WatchList) {

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// prepare configures the process, and returns the types.
+// prepare configures the process and returns the scheme.
 func prepare(s *protocol.Session) (*runtime.Scheme, error) {
 	value := "false"
 	if s.Params.On(scenario.WatchList) {
@@ -89,7 +89,7 @@ func kinds(s *protocol.Session) (client.Object, client.ObjectList) {
 	return object, list
 }
 
-// listen adds the handlers and waits until they are synced.
+// listen adds the handlers and waits until they have synced.
 func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listener, err error) {
 	var registrations []toolscache.ResourceEventHandlerRegistration
 	for range max(s.Params[scenario.Handlers], 1) {
@@ -122,7 +122,7 @@ func account(ctx context.Context, s *protocol.Session, all cache.Cache, list cli
 	err := meta.EachListItem(list, func(o runtime.Object) error {
 		object, ok := o.(metav1.Object)
 		if !ok {
-			return fmt.Errorf("the cache holds a %T", o)
+			return fmt.Errorf("the cache contains a %T", o)
 		}
 		r.Objects++
 		r.Digest.Add(object)

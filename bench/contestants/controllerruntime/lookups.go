@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// cachedRead reads a cache without writers, through a client.
+// cachedRead reads from an unchanging cache through a client.
 func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	all, err := k.newLocal(s, feed)
@@ -61,7 +61,8 @@ func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.R
 	return r, errors.Join(err, <-ended)
 }
 
-// newLocal returns a cache of a feed. Unless Params.Copied is set, reads do not copy.
+// newLocal returns a cache that reads from a feed. Unless Params.Copied is set, reads do
+// not copy.
 func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (cache.Cache, error) {
 	types, err := prepare(s)
 	if err != nil {
@@ -84,7 +85,7 @@ func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (
 	})
 }
 
-// server answers every list with the same bytes, and every watch with silence.
+// server answers every list with the same bytes, and leaves every watch silent.
 type server struct{ list []byte }
 
 // RoundTrip implements http.RoundTripper.

@@ -52,7 +52,7 @@ func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol
 			go func() {
 				err := m.Start(ctx)
 				ended <- err
-				cancel(err) // stop early, since there is nothing left to wait for
+				cancel(err) // stop early, since nothing remains to wait for
 			}()
 		},
 		Sync: func(ctx context.Context) error {

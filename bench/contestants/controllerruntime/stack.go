@@ -1,6 +1,6 @@
-// Package controllerruntime is controller-runtime as a contestant of informer-bench: its cache, used by
-// its client and its controllers. It runs alone or with Millrace behind its interfaces. The programs
-// below this directory differ only in the Stack.
+// Package controllerruntime implements controller-runtime as an informer-bench contestant: its cache,
+// used by its client and its controllers. It runs alone or with Millrace behind its interfaces. The
+// programs in its subdirectories differ only in the Stack.
 package controllerruntime
 
 import (
@@ -16,7 +16,7 @@ import (
 type Stack struct {
 	Cache cache.NewCacheFunc
 
-	// Queue is nil for the controllers' default.
+	// If Queue is nil, controllers use their default.
 	Queue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 

@@ -1,5 +1,5 @@
-// Command floor is the contestant of informer-bench that reads the same bytes as the others and discards
-// them. It gives a lower bound.
+// Command floor is the informer-bench contestant that reads the same bytes as the others and discards
+// them. It is a lower bound.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	protocol.Main(scenarios)
 }
 
-// read reads a list, and a watch if there are events.
+// read reads a list, followed by a watch if there are events.
 func read(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	path, accept := "/api/v1/pods", "application/vnd.kubernetes.protobuf"
 	if s.Params.On(scenario.Custom) {
@@ -91,7 +91,7 @@ func get(ctx context.Context, url, accept string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// frames iterates over the events of a watch without parsing them.
+// frames iterates over a watch's events without parsing them.
 type frames struct {
 	body   io.Reader
 	json   bool

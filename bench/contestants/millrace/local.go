@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// local makes a feed the source of an informer.
+// local is a source that reads from a feed.
 type local[T object.Object] struct{ feed *scenario.Feed[T] }
 
 func (l local[T]) Describe() source.Description { return source.Description{Name: "feed"} }
@@ -46,12 +46,12 @@ func (l local[T]) Watch(ctx context.Context, _ source.Request) (iter.Seq2[wire.E
 	}, nil
 }
 
-// newLocal returns an informer of a feed.
+// newLocal returns an informer that reads from a feed.
 func newLocal[T object.Object](k Stack, feed *scenario.Feed[T]) *sharedinformer.Informer[T] {
 	return sharedinformer.New[T](local[T]{feed}, sharedinformer.Options{Initial: reflector.List, Store: k.Store})
 }
 
-// start runs an informer until stop is called; stop waits for the end.
+// start runs an informer until stop is called; stop waits for it to finish.
 func start[T object.Object](ctx context.Context, i *sharedinformer.Informer[T]) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	wait, err := i.Start(ctx)
@@ -61,6 +61,6 @@ func start[T object.Object](ctx context.Context, i *sharedinformer.Informer[T]) 
 	}
 	return func() {
 		cancel()
-		_ = wait() // nil, since Stop is never called
+		_ = wait() // nil, because Stop is never called
 	}, i.WaitForSync(ctx)
 }

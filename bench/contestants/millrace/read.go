@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// read gets Pods from a synced cache. They share parts and are not copied.
+// read gets Pods from a synced cache. They share equal values and are not copied.
 func (k Stack) read(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	f, err := k.newFactory(s)
 	if err != nil {

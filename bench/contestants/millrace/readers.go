@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// readers lists namespaces during events.
+// readers lists namespaces while events arrive.
 func (k Stack) readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	window := feed.Window(scenario.OnTheWay)

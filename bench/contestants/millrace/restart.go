@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// restart keeps a cache of Pods that starts with the snapshot of an earlier factory.
+// restart keeps a cache of Pods that starts from an earlier factory's snapshot.
 func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protocol.Result, err error) {
 	dir, err := os.MkdirTemp("", "informer-bench-")
 	if err != nil {
@@ -36,7 +36,7 @@ func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protoc
 	if err != nil {
 		return nil, err
 	}
-	protocol.HeapInUse() // exclude collecting the garbage of the earlier factory
+	protocol.HeapInUse() // don't count the collection of the earlier factory's garbage
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 

@@ -22,8 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// shareCache lists everything and then the share of one of Params.Replicas. It measures what fraction of
-// the memory, CPU and bytes the second list needs. The bytes show whether the server filtered.
+// shareCache lists everything, and then the share of one of Params.Replicas. It measures how much
+// memory, CPU and traffic the second list needs compared to the first. The byte counts show whether the
+// server filtered.
 func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.R
 		return nil, err
 	}
 	if all.objects != s.Objects || part.objects == 0 {
-		return nil, errors.New("the caches do not have what they are to have")
+		return nil, errors.New("the caches do not contain the expected objects")
 	}
 	m := map[string]float64{
 		results.MemoryPart: part.live / all.live,
@@ -57,7 +58,7 @@ func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.R
 	return &protocol.Result{Metrics: m}, nil
 }
 
-// held is the cost of holding a share.
+// held is the cost of caching a share.
 type held struct {
 	objects          int
 	live, cpu, bytes float64
@@ -104,7 +105,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// used returns the CPU time of the process.
+// used returns the process's CPU time.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for invalid arguments

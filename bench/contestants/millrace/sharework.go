@@ -63,7 +63,7 @@ func crowd(n int) map[string]int {
 	return all
 }
 
-// least returns the shortest of n durations of f.
+// least returns the shortest of n runs of f.
 func least(n int, f func()) time.Duration {
 	var best time.Duration
 	for i := range n {
@@ -80,7 +80,7 @@ func least(n int, f func()) time.Duration {
 const reconcileTakes = 5 * time.Millisecond
 
 // throughput returns the reconciles per second of several programs, with one worker each. The clock
-// starts when all the work is queued, so the result shows how well the work is spread, and does not
+// starts once all work is queued, so the result shows how well the work is spread, and does not
 // include requests.
 func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64, error) {
 	cfg, ns := &config.Config{Host: s.URL}, fresh(fmt.Sprint("of-", replicas))
@@ -101,7 +101,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 	defer running.Wait()
 	defer cancel(nil)
 	var done atomic.Int64
-	begin := make(chan struct{}) // closed when the work may start
+	begin := make(chan struct{}) // closed when work may start
 	var groups []*membership.Group
 	for n := range replicas {
 		m, err := manager.New(cfg, manager.Options{
@@ -152,7 +152,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 // fresh returns a name that no other round has used on this server.
 func fresh(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
-// each calls do for 0 to n-1, 16 at a time.
+// each calls do for 0 to n-1, up to 16 at a time.
 func each(n int, do func(int) error) error {
 	var errs [16]error
 	var running sync.WaitGroup
@@ -198,11 +198,11 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// member is a member of a group without work.
+// member is a group member without work.
 type member struct {
 	*membership.Group
 	leave context.CancelFunc
-	dead  atomic.Bool // its requests are lost
+	dead  atomic.Bool // its requests fail
 }
 
 func (m *member) RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
@@ -216,7 +216,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// moves measures how many slots move, and for how long they have no owner, when a member joins, leaves and
+// moves measures how many slots move, and how long they have no owner, when a member joins, leaves or
 // dies.
 func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error {
 	ctx, cancel := context.WithCancel(ctx)

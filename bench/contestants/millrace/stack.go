@@ -1,5 +1,5 @@
-// Package millrace is Millrace as a contestant of informer-bench, with whole or packed caches. The
-// programs below this directory differ only in the Stack.
+// Package millrace implements Millrace as an informer-bench contestant, with whole or packed
+// caches. The programs in its subdirectories differ only in the Stack.
 package millrace
 
 import (
@@ -13,7 +13,7 @@ import (
 type Stack struct {
 	Store sharedinformer.Store
 
-	snapshot *snapshot.Directory // in the scenario that has one
+	snapshot *snapshot.Directory // only in the scenario that uses one
 }
 
 // Main is the main function of a contestant with this stack.

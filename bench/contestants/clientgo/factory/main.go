@@ -1,5 +1,5 @@
-// Command factory is client-go's interface over Millrace informers, which list, watch and decode
-// themselves.
+// Command factory measures client-go's interface over Millrace informers, which list, watch and
+// decode themselves.
 package main
 
 import (

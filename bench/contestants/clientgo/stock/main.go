@@ -1,4 +1,4 @@
-// Command stock is unmodified client-go.
+// Command stock measures unmodified client-go.
 package main
 
 import (

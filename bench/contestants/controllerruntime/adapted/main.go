@@ -1,4 +1,5 @@
-// Command adapted is controller-runtime over Millrace's cache of whole objects, and its queues.
+// Command adapted measures controller-runtime over Millrace's cache of whole objects, with
+// Millrace's queues.
 package main
 
 import (

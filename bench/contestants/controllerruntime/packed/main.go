@@ -1,4 +1,5 @@
-// Command packed is controller-runtime over Millrace's packed cache, with its queues.
+// Command packed measures controller-runtime over Millrace's packed cache, with Millrace's
+// queues.
 package main
 
 import (

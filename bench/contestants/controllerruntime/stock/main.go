@@ -1,4 +1,4 @@
-// Command stock is unmodified controller-runtime.
+// Command stock measures unmodified controller-runtime.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command packed is Millrace with packed caches.
+// Command packed measures Millrace with packed caches.
 package main
 
 import (
