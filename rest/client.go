@@ -20,22 +20,22 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxRawBytes bounds the body of a raw response. The largest, the OpenAPI document of a
-// server with many custom resources, has some ten megabytes.
+// maxRawBytes limits the body of a raw response. The largest one, the OpenAPI document of a server with
+// many custom resources, is around ten megabytes.
 const maxRawBytes = 64 << 20
 
-// maxPlain bounds Client.plain. No server has that many resources.
+// maxPlain limits the size of Client.plain. No server has that many resources.
 const maxPlain = 10_000
 
-// Client talks to one API server. It is safe for concurrent use. It keeps connections
-// open but runs no goroutines apart from those of net/http.
+// Client talks to one API server. It is safe for concurrent use. It keeps connections open but starts
+// no goroutines other than net/http's.
 type Client struct {
 	http     *http.Client
 	base     *url.URL
 	log      *slog.Logger
 	config   *config.Config // a private copy
 	scheme   *runtime.Scheme
-	cbor     bool // ask for CBOR first
+	cbor     bool // request CBOR first
 	learned  *discovery.Mapper
 	mapper   kindMapper // learned from the server, unless a test replaces it
 	warnings warningLog
@@ -48,9 +48,9 @@ type Client struct {
 	refused pause   // see Cluster
 }
 
-// NewClient returns a client for the server that cfg describes. It sends no request, so if the server is
-// unreachable, the first verb fails. The client looks up Go types in scheme, which may be nil if all
-// objects are unstructured or metadata-only.
+// NewClient returns a client for the server described by cfg. It sends no requests, so an unreachable
+// server only shows up at the first verb. The client looks up Go types in scheme, which may be nil if
+// all objects are unstructured or metadata-only.
 func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
 		return nil, errors.New("new client: the config is nil: use config.Load or fill in Config.Host")
@@ -84,18 +84,18 @@ func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 // mustExist panics with a clear message if the client is nil.
 func (c *Client) mustExist() {
 	if c == nil {
-		panic("rest: the client is nil: make one with rest.NewClient")
+		panic("rest: the client is nil: create one with rest.NewClient")
 	}
 }
 
-// Scheme returns the scheme that the client uses to look up Go types.
+// Scheme returns the scheme in which the client looks up Go types.
 func (c *Client) Scheme() *runtime.Scheme {
 	c.mustExist()
 	return c.scheme
 }
 
-// Mapper returns the client's mapper of kinds to resources. The mapper sends its first
-// request when it is first used.
+// Mapper returns the client's mapper from kinds to resources. The mapper sends its first request on
+// first use.
 func (c *Client) Mapper() *discovery.Mapper {
 	c.mustExist()
 	return c.learned
@@ -106,8 +106,8 @@ func (c *Client) Mapper() *discovery.Mapper {
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // Raw gets an absolute path, such as "/version" or "/healthz?verbose", and returns the
-// body of the response, at most 64 MiB. If the response is not a success, the error is
-// an *errors.StatusError.
+// response body, at most 64 MiB. If the response does not indicate success, the error is an
+// *errors.StatusError.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	path, rawQuery, _ := strings.Cut(path, "?")
 	if !strings.HasPrefix(path, "/") {
@@ -130,8 +130,7 @@ func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
-// document implements discovery.Get. Its errors leave out the path, which package
-// discovery adds.
+// document implements discovery.Get. Its errors omit the path, which package discovery adds.
 func (c *Client) document(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 	req := &request{verb: "get", method: http.MethodGet, path: path, accept: accept, repeat: idempotent}
 	resp, err := c.do(ctx, req)
@@ -145,12 +144,12 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 	if body, err = readBody(resp, maxRawBytes); err != nil {
 		return nil, "", err
 	}
-	// The mapper quotes documents in errors and does not know the credentials.
+	// The mapper quotes documents in its errors but does not know the credentials.
 	return concealDocument(body, c.conceal(resp)), resp.Header.Get("Content-Type"), nil
 }
 
-// wantsPlain reports whether the server has refused a request for gvr that asked for
-// more than plain JSON: protobuf, CBOR or dropped managed fields.
+// wantsPlain reports whether the server has rejected a request for gvr that asked for more than plain
+// JSON: protobuf, CBOR or dropped managed fields.
 func (c *Client) wantsPlain(gvr object.GVR) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,28 +160,27 @@ func (c *Client) setPlain(gvr object.GVR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.plain) >= maxPlain {
-		clear(c.plain) // every resource costs one more request
+		clear(c.plain) // otherwise every resource costs an extra request
 	}
 	c.plain[gvr] = true
 }
 
-// maxWarnings bounds how many distinct warnings are remembered. Beyond it, the log
-// forgets them all and may repeat some.
+// maxWarnings limits how many distinct warnings are remembered. Beyond it, the log forgets them all and
+// may repeat some.
 const maxWarnings = 1000
 
-// maxWarning bounds the text of one warning, in bytes. The API server limits the
-// warnings of all webhooks together to 4 KiB.
+// maxWarning limits the length of a warning, in bytes. The API server limits all webhooks' warnings
+// together to 4 KiB.
 const maxWarning = 4 << 10
 
-// maxAnswerWarnings bounds how many warnings of one response are read. The API server
-// sends a few.
+// maxAnswerWarnings limits how many warnings are read from one response. The API server sends a few.
 const maxAnswerWarnings = 20
 
 // moreWarnings is logged in place of the remaining warnings.
 const moreWarnings = "the answer has more warnings, which are not shown"
 
-// warningLog logs each distinct warning of the server once (RFC 7234, section 5.5; the
-// API server uses code 299 only). The zero value is ready to use.
+// warningLog logs each distinct server warning once (RFC 7234, section 5.5; the API server uses only
+// code 299). The zero value is ready to use.
 type warningLog struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
@@ -192,8 +190,8 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	if len(headers) == 0 {
 		return
 	}
-	// Conceal before parsing too: parsing removes backslashes, and a credential that
-	// contains some would no longer be recognized.
+	// Conceal before parsing as well: parsing removes backslashes, so a credential that contains any
+	// would no longer be recognized.
 	shown := slices.Clone(headers[:min(len(headers), maxAnswerWarnings)])
 	for i, header := range shown {
 		shown[i] = conceal(header)
@@ -219,7 +217,7 @@ func (w *warningLog) log(ctx context.Context, log *slog.Logger, what, text strin
 	}
 }
 
-// shortened bounds the size of a warning, since seen keeps it.
+// shortened limits the length of a warning, because seen keeps it.
 func shortened(text string) string {
 	if len(text) > maxWarning {
 		return strings.ToValidUTF8(text[:maxWarning], "") + "..."

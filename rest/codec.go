@@ -21,12 +21,12 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// codec chooses the encodings of requests and responses for one kind.
+// codec chooses the request and response encodings for one kind.
 type codec struct {
 	opts         wire.Options
 	metadataOnly bool
-	protobuf     bool // the server is expected to speak protobuf
-	cbor         bool // ask for CBOR first
+	protobuf     bool // the server is expected to support protobuf
+	cbor         bool // request CBOR first
 	decoders     decoders
 }
 
@@ -41,7 +41,7 @@ func newDecoders(decoder func(media string) (wire.Decoder, error)) decoders {
 	return d
 }
 
-// of returns the decoder for the body of a response.
+// of returns the decoder for a response body.
 func (d decoders) of(client *Client, resp *http.Response) (wire.Decoder, error) {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	decoder, ok := d[strings.ToLower(strings.TrimSpace(media))]
@@ -60,8 +60,8 @@ func newCodec(opts wire.Options, cbor bool) *codec {
 	return c
 }
 
-// isBuiltin reports whether t is a type of Kubernetes itself. Servers encode custom
-// resources only as JSON, even if their Go types have protobuf methods.
+// isBuiltin reports whether t is one of Kubernetes' own types. Servers encode custom resources
+// only as JSON, even if their Go types have protobuf methods.
 func isBuiltin(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Pointer && object.IsBuiltin(t.Elem())
 }
@@ -77,29 +77,29 @@ func goType(opts wire.Options) reflect.Type {
 	return nil
 }
 
-// check returns an error if objects of the kind cannot be decoded with the codec's
-// options, for example because they lack a wanted field.
+// check returns an error if objects of the kind cannot be decoded with the codec's options, for
+// example because they lack a requested field.
 func (c *codec) check() error {
 	_, err := c.decoders[wire.MediaJSON]()
 	return err
 }
 
-// plain reports whether requests ask for nothing that a server could refuse.
+// plain reports whether requests ask for nothing that a server could reject.
 func (c *codec) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
-// writable reports whether an object may be sent back as it was read. The server keeps the managed
-// fields of an object that is sent without them.
+// writable reports whether an object may be sent back as read. The server keeps an object's
+// managed fields if it is sent without them.
 func (c *codec) writable() bool { return c.opts.Keep.Whole() }
 
 func (c *codec) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
 
-// dropManagedFields asks the server to leave out managed fields (KEP-5958). A server
-// that does not know the parameter ignores it; one that rejects it uses the next clause
-// of the header.
+// dropManagedFields asks the server to leave out managed fields (KEP-5958). A server that
+// does not know the parameter ignores it; a server that rejects it uses the next clause of
+// the header.
 const dropManagedFields = ";drop=metadata.managedFields"
 
-// accept returns the Accept header for one object or for a list. If plain is true, the
-// header asks for nothing that a server may refuse.
+// accept returns the Accept header for one object or for a list. If plain is true, the header asks
+// for nothing that a server could reject.
 func (c *codec) accept(list, plain bool) string {
 	as := ""
 	switch {
@@ -122,7 +122,7 @@ func (c *codec) accept(list, plain bool) string {
 	return strings.Join(clauses, ",")
 }
 
-// media returns the acceptable media types, the preferred first.
+// media returns the acceptable media types, in order of preference.
 func (c *codec) media(plain bool) (media []string) {
 	if c.cbor && !plain {
 		media = append(media, wire.MediaCBOR)
@@ -133,7 +133,7 @@ func (c *codec) media(plain bool) (media []string) {
 	return append(media, wire.MediaJSON)
 }
 
-// encode encodes an object, with its kind set, and returns the media type.
+// encode encodes an object with its kind set, and returns the media type.
 func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, contentType string, err error) {
 	kinded, err := c.withKind(obj)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	}
 	is := obj.GetObjectKind().GroupVersionKind()
 	if !is.Empty() && is != c.opts.Kind {
-		return nil, fmt.Errorf("the object says that it is %s %s, want %s %s", is.GroupVersion(), is.Kind, c.opts.Kind.GroupVersion(), c.opts.Kind.Kind)
+		return nil, fmt.Errorf("the object is of kind %s %s, want %s %s", is.GroupVersion(), is.Kind, c.opts.Kind.GroupVersion(), c.opts.Kind.Kind)
 	}
 	if is == c.opts.Kind {
 		return obj, nil
@@ -179,7 +179,7 @@ func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	return kinded, nil
 }
 
-// isSuccess reports whether err is a Status of success, which some subresources return
+// isSuccess reports whether err is a Status that reports success, which some subresources return
 // instead of an object.
 func isSuccess(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)

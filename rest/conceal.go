@@ -16,21 +16,20 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// conceal returns a function that removes the credentials of the request from a text.
-// Proxies, and servers in debug mode, echo request headers in their pages and messages.
+// conceal returns a function that removes the request's credentials from text. Proxies and
+// servers in debug mode echo request headers in their pages and messages.
 func (c *Client) conceal(resp *http.Response) func(string) string {
 	return func(text string) string { return c.config.Conceal(text, resp.Request) }
 }
 
-// foreign is notTheAPI with the credentials of the request removed.
+// foreign is like notTheAPI, but removes the request's credentials.
 func (c *Client) foreign(resp *http.Response) error {
-	start, _ := readBody(resp, maxPageStart) // the start says enough, even if the read failed
+	start, _ := readBody(resp, maxPageStart) // the start is enough, even if the read failed
 	return notTheAPI(c.base.Host, resp, start, c.conceal(resp))
 }
 
-// concealed removes the credentials of the request from an error about the body of a
-// successful response. Such errors quote the server: its Status, the kind or the name
-// of an object.
+// concealed removes the request's credentials from an error about the body of a successful
+// response. Such errors quote the server: its Status, or an object's kind or name.
 func (c *Client) concealed(resp *http.Response, err error) error {
 	conceal := c.conceal(resp)
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
@@ -52,8 +51,8 @@ func (c *Client) concealed(resp *http.Response, err error) error {
 	return told
 }
 
-// concealDocument removes credentials from every text in a discovery document, except
-// texts that may be names: a password may be a word such as "list" or "nodes".
+// concealDocument removes credentials from every string in a discovery document, except
+// strings that may be names: a password may be a word such as "list" or "nodes".
 func concealDocument(body []byte, conceal func(string) string) []byte {
 	whole := conceal(string(body))
 	if whole == string(body) {
@@ -64,7 +63,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	decoder.UseNumber()
 	err := decoder.Decode(&document)
 	if _, end := decoder.Token(); err != nil || end != io.EOF {
-		return []byte(whole) // the text is not parsed any more, only quoted in an error
+		return []byte(whole) // the text is no longer parsed, only quoted in an error
 	}
 	shown, err := json.Marshal(concealTexts(document, conceal))
 	if err != nil {
@@ -73,7 +72,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	return shown
 }
 
-// concealTexts is concealDocument for one JSON value.
+// concealTexts is like concealDocument, for one JSON value.
 func concealTexts(value any, conceal func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -97,12 +96,12 @@ func concealTexts(value any, conceal func(string) string) any {
 	return value
 }
 
-// nameDigits is the number of digits that makes a text a possible credential rather
-// than a name such as "v1beta1", "x509" or "storage.k8s.io".
+// nameDigits is the number of digits from which a string may be a credential rather than a
+// name such as "v1beta1", "x509" or "storage.k8s.io".
 const nameDigits = 4
 
 // maybeName reports whether text could be the name of a kind, resource, verb or group
-// version: labels with few digits, separated by dots and slashes.
+// version: labels with few digits, separated by dots or slashes.
 func maybeName(text string) bool {
 	digits := 0
 	for _, label := range strings.FieldsFunc(text, func(r rune) bool { return r == '.' || r == '/' }) {
@@ -118,7 +117,7 @@ func maybeName(text string) bool {
 	return digits < nameDigits
 }
 
-// concealStatus removes credentials from every text of a Status.
+// concealStatus removes credentials from every string in a Status.
 func concealStatus(s *metav1.Status, conceal func(string) string) {
 	s.Message, s.Reason, s.Status = conceal(s.Message), metav1.StatusReason(conceal(string(s.Reason))), conceal(s.Status)
 	s.Kind, s.APIVersion = conceal(s.Kind), conceal(s.APIVersion)
@@ -135,8 +134,8 @@ func concealStatus(s *metav1.Status, conceal func(string) string) {
 	}
 }
 
-// retoldAlone replaces the text of an error. It matches the same targets in errors.Is
-// but does not unwrap, so the original text stays hidden.
+// retoldAlone replaces an error's text. It matches the same targets in errors.Is but does
+// not unwrap, so the original text stays hidden.
 type retoldAlone struct {
 	text string
 	is   func(target error) bool

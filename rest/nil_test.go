@@ -11,7 +11,7 @@ import (
 )
 
 func TestNilArgumentsAreNamed(t *testing.T) {
-	const nilClient = "rest: the client is nil: make one with rest.NewClient"
+	const nilClient = "rest: the client is nil: create one with rest.NewClient"
 	require.PanicsWithValue(t, nilClient, func() { ResourceFor[*corev1.Pod](nil) })
 	require.PanicsWithValue(t, nilClient, func() { ResourceForKind[*corev1.Pod](nil, kindPod) })
 	require.PanicsWithValue(t, nilClient, func() { ResourceForMapping[*corev1.Pod](nil, discovery.Mapping{}) })

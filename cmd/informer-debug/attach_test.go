@@ -212,7 +212,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 		{"pod/shop/", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
 		{"pod/a:60/1", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
 		{"pod/a:debug", `port "debug" is not a number from 1 to 65535`, exit.CodeUsage},
-		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exit.CodeUnavailable},
+		{"HTTP://bob:secret@localhost:1", "contains a user name: remove it", exit.CodeUnavailable},
 		{"htp://bob:secret@localhost", "--attach: want a URL", exit.CodeUsage},
 		{"http://bob:secret@[", "want a URL such as", exit.CodeUsage},
 	} {

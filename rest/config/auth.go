@@ -18,14 +18,13 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// authTransport adds the headers that authenticate the client to every request. When
-// the server answers 401, it renews the credential and sends the request once more, if
-// the body can be replayed.
+// authTransport adds the authentication headers to every request. If the server answers
+// 401, it renews the credential and resends the request once, if the body can be replayed.
 //
-// It leaves a request unchanged if it has an Authorization header, and keeps the
-// impersonation headers of a request that has some.
+// It does not modify a request that already has an Authorization header, and keeps any
+// impersonation headers that a request already has.
 type authTransport struct {
-	base    *url.URL // the only server that may see the credentials
+	base    *url.URL // the only server that may receive the credentials
 	headers http.Header
 	source  credentialSource
 	next    http.RoundTripper
@@ -84,7 +83,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	renewed, err := t.source.renew(ctx, cred)
 	if err != nil {
 		_ = resp.Body.Close() // unread
-		return nil, fmt.Errorf("%w, and no other credential could be had: %w", errRefused, err)
+		return nil, fmt.Errorf("%w, and no other credential could be obtained: %w", errRefused, err)
 	}
 	if !reloaded && renewed == cred {
 		return resp, nil
@@ -130,14 +129,14 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		_ = resp.Body.Close() // unread
 		return nil, t.conceal(resp.Request, err)
 	}
-	if resp.StatusCode != http.StatusSwitchingProtocols { // its body is writable and must not be wrapped
+	if resp.StatusCode != http.StatusSwitchingProtocols { // the body is writable and must not be wrapped
 		resp.Body = &answerBody{resp.Body, t, resp.Request}
 	}
 	return resp, nil
 }
 
-// addedHeaders collects the credentials of a request as net/http wrote them, since the
-// user's RoundTripper may have added some.
+// addedHeaders collects a request's credentials as net/http wrote them, since the user's
+// RoundTripper may have added some.
 type addedHeaders struct {
 	mu      sync.Mutex // guards headers
 	headers http.Header
@@ -171,7 +170,7 @@ func (a *addedHeaders) to(req *http.Request) *http.Request {
 const impersonatePrefix = "Impersonate-"
 
 // impersonates reports whether the request itself sets an identity to impersonate. Merged with the
-// Config's identity, it would form a third one.
+// Config's identity, it would form a third identity.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, impersonatePrefix) {
@@ -181,7 +180,7 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
-// answerBody is a response body whose read errors hide the credentials of the request.
+// answerBody is a response body whose read errors hide the request's credentials.
 type answerBody struct {
 	io.ReadCloser
 	auth *authTransport
@@ -196,8 +195,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// conceal removes the credentials of a request from an error. net/http quotes malformed
-// headers and trailers and the refusals of proxies, which may echo credentials.
+// conceal removes a request's credentials from an error. net/http quotes malformed headers and
+// trailers and rejections from proxies, which may echo credentials.
 func (t *authTransport) conceal(req *http.Request, err error) error {
 	text := err.Error()
 	if shown := t.config.Conceal(text, req); shown != text {
@@ -206,8 +205,8 @@ func (t *authTransport) conceal(req *http.Request, err error) error {
 	return err
 }
 
-// roundTrip calls the user's RoundTripper, if any, and recovers from its panics, which
-// would otherwise end the process in goroutines of the library.
+// roundTrip calls the user's RoundTripper, if any, and recovers from its panics, which would
+// otherwise crash the process if they happened in one of the library's goroutines.
 func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err error) {
 	defer failure.Recover("Config.WrapTransport", &err)
 	resp, err = t.next.RoundTrip(req)
@@ -218,7 +217,7 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 		resp.Body = http.NoBody
 	}
 	if err == nil && resp.Request == nil {
-		resp.Request = req // Conceal needs its credentials
+		resp.Request = req // Conceal needs the request's credentials
 	}
 	return resp, err
 }
@@ -229,21 +228,21 @@ func advise(err error) error {
 	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
 	case isOp && op.Op == "proxyconnect" && badServerCertificate(err):
-		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY), whose certificate must be for its own name and from an authority of the system, or from the certificate authority of the server", err)
+		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY): its certificate must match its name and be signed by a system authority or the server's certificate authority", err)
 	case badServerCertificate(err):
-		return fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
+		return fmt.Errorf("%w: check the server's address, the certificate authority and the expected certificate name (tls-server-name)", err)
 	case isOp && op.Op == "proxyconnect":
 		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY)", err)
 	case isOp && op.Op == "dial":
 		return fmt.Errorf("%w: check that the API server is running and can be reached from here", err)
 	case isRecord && string(record.RecordHeader[:]) == "HTTP/":
-		return fmt.Errorf("%w: use http:// in the server's address, or the port of its https", http.ErrSchemeMismatch)
+		return fmt.Errorf("%w: use http:// in the server's address, or its https port", http.ErrSchemeMismatch)
 	}
 	return err
 }
 
 // CloseIdleConnections implements the interface that http.Client.CloseIdleConnections
-// looks for. The RoundTripper of Config.WrapTransport may have connections too.
+// looks for. The RoundTripper from Config.WrapTransport may have connections too.
 func (t *authTransport) CloseIdleConnections() {
 	t.network.CloseIdleConnections()
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
@@ -268,19 +267,18 @@ func replay(req *http.Request) (again *http.Request, ok bool, err error) {
 	return again, true, nil
 }
 
-// closeBody closes the request body, as a RoundTripper must when it fails before
-// sending.
+// closeBody closes the request body, as a RoundTripper must if it fails before sending.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close() // the request failed for another reason
 	}
 }
 
-// refusedRedirect returns an error if http.Client must not follow a redirect: to
-// another server, which would get the credentials, or from a write to a GET, whose
-// success would look like that of the write. The error does not show the target's
-// query, which may hold secrets, nor a path that contains the credentials of
-// resp.Request, including those that the user's RoundTripper added.
+// refusedRedirect returns an error if http.Client must not follow a redirect: to another
+// server, which would receive the credentials, or from a write to a GET, which would make a
+// failed write look successful. The error omits the target's query, which may contain
+// secrets, and any path that contains the credentials of resp.Request, including those
+// added by the user's RoundTripper.
 func (t *authTransport) refusedRedirect(method string, resp *http.Response) error {
 	base := t.base
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
@@ -290,7 +288,7 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 	switch {
 	case errors.Is(err, http.ErrNoLocation):
 		return nil
-	case err != nil: // err quotes the address, which may hold secrets
+	case err != nil: // err quotes the address, which may contain secrets
 		return fmt.Errorf("%s redirects to an invalid address: check the server's address", origin(base))
 	case within(base, target):
 		if becomesGet(method, resp.StatusCode) {
@@ -298,20 +296,20 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 			if t.config.Conceal(target.Path, resp.Request) == target.Path {
 				where = fmt.Sprintf("the path %.200s", target.EscapedPath())
 			}
-			return fmt.Errorf("%s redirects a %s to %s with status %d, which is not followed because a GET would come of it: check the server's address with its path, and whether a login page is in the way",
+			return fmt.Errorf("%s redirects a %s to %s with status %d, which is not followed because the client would turn it into a GET: check the server's address and path, and whether a login page intercepts requests",
 				origin(base), method, where, resp.StatusCode)
 		}
 		return nil
 	}
 	if target.Host == "" || sameServer(base, target) { // the path is not shown: it may contain credentials
-		return fmt.Errorf("%s redirects to a path that is not below %s, which is not followed because another API server may be there: check the server's address", origin(base), base.EscapedPath())
+		return fmt.Errorf("%s redirects to a path that is not below %s, which is not followed because it may belong to another API server: check the server's address", origin(base), base.EscapedPath())
 	}
-	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
+	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are only for the former: check the server's address", origin(base), origin(target))
 }
 
-// within reports whether target belongs to the API server at base. One origin may host
-// several, each below its own path, as with Rancher. Paths are compared both as they
-// are and cleaned, since a proxy may clean them.
+// within reports whether target belongs to the API server at base. One origin may serve
+// several, each under its own path, as with Rancher. Paths are compared both as is and
+// cleaned, since a proxy may clean them.
 func within(base, target *url.URL) bool {
 	if target.Host != "" && !sameServer(base, target) {
 		return false
@@ -320,7 +318,7 @@ func within(base, target *url.URL) bool {
 	return below(base.EscapedPath(), target.EscapedPath()) && below(base.Path, path.Clean("/"+target.Path))
 }
 
-// becomesGet reports whether http.Client follows a redirect of method with a GET.
+// becomesGet reports whether http.Client turns a redirected request with this method into a GET.
 func becomesGet(method string, status int) bool {
 	return method != http.MethodGet && method != http.MethodHead &&
 		(status == http.StatusMovedPermanently || status == http.StatusFound || status == http.StatusSeeOther)
@@ -328,7 +326,7 @@ func becomesGet(method string, status int) bool {
 
 func sameServer(a, b *url.URL) bool { return origin(a) == origin(b) }
 
-// origin returns scheme, host and port in comparable form.
+// origin returns the scheme, host and port in comparable form.
 func origin(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {
@@ -341,8 +339,8 @@ func origin(u *url.URL) string {
 	return scheme + "://" + host + ":" + port
 }
 
-// escapeHeaderKey percent-encodes the percent sign and characters that are illegal in a
-// header name (RFC 9110, section 5.6.2). The API server decodes it.
+// escapeHeaderKey percent-encodes the percent sign and characters that are not allowed in header
+// names (RFC 9110, section 5.6.2). The API server decodes it.
 func escapeHeaderKey(key string) string {
 	var b strings.Builder
 	for _, c := range []byte(key) {

@@ -8,8 +8,8 @@ import (
 )
 
 // blank returns a function that overwrites the request's credentials in a response that
-// echoes them, finding the same ones as Conceal. The response keeps its length, since
-// most encodings contain the lengths of their parts.
+// echoes them. It finds the same credentials as Conceal. The response keeps its length,
+// because most encodings include lengths.
 func (c *Config) blank(sent *http.Request) recording.Blank {
 	var all []spelling
 	for _, s := range c.sent(sent) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Conceal removes credentials from a text of a server or a proxy, such as a debug page
-// that echoes the request. It removes those of the configuration and those in the
+// Conceal removes credentials from text received from a server or a proxy, such as a debug
+// page that echoes the request. It removes the configuration's credentials and those in the
 // headers of req, which may be nil. It recognizes a truncated credential by its first
 // characters.
 func (c *Config) Conceal(text string, req *http.Request) string {
@@ -23,7 +23,7 @@ func (c *Config) Conceal(text string, req *http.Request) string {
 type secretKey struct{}
 
 // WithSecret returns a context for requests whose body contains a secret, such as a
-// TokenReview. [Config.Conceal] removes that secret from texts about them.
+// TokenReview. [Config.Conceal] removes that secret from text about them.
 func WithSecret(ctx context.Context, secret string) context.Context {
 	return context.WithValue(ctx, secretKey{}, secret)
 }
@@ -36,8 +36,8 @@ func pair(user, password string) []told {
 	return []told{{secret: password}, {user + ":", password}}
 }
 
-// sent returns the secrets that a request reveals. The key of a certificate is not
-// among them, since it is never sent.
+// sent returns the secrets that a request reveals. A certificate's key is not among them, because
+// it is never sent.
 func (c *Config) sent(req *http.Request) []told {
 	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
 	if req != nil {
@@ -61,7 +61,7 @@ func (c *Config) sent(req *http.Request) []told {
 	return secrets
 }
 
-// authorized returns the secrets in the value of an Authorization header.
+// authorized returns the secrets in an Authorization header's value.
 func authorized(value string) []told {
 	scheme, secret, found := strings.Cut(value, " ")
 	if !found {
@@ -82,8 +82,8 @@ func userinfo(u *url.URL) []told {
 }
 
 const (
-	// minSecret is the minimum length of a secret to search for, because shorter ones would blot out
-	// ordinary words. A shorter secret is found only after its user name.
+	// minSecret is the minimum length of a secret to search for, because shorter ones would hide
+	// ordinary words. A shorter secret is found only if it follows its user name.
 	minSecret = 4
 
 	// secretStart is how many characters identify a truncated secret.
@@ -102,8 +102,8 @@ func (s told) sought() []spelling {
 	return slices.DeleteFunc(all, func(s spelling) bool { return len(s.text) < minSecret })
 }
 
-// conceal replaces the secrets in a text, in every spelling and regardless of case,
-// including truncated ones.
+// conceal replaces all secrets in text, in every spelling and regardless of case, including
+// truncated ones.
 func conceal(text string, secrets []told) string {
 	low := lowered(text)
 	var all []spelling
@@ -126,8 +126,8 @@ func conceal(text string, secrets []told) string {
 	}
 }
 
-// search finds spellings in a text from left to right. It scans the text once per
-// spelling, however often they occur.
+// search finds spellings in text from left to right. It scans the text once per spelling, however
+// often they occur.
 type search struct {
 	low   string
 	all   []spelling
@@ -140,8 +140,8 @@ func newSearch(low string, all []spelling) *search {
 }
 
 // next returns the next spelling at or after from, which must never decrease; at is -1
-// if there is none. If several begin at one place, as spellings of one secret often do,
-// next returns the longest.
+// if there is none. If several start at the same position, as spellings of one secret often
+// do, next returns the longest.
 func (s *search) next(from int) (at, end int) {
 	at = len(s.low)
 	for i, spelt := range s.all {
@@ -164,7 +164,7 @@ func (s *search) next(from int) (at, end int) {
 	return at, end
 }
 
-// alike returns the length of the common prefix of two texts.
+// alike returns the length of the longest common prefix of a and b.
 func alike(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -173,11 +173,10 @@ func alike(a, b string) int {
 	return n
 }
 
-// beginning returns the prefix that identifies the spelling. The open part does not
-// count.
+// beginning returns the prefix that identifies the spelling. The open part is not counted.
 func (s spelling) beginning() string { return s.text[:min(len(s.text), s.open+secretStart)] }
 
-// lowered converts ASCII letters to lower case and keeps all byte offsets.
+// lowered converts ASCII letters to lower case, preserving byte offsets.
 func lowered(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -188,8 +187,8 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// concealed replaces the text of an error. It matches the same targets in errors.Is but
-// does not unwrap, so the original text stays hidden.
+// concealed replaces an error's text. It matches the same targets in errors.Is but does not unwrap,
+// so the original text stays hidden.
 type concealed struct {
 	text string
 	is   func(target error) bool

@@ -21,101 +21,101 @@ import (
 )
 
 // Config describes an API server: its address, how to verify it and how to authenticate to it. Load
-// builds one from a kubeconfig or from the pod the program runs in. If you write a Config by hand, only
-// Host is required.
+// builds one from a kubeconfig, or for the pod that the program runs in. In a Config written by hand,
+// only Host is required.
 //
-// NewClient copies the Config, so the caller may change and reuse it afterwards, but
-// not while NewClient runs.
+// NewClient copies the Config, so the caller may modify and reuse it afterwards, but not while NewClient
+// runs.
 //
-// A Config prints without its secrets with every verb (%v, %+v, %#v, %x), in log/slog
-// and in JSON, so JSON cannot store it. Package fmt cannot call the methods of an
-// unexported field: in an unexported field of a struct, keep a *Config, not a Config.
+// A Config prints without its secrets with every verb (%v, %+v, %#v, %x), in log/slog and
+// in JSON, so it cannot be stored as JSON. Package fmt cannot call methods on unexported
+// fields: in an unexported struct field, keep a *Config, not a Config.
 //
 // The Authorization header comes from the first of these that is set: BearerTokenFile and BearerToken;
-// Username and Password; Exec. Setting both a token and a user name is an error, since one of them must
-// be a mistake. A client certificate may be combined with any of them; the API server checks it first.
+// Username and Password; Exec. Setting both a token and a user name is an error, because one of them
+// must be a mistake. A client certificate may be combined with any of them; the API server checks it
+// first.
 type Config struct {
-	// Host is the server's URL, such as https://10.0.0.1:6443. A path in it is prefixed
-	// to the path of every request. Without a scheme, https is used if anything in TLS
-	// is set, http otherwise.
+	// Host is the server's URL, such as https://10.0.0.1:6443. If it has a path, the path
+	// is prepended to the path of every request. Without a scheme, https is used if any
+	// field of TLS is set, and http otherwise.
 	Host string
 
-	// Namespace is the default namespace: that of the kubeconfig's context, or the
-	// pod's. Load always sets it.
+	// Namespace is the default namespace: the kubeconfig context's or the pod's. Load always sets it.
 	Namespace string
 
 	TLS TLS
 
-	// BearerToken is the token to authenticate with. If BearerTokenFile is set too, BearerToken is used
+	// BearerToken is the token to authenticate with. If BearerTokenFile is also set, BearerToken is used
 	// until the file has been read for the first time.
 	BearerToken string
 	// BearerTokenFile is a file with a token that is replaced regularly, such as a projected service
-	// account token. It is read again if more than a minute has passed since it was last read, and
+	// account token. It is reread if more than a minute has passed since the last read, and
 	// immediately after the server answers 401.
 	BearerTokenFile string
 
-	// Username and Password authenticate by HTTP basic authentication.
+	// Username and Password are used for HTTP basic authentication.
 	Username string
 	Password string
 
 	// Exec is a program that provides credentials.
 	Exec *Exec
 
-	// Impersonate is the identity to act as, if the server permits it.
+	// Impersonate is the identity to impersonate, if the server permits it.
 	Impersonate Impersonation
 
-	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it
-	// is empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply; if Dial is set, there is no
-	// proxy. An https proxy is verified by its own name, against the authorities of the
-	// system and of TLS, and never receives the client certificate.
+	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it is
+	// empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply; if Dial is set, no proxy is used.
+	// An https proxy is verified by its own name, against the system's authorities and
+	// those in TLS, and never receives the client certificate.
 	ProxyURL string
 
-	// Proxy, if set, chooses the proxy of each request, nil for none, and overrides ProxyURL and the
-	// environment. It is also called when a client is created, and to find the proxy's password in
-	// responses and errors. It is not passed to exec plugins.
+	// Proxy, if set, chooses the proxy for each request (nil for none), and overrides ProxyURL and
+	// the environment. It is also called when a client is created, and to find the proxy's password
+	// in responses and errors. It is not passed to exec plugins.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// Dial opens connections to the server or the proxy. Its context ends after at most
-	// 30 seconds. Nil means TCP with keep-alive probes. Tests use it to reach a server
-	// in memory.
+	// Dial opens connections to the server or the proxy. Its context is canceled after at
+	// most 30 seconds. Nil means TCP with keep-alive probes. Tests use it to connect to an
+	// in-memory server.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// AcceptGzip asks the server for compressed responses and decompresses them as they
-	// arrive. It saves bandwidth and costs CPU time, so it is off by default.
+	// AcceptGzip requests compressed responses from the server and decompresses them as they arrive. It
+	// saves bandwidth and costs CPU time, so it is off by default.
 	AcceptGzip bool
 
-	// CBOR asks the server for objects in CBOR (KEP-4222); servers without CBOR ignore it. The encoding
-	// of requests does not change. CBOR is smaller than JSON, but apimachinery's codec decodes the
-	// objects, which is slower than this module's decoding of JSON and protobuf, and does not share
-	// parts. In k8s.io/apimachinery v0.35, that codec rejects objects with a list or map of more than
+	// CBOR requests objects in CBOR (KEP-4222); servers without CBOR support ignore it. The encoding of
+	// requests does not change. CBOR is smaller than JSON, but objects are decoded by apimachinery's
+	// codec, which is slower than this module's JSON and protobuf decoders and does not share equal
+	// values. In k8s.io/apimachinery v0.35, that codec rejects objects with a list or map of more than
 	// 1024 entries.
 	CBOR bool
 
-	// Timeout limits the wait for the header of each response. Zero means 90 seconds, which is 1.5 times
-	// the API server's own default limit. It does not limit reading the body, so watches are not
-	// affected; use the context for that. A rest.Client also applies it to sending each request, for
-	// which zero means a minute.
+	// Timeout limits the wait for each response's header. Zero means 90 seconds, which is 1.5 times the
+	// API server's own default limit. It does not limit reading the body, so watches are not affected;
+	// use the context for that. A rest.Client also applies it to sending each request, where zero means
+	// a minute.
 	Timeout time.Duration
 
 	// UserAgent is the User-Agent header. Empty means the program's name, Millrace's
 	// version and the platform.
 	UserAgent string
 
-	// FieldManager is the default owner of written fields, used if the options of a
-	// call set none. If it is empty, the server uses the beginning of UserAgent.
+	// FieldManager is the default owner of written fields, used if a call's options set
+	// none. If it is empty, the server uses the start of UserAgent.
 	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 	FieldManager string
 
-	// FieldValidation determines how the server treats unknown and duplicate fields if the options of a
-	// call do not say: Strict, Warn or Ignore. If it is empty, the server warns.
+	// FieldValidation determines how the server treats unknown and duplicate fields if a call's options
+	// do not say: Strict, Warn or Ignore. If it is empty, the server warns.
 	FieldValidation string
 
-	// Logger receives problems that need no immediate action, such as a token file that
-	// could not be read again. Nil means no logging.
+	// Logger receives problems that need no immediate action, such as a token file that could not be
+	// reread. Nil means no logging.
 	Logger *slog.Logger
 
-	// WrapTransport, if set, is called once per client and may wrap the RoundTripper
-	// that talks to the network. The wrapper sees all request headers, including the
+	// WrapTransport, if set, is called once per client and may wrap the RoundTripper that
+	// accesses the network. The wrapper sees all request headers, including the
 	// credentials.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
@@ -124,12 +124,12 @@ type Config struct {
 	// The caller must close it.
 	Recorder *recording.Recorder
 
-	// Replay, if set, answers instead of the server: the client sends nothing and does not authenticate.
-	// An empty Host means the host of the recording. Only one client may use a Replay.
+	// Replay, if set, takes the place of the server: the client sends nothing and does not authenticate.
+	// An empty Host means the recording's host. Only one client may use a Replay.
 	Replay *recording.Replay
 }
 
-// Impersonation is an identity to act as. UID, Groups and Extra require a UserName.
+// Impersonation is an identity to impersonate. UID, Groups and Extra require a UserName.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 type Impersonation struct {
 	UserName string
@@ -138,23 +138,23 @@ type Impersonation struct {
 	Extra    map[string][]string
 }
 
-// TLS holds the settings for verifying the server and the client certificate to
-// present. Each of the three PEM documents may be given inline or as a file, not both.
-// Files are read again once a minute, and immediately when the server's certificate is
-// rejected or the server answers 401; new connections use the new contents. Connections
-// that presented a replaced client certificate are closed after 90 seconds, or after
-// Config.Timeout if that is longer. The minimum version is TLS 1.2.
+// TLS configures how to verify the server, and the client certificate to present. Each of
+// the three PEM documents may be given inline or as a file, but not both. Files are reread
+// once a minute, and immediately if the server's certificate is rejected or the server
+// answers 401; new connections use the new contents. Connections that presented a replaced
+// client certificate are closed after 90 seconds, or after Config.Timeout if that is
+// longer. The minimum version is TLS 1.2.
 type TLS struct {
-	// Insecure accepts any server certificate. Anyone on the network path can then read
-	// and change everything, including the credentials.
+	// Insecure accepts any server certificate. Anyone on the network path can then read and modify
+	// everything, including the credentials.
 	Insecure bool
 
 	// ServerName is the name to verify in the server's certificate and to send as SNI.
 	// Empty means the host name of Config.Host.
 	ServerName string
 
-	// The certificate authorities that may sign the server's certificate. If none is
-	// given, the system's authorities apply.
+	// The certificate authorities trusted to sign the server's certificate. If none is given, the
+	// system's authorities apply.
 	CAFile string
 	CAData []byte
 
@@ -205,7 +205,7 @@ func (c *Config) logger() *slog.Logger {
 	return c.Logger
 }
 
-// validate reports all contradictions that are visible without reading files.
+// validate reports all contradictions that can be detected without reading files.
 func (c *Config) validate() error {
 	var errs []error
 	complain := func(bad bool, format string, args ...any) {
@@ -226,9 +226,9 @@ func (c *Config) validate() error {
 	hasBasic := c.Username != "" || c.Password != ""
 	complain(hasToken && hasBasic, "both a bearer token and a user name with password are set: keep one")
 	complain(c.Password != "" && c.Username == "", "a password without a user name: set both or neither")
-	complain(hasControl(c.BearerToken), "the bearer token holds a line break or another control character: remove it")
+	complain(hasControl(c.BearerToken), "the bearer token contains a line break or another control character: remove it")
 	complain(isContent(c.BearerTokenFile), "the token file is given as its content instead of its name: write it to a file, or give it inline")
-	complain(hasControl(c.UserAgent), "the user agent holds a line break or another control character: remove it")
+	complain(hasControl(c.UserAgent), "the user agent contains a line break or another control character: remove it")
 	complain(c.Timeout < 0, "the timeout %v is negative: use zero for the default", c.Timeout)
 	if c.Exec != nil {
 		errs = append(errs, c.Exec.validate())
@@ -237,8 +237,8 @@ func (c *Config) validate() error {
 	return joinLine(errs)
 }
 
-// joinLine joins errors on one line. It drops the error chain, since validation errors
-// are only read by people.
+// joinLine joins errors on a single line. It drops the error chain, because validation errors are read
+// only by people.
 func joinLine(errs []error) error {
 	var texts []string
 	for _, err := range errs {
@@ -254,12 +254,12 @@ func joinLine(errs []error) error {
 
 func (i *Impersonation) validate() error {
 	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
-		return errors.New("impersonation of a uid, groups or extra fields without a user name: name the user to act as too")
+		return errors.New("impersonation of a uid, groups or extra fields without a user name: also set the user name to impersonate")
 	}
 	values := slices.Concat([]string{i.UserName, i.UID}, i.Groups, slices.Concat(slices.Collect(maps.Values(i.Extra))...))
 	for _, v := range values {
 		if hasControl(v) {
-			return fmt.Errorf("impersonation: %q holds a control character, which no HTTP header can carry", v)
+			return fmt.Errorf("impersonation: %q contains a control character, which is not allowed in HTTP headers", v)
 		}
 	}
 	if _, ok := i.Extra[""]; ok {
@@ -290,8 +290,8 @@ func (t *TLS) validate() error {
 	return joinLine(errs)
 }
 
-// isContent reports whether path is in fact the text of a key, a certificate or a
-// token, plain or in base64. Errors quote paths, so such text would leak.
+// isContent reports whether path is actually the text of a key, a certificate or a token, plain or in
+// base64. Errors quote paths, so such text would leak.
 func isContent(path string) bool {
 	base := filepath.Base(path)
 	return strings.Contains(path, "-----BEGIN") || strings.Contains(path, "LS0tLS1CRUdJTi") ||
@@ -303,8 +303,8 @@ func (t *TLS) empty() bool {
 		t.CertFile == "" && len(t.CertData) == 0 && t.KeyFile == "" && len(t.KeyData) == 0
 }
 
-// hasControl reports whether a text holds a character that is illegal in HTTP header
-// values (RFC 9110, section 5.5).
+// hasControl reports whether text contains a character that is not allowed in HTTP header values (RFC
+// 9110, section 5.5).
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
@@ -328,12 +328,12 @@ func (c *Config) baseURL() (*url.URL, error) {
 	}
 	u, err := url.Parse(host)
 	if err != nil {
-		// Errors of url.Parse quote their input, which may hold a password.
+		// Errors from url.Parse quote their input, which may contain a password.
 		return nil, fmt.Errorf("the server's address is not a URL: %s", shape)
 	}
 	switch {
 	case u.User != nil:
-		return nil, errors.New("the server's address holds a user name: remove it and set user name and password instead")
+		return nil, errors.New("the server's address contains a user name: remove it and set user name and password instead")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("the server's address has scheme %q: %s", u.Scheme, shape)
 	case u.Hostname() == "":

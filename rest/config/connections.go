@@ -7,15 +7,15 @@ import (
 	"net"
 )
 
-var errCertificateReplaced = errors.New("the client certificate was replaced, and the connections that showed the former one were closed")
+var errCertificateReplaced = errors.New("the client certificate was replaced, and connections using the old one were closed")
 
-// connections groups the connections that presented one client certificate.
+// connections groups the connections that presented the same client certificate.
 type connections struct {
 	open  context.Context // done when they are closed
 	close func()
 }
 
-// newConnections returns nil without a client certificate.
+// newConnections returns nil if there is no client certificate.
 func newConnections(settings *tls.Config) *connections {
 	if len(settings.Certificates) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func newConnections(settings *tls.Config) *connections {
 	return &connections{open: ctx, close: cancel}
 }
 
-// dialer wraps dial and registers its connections to be closed by close.
+// dialer wraps dial and registers its connections so that close can close them.
 func (c *connections) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -32,7 +32,7 @@ func (c *connections) dialer(dial func(context.Context, string, string) (net.Con
 			return nil, err
 		}
 		return &connection{conn, c.open, context.AfterFunc(c.open, func() {
-			_ = conn.Close() // its reader gets errCertificateReplaced
+			_ = conn.Close() // its reader receives errCertificateReplaced
 		})}, nil
 	}
 }

@@ -14,25 +14,24 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// reloadInterval is how long the content of a credential file is used before it is read
-// again. The kubelet replaces a token at 80% of its lifetime, so an hour's token is
-// still valid for 12 minutes.
+// reloadInterval is how long a credential file's content is used before it is reread. The
+// kubelet replaces a token at 80% of its lifetime, so a one-hour token is still valid for
+// 12 minutes.
 const reloadInterval = time.Minute
 
 // credential authenticates one request. Equal values are the same credential.
 type credential struct {
-	authorization string           // the value of the Authorization header, or empty
+	authorization string           // the Authorization header's value, or empty
 	certificate   *tls.Certificate // from an exec plugin, or nil
 }
 
 // credentialSource provides credentials. It is safe for concurrent use.
 type credentialSource interface {
-	// get returns the current credential. It may block, and fails with the cause of
-	// ctx.
+	// get returns the current credential. It may block, and fails with ctx's cause.
 	get(ctx context.Context) (credential, error)
 
-	// renew reports that the server answered 401 to refused. It returns the credential
-	// to use instead, which is refused itself if no other exists.
+	// renew reports that the server answered 401 to refused. It returns the credential to use
+	// instead, or refused itself if there is no other.
 	renew(ctx context.Context, refused credential) (credential, error)
 }
 
@@ -63,7 +62,7 @@ func (s staticCredential) renew(context.Context, credential) (credential, error)
 }
 
 // tokenFile follows a file with a bearer token. While the file cannot be read, the last
-// token stays in use: the file may be in the middle of a replacement, and the server
+// token stays in use: the file may be in the middle of being replaced, and the server
 // decides how long the token is valid.
 type tokenFile struct {
 	path string
@@ -72,7 +71,7 @@ type tokenFile struct {
 
 	mu      sync.Mutex // guards the fields below
 	token   string
-	checked time.Time // when the file was last read or tried
+	checked time.Time // when the file was last read, or an attempt failed
 }
 
 func newTokenFile(c *Config) *tokenFile {
@@ -93,7 +92,8 @@ func (f *tokenFile) get(ctx context.Context) (credential, error) {
 	return cred, nil
 }
 
-// renew fails if reading the file hangs, so that the error names the file instead of blaming the token.
+// renew fails if reading the file hangs, so that the error mentions the file instead of blaming the
+// token.
 func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
 	cred, _ := f.current()
 	if cred != refused {
@@ -112,8 +112,8 @@ func (f *tokenFile) current() (cred credential, checked time.Time) {
 	return credential{authorization: "Bearer " + f.token}, f.checked
 }
 
-// take receives the file's content or the read error. It fails only if it has no
-// earlier token to use.
+// take receives the file's content or the read error. It fails only if there is no earlier token to
+// use.
 func (f *tokenFile) take(contents [][]byte, err error) error {
 	token := ""
 	if err == nil {
@@ -124,7 +124,7 @@ func (f *tokenFile) take(contents [][]byte, err error) error {
 	case token == "":
 		err = fmt.Errorf("bearer token: the file %s is empty", f.path)
 	case hasControl(token):
-		err = fmt.Errorf("bearer token: the file %s holds more than one line or a control character", f.path)
+		err = fmt.Errorf("bearer token: the file %s contains more than one line or a control character", f.path)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

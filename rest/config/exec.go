@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ExecInteractiveMode says whether an exec plugin may use standard input.
+// ExecInteractiveMode determines whether an exec plugin may use standard input.
 type ExecInteractiveMode string
 
 const (
-	// ExecNever withholds standard input from the plugin.
+	// ExecNever runs the plugin without standard input.
 	ExecNever ExecInteractiveMode = "Never"
 	// ExecIfAvailable passes standard input to the plugin if it is a terminal.
 	ExecIfAvailable ExecInteractiveMode = "IfAvailable"
@@ -20,7 +20,7 @@ const (
 )
 
 // Exec is a program that prints a credential: an ExecCredential object of client.authentication.k8s.io,
-// v1 or v1beta1. The credential is used until its expirationTimestamp and replaced when the server
+// v1 or v1beta1. The credential is used until its expirationTimestamp, and replaced if the server
 // answers 401. Connections that presented a replaced client certificate are closed as described at
 // [TLS]. Concurrent requests share one run and its outcome. If a request gives up, the run continues for
 // the next request. It may take five minutes, or fifteen if the plugin has a terminal.
@@ -29,13 +29,13 @@ type Exec struct {
 	// Command is a path, or a name to look up in PATH.
 	Command string
 	Args    []string
-	// Env is added to the environment of this process, as NAME=value.
+	// Env is added to this process's environment, as NAME=value.
 	Env []string
 
-	// APIVersion is the version of the protocol, which the plugin's output must have.
+	// APIVersion is the protocol version, which the plugin's output must have.
 	APIVersion string
 
-	// InstallHint is added to the error when the program cannot be run.
+	// InstallHint is added to the error if the program cannot be run.
 	InstallHint string
 
 	// ProvideClusterInfo passes the cluster to the plugin, in KUBERNETES_EXEC_INFO.
@@ -50,7 +50,7 @@ type Exec struct {
 
 func (e *Exec) validate() error {
 	if e.Command == "" {
-		return errors.New("the exec plugin has no command: name the program to run")
+		return errors.New("the exec plugin has no command: set the program to run")
 	}
 	switch e.APIVersion {
 	case execV1, execV1beta1:
@@ -63,7 +63,7 @@ func (e *Exec) validate() error {
 	case ExecNever, ExecIfAvailable, ExecAlways:
 	case "":
 		if e.APIVersion == execV1 {
-			return fmt.Errorf("exec plugin %q has no interactiveMode, which %s demands: use Never, IfAvailable or Always", e.Command, execV1)
+			return fmt.Errorf("exec plugin %q has no interactiveMode, which %s requires: use Never, IfAvailable or Always", e.Command, execV1)
 		}
 	default:
 		return fmt.Errorf("exec plugin %q has interactiveMode %q: use Never, IfAvailable or Always", e.Command, e.InteractiveMode)

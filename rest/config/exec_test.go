@@ -388,7 +388,7 @@ func TestExecFailures(t *testing.T) {
 		"bare token":      {"echo marked-secret-token", nil, []string{"not an ExecCredential"}},
 		"garbled":         {`printf '{"kind": marked-secret'`, nil, []string{"not an ExecCredential"}},
 		"alias":           {`echo '{"status": {"token": *marked-secret}}'`, nil, []string{"put it in quotes"}},
-		"wrong version":   {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them the same"}},
+		"wrong version":   {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them match"}},
 		"wrong kind":      {`echo '{"kind":"Pod","apiVersion":"v1"}'`, nil, []string{`kind "Pod"`}},
 		"no status":       {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}'`, nil, []string{"no status"}},
 		"empty status":    {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}}'`, nil, []string{"neither a token nor a certificate"}},

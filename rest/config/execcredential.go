@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Protocol versions between a client and its exec plugin.
+// Versions of the protocol between a client and its exec plugin.
 const (
 	execV1      = "client.authentication.k8s.io/v1"
 	execV1beta1 = "client.authentication.k8s.io/v1beta1"
@@ -74,8 +74,8 @@ func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 }
 
 // parseExecAnswer checks the plugin's output. Its errors quote only the version and the
-// kind, unless these look like a misplaced token. The status is set as far as it could
-// be read.
+// kind, unless those look like a misplaced token. The status is set as far as it could be
+// read.
 func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	var answer execCredential
 	err := unmarshalYAML(stdout, &answer)
@@ -91,7 +91,7 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	case answer.Kind != "ExecCredential":
 		return status, fmt.Errorf("it printed an object of kind %q: it must print an ExecCredential", shorten(prose(answer.Kind)))
 	case answer.APIVersion != version:
-		return status, fmt.Errorf("it answered in version %q but the kubeconfig says %q: make them the same", shortVersion(answer.APIVersion), version)
+		return status, fmt.Errorf("its output has version %q but the kubeconfig specifies %q: make them match", shortVersion(answer.APIVersion), version)
 	case answer.Status == nil:
 		return status, errors.New("its ExecCredential has no status")
 	case (status.CertData == "") != (status.KeyData == ""):
@@ -99,7 +99,7 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	case status.Token == "" && status.CertData == "":
 		return status, errors.New("its ExecCredential has neither a token nor a certificate")
 	case hasControl(status.Token):
-		return status, errors.New("its token holds a line break or another control character")
+		return status, errors.New("its token contains a line break or another control character")
 	}
 	return status, nil
 }
@@ -114,7 +114,7 @@ func shortVersion(s string) string {
 	return shorten(prose(s))
 }
 
-// shorten bounds a foreign text for a message.
+// shorten limits the length of foreign text in a message.
 func shorten(s string) string {
 	const limit = 64
 	if len(s) > limit {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// refusalInterval is the minimum time between two runs of a plugin caused by
-	// refused credentials. Without it, a user without access would start a process with
-	// every request.
+	// refusalInterval is the minimum time between two plugin runs caused by rejected
+	// credentials. Without it, a user without access would start a process with every
+	// request.
 	refusalInterval = 5 * time.Second
 
-	// slowPlugin is the time after which a running plugin is reported, because it may be waiting for a
+	// slowPlugin is how long a plugin may run before that is reported, because it may be waiting for a
 	// login that the user has not noticed.
 	slowPlugin = 30 * time.Second
 
@@ -30,17 +30,17 @@ const (
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
-	// abandonedAfter ends a run for which no caller has waited this long. Callers that retry would have
-	// come back by then.
+	// abandonedAfter is how long a run continues after the last caller stopped waiting for it. Callers
+	// that retry would be back by then.
 	abandonedAfter = 30 * time.Second
 )
 
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
-// A caller gets the cached credential or else waits for the current run, starting one
-// if necessary. All callers that wait for a run share its outcome, even a failure or a
-// credential that has already expired. A run does not end when a caller gives up, so
-// impatient callers, one after another, still get the credential of a slow plugin.
+// A caller gets the cached credential or waits for the current run, starting one if
+// necessary. All callers waiting for a run share its outcome, even a failure or a
+// credential that has already expired. A run continues if a caller gives up, so a series of
+// impatient callers still gets a slow plugin's credential.
 type execSource struct {
 	config    *Config
 	log       *slog.Logger
@@ -53,28 +53,28 @@ type execSource struct {
 	caData  []byte     // from the authority file, read before each run
 	current credential
 	status  execStatus // the source of current
-	valid   bool       // false before the first run, and after a refusal
+	valid   bool       // false before the first run, and after a rejection
 	expires time.Time  // zero means never
-	refusal time.Time  // when a refusal last caused a run
-	running *pluginRun // nil if no plugin runs
+	refusal time.Time  // when a rejection last caused a run
+	running *pluginRun // nil if no plugin is running
 }
 
-// pluginRun is a running plugin. Its goroutine ends with the plugin: after
-// maxPluginTime at most, or when it is abandoned.
+// pluginRun is a running plugin. Its goroutine ends with the plugin: after at most maxPluginTime, or
+// when it is abandoned.
 type pluginRun struct {
 	began time.Time
 	stop  context.CancelCauseFunc
 
 	waiting int         // callers; guarded by the source's mu, as are the next two
-	idle    *time.Timer // ends the run; runs while no caller waits
+	idle    *time.Timer // stops the run; scheduled while no caller is waiting
 	givenUp bool        // it is being stopped; do not use its outcome
 
-	done chan struct{} // closed when the rest is set
+	done chan struct{} // closed once the remaining fields are set
 	cred credential
 	err  error
 }
 
-var errAbandoned = errors.New("no request waits for it any more")
+var errAbandoned = errors.New("no request is waiting for it anymore")
 
 func newExecSource(c *Config) *execSource {
 	s := &execSource{config: c, log: c.logger(), run: runPlugin, stdin: stdinIsTerminal, abandoned: abandonedAfter}
@@ -117,8 +117,8 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 	}
 }
 
-// join returns the current credential or else a run to wait for, which the caller must leave. If that
-// run was given up, the caller waits for its end only to start the next one.
+// join returns the current credential, or else a run to wait for, which the caller must leave. If that
+// run was given up, the caller waits for it only in order to start the next one.
 func (s *execSource) join() (*pluginRun, credential) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *execSource) start() {
 	}()
 }
 
-// leave removes a waiting caller from the run. It reports whether the run's outcome
-// counts, which is false if the run was given up.
+// leave removes a waiting caller from the run. It reports whether the run's outcome is valid, which is
+// false if the run was given up.
 func (s *execSource) leave(run *pluginRun) (counts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *execSource) leave(run *pluginRun) (counts bool) {
 	return !run.givenUp
 }
 
-// giveUp stops a run if no caller waits for it.
+// giveUp stops a run if no caller is waiting for it.
 func (s *execSource) giveUp(run *pluginRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *execSource) renew(ctx context.Context, refused credential) (credential,
 	return s.get(ctx)
 }
 
-// certificate returns the client certificate of the current credential, or nil.
+// certificate returns the current credential's client certificate, or nil.
 func (s *execSource) certificate() *tls.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,16 +15,16 @@ import (
 // https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// ErrNotInCluster is the error of [InCluster] outside of a pod.
+// ErrNotInCluster is returned by [InCluster] outside a pod.
 var ErrNotInCluster = errors.New("not in a pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set)")
 
-// InCluster returns the configuration of a program that runs in a pod: the server named
-// by KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, and the pod's service account
-// token and the cluster's certificate authority, both read again when they rotate.
-// Without a file ca.crt, the system's authorities apply. The namespace is
-// POD_NAMESPACE, else the service account's, else "default".
+// InCluster returns the configuration for a program running in a pod: the server given by
+// KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, the pod's service account token and
+// the cluster's certificate authority. The token and the authority are reread when they
+// rotate. Without a ca.crt file, the system's authorities apply. The namespace is
+// POD_NAMESPACE, or else the service account's, or else "default".
 //
-// Outside of a pod the error is [ErrNotInCluster].
+// Outside a pod the error is [ErrNotInCluster].
 func InCluster() (*Config, error) {
 	return inCluster(serviceAccountDir)
 }

@@ -20,7 +20,7 @@ import (
 
 const defaultNamespace = "default"
 
-// kubeconfig is the content of one file, or of several merged ones.
+// kubeconfig is the content of one file, or of several merged files.
 // https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 type kubeconfig struct {
 	currentContext string
@@ -163,8 +163,8 @@ func parseKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// putFirst sets a key that is not set yet and reports whether it did. If there are several definitions,
-// the first wins.
+// putFirst sets a key that is not set yet, and reports whether it did. If there are several
+// definitions, the first one wins.
 func putFirst[V any](m map[string]V, key string, value V) bool {
 	_, ok := m[key]
 	if !ok {
@@ -179,19 +179,19 @@ var (
 	yamlQuoted = regexp.MustCompile("`[^`]*`?|'[^']*'?|\"[^\"]*\"?")
 )
 
-// describeSyntax turns an error of the YAML or JSON decoder into one that gives the
-// position of the mistake without quoting the file.
+// describeSyntax turns an error from the YAML or JSON decoder into one that gives the position of the
+// mistake without quoting the file.
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would repeat the number
-		if kind == "string" && isBytes(e.Type) { // since Go 1.27; the error names the field
+		if kind == "string" && isBytes(e.Type) { // since Go 1.27; the error includes the field
 			return notBase64(e.Field)
 		}
 		advice := ""
 		if e.Type.Kind() == reflect.String && (kind == "number" || kind == "bool") {
 			advice = ": put it in quotes"
 		}
-		return fmt.Errorf("%s holds a JSON %s, and %s is expected%s", cmp.Or(e.Field, "the top level"), kind, describeType(e.Type), advice)
+		return fmt.Errorf("%s contains a JSON %s, but %s is expected%s", cmp.Or(e.Field, "the top level"), kind, describeType(e.Type), advice)
 	}
 	text := err.Error()
 	if at := yamlLine.FindStringIndex(text); at != nil {
@@ -199,7 +199,7 @@ func describeSyntax(err error) error {
 	}
 	switch {
 	case strings.Contains(text, "unknown anchor"):
-		return errors.New("malformed YAML: a value begins with * but is not an alias: put it in quotes")
+		return errors.New("malformed YAML: a value starts with * but is not an alias: put it in quotes")
 	case strings.Contains(text, "map key"):
 		return errors.New("malformed YAML: a key is not a string")
 	case strings.Contains(text, "base64"):
@@ -209,7 +209,7 @@ func describeSyntax(err error) error {
 }
 
 func notBase64(what string) error {
-	return fmt.Errorf("%s is not valid base64: the fields that end in -data hold PEM text in base64", what)
+	return fmt.Errorf("%s is not valid base64: fields ending in -data contain base64-encoded PEM", what)
 }
 
 func isBytes(t reflect.Type) bool {
@@ -218,7 +218,7 @@ func isBytes(t reflect.Type) bool {
 
 func describeType(t reflect.Type) string {
 	if isBytes(t) {
-		return "a text in base64"
+		return "a base64 string"
 	}
 	switch t.Kind() {
 	case reflect.Slice:
@@ -228,7 +228,7 @@ func describeType(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	default:
-		return "a text"
+		return "a string"
 	}
 }
 
@@ -255,7 +255,7 @@ func (k *kubeconfig) resolvePaths(dir string) {
 	}
 }
 
-// merge adds the entries of other that k does not have.
+// merge adds the entries of other that k lacks.
 func (k *kubeconfig) merge(other *kubeconfig) {
 	if k.contexts == nil {
 		k.contexts, k.clusters, k.users = map[string]kubeContext{}, map[string]kubeCluster{}, map[string]kubeUser{}
@@ -276,7 +276,7 @@ func (k *kubeconfig) empty() bool {
 	return k.currentContext == "" && len(k.contexts) == 0 && len(k.clusters) == 0 && len(k.users) == 0
 }
 
-// config picks a context and builds its Config.
+// config selects a context and builds its Config.
 func (k *kubeconfig) config(o LoadOptions) (*Config, error) {
 	where := "kubeconfig"
 	if len(k.sources) > 0 {
@@ -303,7 +303,7 @@ func (k *kubeconfig) pick(o LoadOptions) (*Config, error) {
 		if name == "" {
 			return nil, fmt.Errorf("no current-context is set: choose one of %s (kubectl config use-context NAME)", names(k.contexts))
 		}
-		return nil, fmt.Errorf("context %q names no cluster: choose one of %s", name, names(k.clusters))
+		return nil, fmt.Errorf("context %q has no cluster: choose one of %s", name, names(k.clusters))
 	}
 	c := &Config{Namespace: cmp.Or(kc.Namespace, defaultNamespace)}
 	var extension json.RawMessage
@@ -329,7 +329,7 @@ func (k *kubeconfig) pick(o LoadOptions) (*Config, error) {
 	}
 	if o.Inline {
 		if names := c.external(); names != "" {
-			return nil, fmt.Errorf("context %q, cluster %q, user %q: it names %s of this machine, which LoadOptions.Inline forbids: put the contents into the fields that end in -data, or into token", name, clusterName, userName, names)
+			return nil, fmt.Errorf("context %q, cluster %q, user %q: it refers to %s on this machine, which LoadOptions.Inline forbids: put the contents in the fields ending in -data, or in token", name, clusterName, userName, names)
 		}
 	}
 	if err := o.override(c); err != nil {
@@ -382,8 +382,8 @@ func (k *kubeCluster) execExtension() json.RawMessage {
 	return nil
 }
 
-// external names the kind of local file or program that the configuration refers to. It returns "" if
-// there is none.
+// external returns which kind of local file or program the configuration refers to. It returns "" if it
+// refers to none.
 func (c *Config) external() string {
 	switch {
 	case c.Exec != nil:
@@ -424,12 +424,12 @@ func (u *kubeUser) apply(c *Config, extension json.RawMessage) error {
 	return nil
 }
 
-// maxFile bounds configured files, in bytes: kubeconfigs of hundreds of clusters and
+// maxFile limits the size of configured files, in bytes: kubeconfigs with hundreds of clusters and
 // bundles of authorities are much smaller.
 const maxFile = 16 << 20
 
-// ReadFile is like os.ReadFile, for files named in a configuration, which may be
-// anything. It fails if the file is larger than 16 MiB.
+// ReadFile is like os.ReadFile, for files listed in a configuration, which may be anything. It fails if
+// the file is larger than 16 MiB.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -254,7 +254,7 @@ users:
 	for name, tc := range map[string]struct{ text, want string }{
 		"no current context":  {fmt.Sprintf(form, `""`, ""), `choose one of "main", "nocluster", "noserver", "nouser"`},
 		"unknown context":     {fmt.Sprintf(form, "nope", ""), `there is no context "nope": choose one of "main"`},
-		"context w/o cluster": {fmt.Sprintf(form, "nocluster", ""), `names no cluster: choose one of "c", "none"`},
+		"context w/o cluster": {fmt.Sprintf(form, "nocluster", ""), `has no cluster: choose one of "c", "none"`},
 		"unknown user":        {fmt.Sprintf(form, "nouser", ""), `there is no user "missing": choose one of "u"`},
 		"no server":           {fmt.Sprintf(form, "noserver", ""), `cluster "none" has no server`},
 		"two certificates":    {fmt.Sprintf(form, "main", "client-certificate: a, client-certificate-data: eA==, client-key: k"), "client certificate is given both as a file and inline"},
@@ -269,8 +269,8 @@ users:
 		"two users":           {fmt.Sprintf(form, "main", "token: a") + "- {name: u, user: {token: b}}\n", `there are two users "u": remove one`},
 		"not a kubeconfig":    {"apiVersion: v1\nkind: Secret\n", `kind "Secret"`},
 		"syntax":              {"clusters:\n  - name: [\nusers: x", "line 3"},
-		"type":                {"clusters: {a: b}", "clusters holds a JSON object, and a list is expected"},
-		"number":              {fmt.Sprintf(form, "main", "token: 0123456"), "users.user.token holds a JSON number, and a text is expected: put it in quotes"},
+		"type":                {"clusters: {a: b}", "clusters contains a JSON object, but a list is expected"},
+		"number":              {fmt.Sprintf(form, "main", "token: 0123456"), "users.user.token contains a JSON number, but a string is expected: put it in quotes"},
 		"bad base64":          {fmt.Sprintf(form, "main", "client-key-data: '%%'"), "not valid base64"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestConfigComplaints(t *testing.T) {
 	}{
 		{Config{}, "no server is set"},
 		{Config{Host: "ftp://x"}, `scheme "ftp"`},
-		{Config{Host: "https://me:marked-secret@x"}, "holds a user name"},
+		{Config{Host: "https://me:marked-secret@x"}, "contains a user name"},
 		{Config{Host: "https://x:marked-secret"}, "is not a URL"},
 		{Config{Host: "https:///path"}, "has no host"},
 		{Config{Host: "https://x?a=marked-secret"}, "a query"},

@@ -12,77 +12,77 @@ import (
 	"time"
 )
 
-// ErrNoConfig means that there is neither a kubeconfig nor a pod's service account. The
-// error that wraps it lists the places that were searched.
+// ErrNoConfig means that there is neither a kubeconfig nor a pod's service account. The error that
+// wraps it lists the searched locations.
 var ErrNoConfig = errors.New("no configuration for an API server")
 
-// LoadOptions select parts of a kubeconfig and override others, like kubectl's flags of
-// the same names. The zero value changes nothing.
+// LoadOptions select parts of a kubeconfig and override others, like the kubectl flags with the same
+// names. The zero value changes nothing.
 type LoadOptions struct {
-	// Kubeconfig is the only file to read. It must exist. Empty means the files of the
-	// environment variable KUBECONFIG, then ~/.kube/config, then the pod's service
-	// account.
+	// Kubeconfig is the only file to read. It must exist. If it is empty, the files in the
+	// environment variable KUBECONFIG are read, or else ~/.kube/config, or else the pod's
+	// service account.
 	Kubeconfig string
 
-	// Context, Cluster and User are names in the kubeconfig. Context replaces
-	// current-context; Cluster and User replace those of the context.
+	// Context, Cluster and User are names in the kubeconfig. Context overrides current-context;
+	// Cluster and User override the context's.
 	Context string
 	Cluster string
 	User    string
 
-	// Namespace replaces the context's namespace.
+	// Namespace overrides the context's namespace.
 	Namespace string
 
-	// Server replaces the cluster's URL and therefore the name that the server's
-	// certificate must match.
+	// Server overrides the cluster's URL, and therefore the name that the server's certificate must
+	// match.
 	Server string
-	// TLSServerName replaces the name that the server's certificate must match.
+	// TLSServerName overrides the name that the server's certificate must match.
 	TLSServerName string
-	// CertificateAuthority is a file that replaces the cluster's authorities.
+	// CertificateAuthority is a file that overrides the cluster's authorities.
 	CertificateAuthority string
 	// InsecureSkipTLSVerify accepts any server certificate.
 	InsecureSkipTLSVerify bool
-	// ProxyURL replaces the cluster's proxy.
+	// ProxyURL overrides the cluster's proxy.
 	ProxyURL string
 
-	// Token replaces all credentials of the user, including the client certificate,
-	// which the server would check first.
+	// Token overrides all of the user's credentials, including the client certificate, which the
+	// server would check first.
 	Token string
 
-	// Inline rejects a kubeconfig whose context names a file or a program. A kubeconfig
-	// from an untrusted author can send any local token file to its server and run any
-	// program. The files of CertificateAuthority and of a pod's service account are not
+	// Inline rejects a kubeconfig whose context refers to a file or a program. A kubeconfig
+	// from an untrusted author can send any local token file to its server, and run any
+	// program. The CertificateAuthority file and a pod's service account files are not
 	// affected.
 	Inline bool
 
-	// Impersonate replaces the user's impersonation if its UserName is set.
+	// Impersonate overrides the user's impersonation if its UserName is set.
 	Impersonate Impersonation
 
-	// The rest is copied to the Config.
+	// The remaining fields are copied to the Config.
 
 	UserAgent string
 	Timeout   time.Duration
 	Logger    *slog.Logger
 
-	// serviceAccountDir replaces the mount point of the service account in tests.
+	// serviceAccountDir overrides the service account's mount point in tests.
 	serviceAccountDir string
 }
 
-// Load finds the API server as kubectl does. It is [LoadWith] without options.
+// Load finds the API server the way kubectl does. It is [LoadWith] without options.
 func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 
-// LoadWith finds the API server as kubectl does. It uses the first of these that exists:
+// LoadWith finds the API server the way kubectl does. It uses the first of these that exists:
 //
-//  1. The file named by LoadOptions.Kubeconfig, which must exist.
+//  1. The file set in LoadOptions.Kubeconfig, which must exist.
 //  2. The files listed in the environment variable KUBECONFIG, merged; missing files
 //     are skipped.
 //  3. If KUBECONFIG is not set, ~/.kube/config.
-//  4. The service account of the pod that the program runs in, unless the options name
+//  4. The service account of the pod that the program runs in, unless the options specify
 //     a context, cluster, user or server.
 //
 // If files are merged, the first current-context wins, and so does the first cluster, user or context
-// with a given name; entries are not mixed. Relative paths are relative to their file. The credentials
-// of a kubeconfig are not sent to a server with an http address; LoadWith logs a warning.
+// with a given name; entries are not combined. Relative paths are relative to their file. A
+// kubeconfig's credentials are not sent to a server with an http address; LoadWith logs a warning.
 //
 // If there is nothing to load, the error wraps [ErrNoConfig].
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
@@ -112,11 +112,11 @@ func LoadWith(o LoadOptions) (*Config, error) {
 
 	looked := describePaths(missing, found)
 	if explicit || o.Context != "" || o.Cluster != "" || o.User != "" {
-		return nil, fmt.Errorf("%w: %s: name a kubeconfig that has a context", ErrNoConfig, looked)
+		return nil, fmt.Errorf("%w: %s: specify a kubeconfig that has a context", ErrNoConfig, looked)
 	}
 	c, err := inCluster(o.accountDir())
 	if errors.Is(err, ErrNotInCluster) {
-		return nil, fmt.Errorf("%w: %s, and %w: set KUBECONFIG or name a kubeconfig, or run in a pod with a service account", ErrNoConfig, looked, err)
+		return nil, fmt.Errorf("%w: %s, and %w: set KUBECONFIG, specify a kubeconfig, or run in a pod with a service account", ErrNoConfig, looked, err)
 	}
 	if err != nil {
 		return nil, err
@@ -128,14 +128,14 @@ func LoadWith(o LoadOptions) (*Config, error) {
 }
 
 // Parse builds a Config from the text of a kubeconfig, in YAML or JSON, for example
-// from a Secret. Relative paths in it are relative to the working directory. An
-// untrusted text may name local files and programs: see LoadOptions.Inline.
+// from a Secret. Relative paths in it are relative to the working directory. Untrusted text
+// may refer to local files and programs: see LoadOptions.Inline.
 func Parse(data []byte) (*Config, error) { return ParseWith(data, LoadOptions{}) }
 
 // ParseWith is [Parse] with options. LoadOptions.Kubeconfig must be empty.
 func ParseWith(data []byte, o LoadOptions) (*Config, error) {
 	if o.Kubeconfig != "" {
-		return nil, errors.New("parse kubeconfig: the options name a kubeconfig file too: use LoadWith for files")
+		return nil, errors.New("parse kubeconfig: the options also specify a kubeconfig file: use LoadWith for files")
 	}
 	k, err := parseKubeconfig(data)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 const (
 	maxPluginOutput = 1 << 20 // in bytes; a credential with a certificate chain has a few KiB
 
-	// Only the end of standard error is shown. More is kept until secrets are removed,
-	// so a secret is never cut in two and half of it shown.
+	// Only the end of standard error is shown. More is kept until secrets are removed, so
+	// that a secret is never cut in half and partly shown.
 	shownPluginStderr = 2 << 10
 	keptPluginStderr  = 64 << 10
 
-	// pluginWaitDelay is how long to wait for a plugin's children to close its output
-	// after the plugin ended or was killed.
+	// pluginWaitDelay is how long to wait for a plugin's children to close its output after
+	// the plugin exited or was killed.
 	pluginWaitDelay = time.Second
 )
 
@@ -32,8 +32,8 @@ type pluginOutput struct {
 	stderr string // the end of standard error, including secrets
 }
 
-// runPlugin runs an exec plugin to its end or kills it when ctx is done. On Unix it
-// kills the plugin's children too, unless standard input is a terminal.
+// runPlugin runs an exec plugin until it exits, or kills it when ctx is done. On Unix it
+// also kills the plugin's children, unless standard input is a terminal.
 func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error) {
 	stdout := &boundedBuffer{limit: maxPluginOutput}
 	stderr := &tailBuffer{limit: keptPluginStderr}
@@ -52,7 +52,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	}
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		err = nil // it succeeded, but left a child behind that keeps its output open
+		err = nil // it succeeded, but left behind a child that keeps its output open
 	}
 	if stdout.full {
 		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
@@ -60,10 +60,10 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	return pluginOutput{stdout: stdout.buf.Bytes(), stderr: strings.TrimSpace(string(stderr.tail))}, err
 }
 
-// describeRun returns why a plugin failed or could not run, with advice.
+// describeRun returns the reason why a plugin failed or could not run, with advice.
 func describeRun(ctx context.Context, e *Exec, err error, stderr string) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("stopped before it had answered: %w", context.Cause(ctx))
+		return fmt.Errorf("stopped before it printed a credential: %w", context.Cause(ctx))
 	}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("it cannot be run: %w: install it or correct the path", err)
@@ -84,7 +84,7 @@ func withStderr(err error, stderr string) error {
 	return fmt.Errorf("%w; it wrote: %s", err, stderr)
 }
 
-// showStderr returns the end of standard error as far as it reads like prose.
+// showStderr returns the end of the prose in standard error, without secrets.
 func showStderr(stderr string, secrets []string) string {
 	text := prose(scrub(stderr, secrets...))
 	if cut := len(text) - shownPluginStderr; cut > 0 {
@@ -93,7 +93,7 @@ func showStderr(stderr string, secrets []string) string {
 	return text
 }
 
-// boundedBuffer returns an error when it is full, which ends the plugin.
+// boundedBuffer returns an error when it is full, which stops the plugin.
 type boundedBuffer struct {
 	buf   bytes.Buffer
 	limit int

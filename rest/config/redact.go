@@ -31,7 +31,7 @@ func (l *fieldList) str(name, value string) {
 	}
 }
 
-// file writes a file name, unless it is the content of such a file.
+// file writes a file name, unless it is actually the content of such a file.
 func (l *fieldList) file(name, path string) {
 	if isContent(path) {
 		l.field(name, redacted)
@@ -61,8 +61,8 @@ func (l *fieldList) nested(name, value string) {
 
 func (l *fieldList) String() string { return "{" + l.text.String() + "}" }
 
-// redactURL removes the password and the query from a URL. If text has an @ but is not
-// a URL, it returns a placeholder, since any part may be secret.
+// redactURL removes the password and the query from a URL. If text contains an @ but is not
+// a URL, it returns a placeholder, because any part may be secret.
 func redactURL(text string) string {
 	if !strings.Contains(text, "@") {
 		if i := strings.IndexAny(text, "?#"); i >= 0 {
@@ -108,10 +108,10 @@ func (c Config) String() string {
 	return l.String()
 }
 
-// GoString is String with the name of the type, for %#v.
+// GoString is String with the type's name, for %#v.
 func (c Config) GoString() string { return "config.Config" + c.String() }
 
-// Format implements fmt.Formatter, so no verb can reach the secrets.
+// Format implements fmt.Formatter, so that no verb can print the secrets.
 func (c Config) Format(f fmt.State, verb rune) { formatRedacted(f, verb, c) }
 
 // MarshalText returns String, for JSON and other text encodings.
@@ -151,10 +151,10 @@ func (t TLS) String() string {
 	return l.String()
 }
 
-// GoString is String with the name of the type, for %#v.
+// GoString is String with the type's name, for %#v.
 func (t TLS) GoString() string { return "config.TLS" + t.String() }
 
-// Format implements fmt.Formatter, so no verb can reach the private key.
+// Format implements fmt.Formatter, so that no verb can print the private key.
 func (t TLS) Format(f fmt.State, verb rune) { formatRedacted(f, verb, t) }
 
 // MarshalText returns String, for JSON and other text encodings.
