@@ -163,7 +163,7 @@ func (t TLS) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // LogValue implements slog.LogValuer.
 func (t TLS) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// String formats the plugin without its arguments and the values of its environment,
+// String formats the plugin without its arguments and its environment variables' values,
 // which may be secret.
 func (e Exec) String() string {
 	var l fieldList
@@ -187,10 +187,10 @@ func (e Exec) String() string {
 	return l.String()
 }
 
-// GoString is String with the name of the type, for %#v.
+// GoString is String with the type's name, for %#v.
 func (e Exec) GoString() string { return "config.Exec" + e.String() }
 
-// Format implements fmt.Formatter, so no verb can reach the secrets.
+// Format implements fmt.Formatter, so that no verb can print the secrets.
 func (e Exec) Format(f fmt.State, verb rune) { formatRedacted(f, verb, e) }
 
 // MarshalText returns String, for JSON and other text encodings.
@@ -218,10 +218,10 @@ func (o LoadOptions) String() string {
 	return l.String()
 }
 
-// GoString is String with the name of the type, for %#v.
+// GoString is String with the type's name, for %#v.
 func (o LoadOptions) GoString() string { return "config.LoadOptions" + o.String() }
 
-// Format implements fmt.Formatter, so no verb can reach the token.
+// Format implements fmt.Formatter, so that no verb can print the token.
 func (o LoadOptions) Format(f fmt.State, verb rune) { formatRedacted(f, verb, o) }
 
 // MarshalText returns String, for JSON and other text encodings.
@@ -230,13 +230,13 @@ func (o LoadOptions) MarshalText() ([]byte, error) { return []byte(o.String()), 
 // LogValue implements slog.LogValuer.
 func (o LoadOptions) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Format hides the credentials if a WrapTransport prints its next RoundTripper.
+// Format hides the credentials if a WrapTransport function prints its next RoundTripper.
 func (n *network) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.network") }
 
 // Format hides the credentials if the http.Client is printed.
 func (t *authTransport) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.authTransport") }
 
-// redactor is a type whose text forms hold no secrets.
+// redactor is a type whose text forms contain no secrets.
 type redactor interface {
 	fmt.Stringer
 	fmt.GoStringer
@@ -247,6 +247,6 @@ func formatRedacted(f fmt.State, verb rune, v redactor) {
 	if verb == 'v' && f.Flag('#') {
 		text = v.GoString()
 	}
-	// Ignore the error: there is nowhere to report a State that cannot be written.
+	// Ignore the error: there is nowhere to report a failed write.
 	_, _ = io.WriteString(f, text)
 }

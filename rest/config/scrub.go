@@ -12,9 +12,8 @@ import (
 	"unicode"
 )
 
-// scrub replaces all occurrences of the secrets in a text, in every spelling that a
-// program may print. It ignores secrets shorter than four bytes, which would blot out
-// ordinary words.
+// scrub replaces all occurrences of the secrets in text, in every spelling that a program
+// may print. It ignores secrets shorter than four bytes, which would hide ordinary words.
 func scrub(text string, secrets ...string) string {
 	var all []spelling
 	for _, s := range secrets {
@@ -35,16 +34,15 @@ type spelling struct {
 	open int
 }
 
-// spellings returns the ways to write a secret that follows a readable text: as it is,
-// in URLs, base64, JSON, Go syntax and HTML, and its lines one by one. It has no
-// duplicates.
+// spellings returns the ways to write a secret that follows readable text: as is, in URLs,
+// base64, JSON, Go syntax and HTML, and its lines one by one. It has no duplicates.
 func spellings(open, secret string) []spelling {
 	var all []spelling
 	for _, spell := range []func(string) string{
 		func(s string) string { return s },
 		url.QueryEscape,
 		url.PathEscape,
-		// A spelling without padding is also found in a text with padding.
+		// A spelling without padding also matches text with padding.
 		func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
 		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 		func(s string) string {
@@ -59,7 +57,7 @@ func spellings(open, secret string) []spelling {
 		func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
 		html.EscapeString,
 		func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "+", "&#43;") }, // html/template
-		func(s string) string { // HTML written by other libraries
+		func(s string) string { // HTML escaped by other libraries
 			return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(s))
 		},
 	} {
@@ -75,7 +73,7 @@ func spellings(open, secret string) []spelling {
 	return all
 }
 
-// prose removes everything that does not read like prose from a text, since it may be an unknown secret:
+// prose removes everything that does not read like prose from text, because it may be an unknown secret:
 // PEM keys, the words after "Bearer" or "password:", all values in JSON, and random-looking words.
 func prose(text string) string {
 	for _, rule := range []struct{ find, put string }{
@@ -95,7 +93,7 @@ func prose(text string) string {
 	})
 }
 
-// plainWord redacts the parts of a word that look random, and the query of an address.
+// plainWord redacts the components of a word that look random, and the query of an address.
 func plainWord(word string) string {
 	address := strings.Contains(word, "://") || strings.HasPrefix(strings.TrimLeft(word, "(."), "/")
 	if address {
@@ -112,7 +110,7 @@ func plainWord(word string) string {
 	})
 }
 
-// mixed reports whether a word has letters and digits.
+// mixed reports whether a word contains both letters and digits.
 func mixed(word string) bool {
 	return strings.ContainsFunc(word, unicode.IsLetter) && strings.ContainsFunc(word, unicode.IsDigit)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// pemSet is the PEM text of the TLS settings at one moment, inline or read from files.
+// pemSet is the PEM text for the TLS settings at a point in time, inline or read from
+// files.
 type pemSet struct {
 	ca, cert, key []byte
 }
 
-// files lists the files of the set.
+// files lists the set's files.
 func (t *TLS) files() []reading.File {
 	return slices.DeleteFunc([]reading.File{
 		{What: "certificate authority", Path: t.CAFile},
@@ -25,7 +26,7 @@ func (t *TLS) files() []reading.File {
 	}, func(f reading.File) bool { return f.Path == "" })
 }
 
-// pems builds the set from the contents of its files.
+// pems builds the set from its files' contents.
 func (t *TLS) pems(contents [][]byte) pemSet {
 	set := pemSet{ca: t.CAData, cert: t.CertData, key: t.KeyData}
 	for _, f := range []struct {
@@ -43,8 +44,8 @@ func (s pemSet) equal(o pemSet) bool {
 	return bytes.Equal(s.ca, o.ca) && bytes.Equal(s.cert, o.cert) && bytes.Equal(s.key, o.key)
 }
 
-// tlsConfig builds the settings of new connections. The set's certificate takes
-// precedence over fromExec.
+// tlsConfig builds the settings for new connections. The set's certificate takes precedence
+// over fromExec.
 func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error) {
 	out := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -54,7 +55,7 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 	if len(s.ca) > 0 || t.CAFile != "" {
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(s.ca) {
-			return nil, fmt.Errorf("certificate authority: no certificate in %s: PEM text that begins with -----BEGIN CERTIFICATE----- is needed", t.place(t.CAFile))
+			return nil, fmt.Errorf("certificate authority: no certificate in %s: PEM text starting with -----BEGIN CERTIFICATE----- is required", t.place(t.CAFile))
 		}
 	}
 	switch {
@@ -68,8 +69,8 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 		out.Certificates = []tls.Certificate{*fromExec}
 	}
 	if len(out.Certificates) > 0 {
-		// With Certificates alone, crypto/tls presents none if the server's list of
-		// acceptable authorities lacks its issuer. Servers with an incomplete list
+		// With only Certificates set, crypto/tls presents no certificate if the server's
+		// list of acceptable authorities lacks its issuer. Servers with an incomplete list
 		// would accept it.
 		pair := out.Certificates[0]
 		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
@@ -77,8 +78,8 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 	return out, nil
 }
 
-// proxyTLS returns the settings for a proxy, which is a different server: it has its
-// own name, gets no client certificate, and may also be signed by one of the system's
+// proxyTLS returns the settings for a proxy, which is a different server: it has its own
+// name, receives no client certificate, and may also be signed by one of the system's
 // authorities.
 func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	out := &tls.Config{MinVersion: server.MinVersion, ServerName: name, InsecureSkipVerify: server.InsecureSkipVerify}
@@ -93,7 +94,7 @@ func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	return out
 }
 
-// place names the origin of a PEM document in messages.
+// place describes the origin of a PEM document for messages.
 func (t *TLS) place(file string) string {
 	if file == "" {
 		return "the inline data"

@@ -22,13 +22,12 @@ import (
 const DeadAfter = pingAfter + pingTimeout
 
 const (
-	// After pingAfter without traffic, a connection is pinged, and it is closed if
-	// pingTimeout passes without a reply. The pings also keep watches on quiet
-	// resources alive.
+	// A connection is pinged after pingAfter without traffic, and closed if pingTimeout
+	// passes without a reply. The pings also keep watches on quiet resources alive.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 
-	// HTTP/1.1 has no pings. TCP's probes detect a dead peer in the same time.
+	// HTTP/1.1 has no pings. There, TCP keep-alive probes detect a dead peer in the same time.
 	probeAfter    = 15 * time.Second
 	probeInterval = 10 * time.Second
 	probeCount    = 3
@@ -37,9 +36,9 @@ const (
 	tlsHandshakeTimeout = 10 * time.Second
 	idleConnTimeout     = 90 * time.Second
 
-	// headTimeout limits the wait for the header of a response if Config.Timeout is
-	// zero. An API server gives up after 60 seconds by default (--request-timeout);
-	// watches and lists start sooner.
+	// headTimeout limits the wait for a response's header if Config.Timeout is zero. An API
+	// server times out after 60 seconds by default (--request-timeout); watches and lists
+	// start sooner.
 	headTimeout = 90 * time.Second
 
 	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame passes from the goroutine
@@ -47,19 +46,18 @@ const (
 	// less time with this size than with the default of 16 KiB; larger frames do not help.
 	maxReadFrame = 256 << 10
 
-	// readBuffer is the number of bytes that are read from an HTTP/1.1 connection at once. A watch sends
-	// one chunk per event; with the default of 4 KiB, each takes two system calls.
+	// readBuffer is the number of bytes read from an HTTP/1.1 connection at once. A watch sends one
+	// chunk per event; with the default of 4 KiB, reading each chunk takes two system calls.
 	readBuffer = 64 << 10
 
-	// HTTP/2 needs only one connection. On HTTP/1.1, each watch occupies a connection, and a burst of
+	// HTTP/2 needs only one connection. With HTTP/1.1, each watch occupies a connection, and a burst of
 	// short requests should not have to dial again.
 	maxIdleConnsPerHost = 32
 )
 
-// HTTPClient returns a client that authenticates, and the base URL for request paths,
-// whose own path may be a prefix and has no trailing slash. HTTPClient reads the files
-// of the configuration and fails if they are unusable. Each call returns an independent
-// client.
+// HTTPClient returns a client that authenticates, and the base URL for request paths, which
+// may include a path prefix and has no trailing slash. HTTPClient reads the files in the
+// configuration and fails if they are unusable. Each call returns an independent client.
 func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	c = c.Clone()
 	if err := c.validate(); err != nil {
@@ -86,14 +84,14 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	var next http.RoundTripper = n
 	if c.WrapTransport != nil {
 		if next = c.WrapTransport(n); next == nil {
-			return nil, nil, errors.New("configuration: WrapTransport returned nil: return the RoundTripper that it was given, at least")
+			return nil, nil, errors.New("configuration: WrapTransport returned nil: return at least the RoundTripper it was given")
 		}
 	}
 	return &http.Client{Transport: c.recorded(newAuthTransport(c, base, source, next, n))}, base, nil
 }
 
-// recorded wraps next with the recorder, if there is one. The recorder sits above
-// authentication, so it sees no credentials and sees one request even if it was sent twice.
+// recorded wraps next with the recorder, if any. The recorder sits above authentication, so it sees no
+// credentials, and sees a single request even if it was sent twice.
 func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	if c.Recorder == nil {
 		return next
@@ -101,11 +99,11 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	return c.Recorder.RoundTripper(next, c.blank)
 }
 
-// network is the RoundTripper that talks to the network. It holds one http.Transport and replaces it
-// when a certificate or the certificate authority changes. Requests in progress keep their connections,
-// and new requests use the new files. Verification is left to crypto/tls. A watch would continue as the
-// owner of a replaced client certificate, so the connections that presented it are closed once all other
-// requests must have been answered.
+// network is the RoundTripper that accesses the network. It uses one http.Transport at a time, and
+// replaces it when a certificate or the certificate authority changes. Requests in progress keep their
+// connections, and new requests use the new files. Verification is left to crypto/tls. A watch would
+// continue under the identity of a replaced client certificate, so connections that presented it are
+// closed once all other requests must have been answered.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -115,10 +113,10 @@ type network struct {
 
 	mu       sync.Mutex // guards the fields below; execCertificate's lock may be taken under it
 	current  *http.Transport
-	shown    *connections // connections of all transports with current's client certificate; nil if none
+	shown    *connections // connections that presented current's client certificate, from all transports; nil if none
 	pems     pemSet
 	fromExec *tls.Certificate
-	checked  time.Time // when the files were last read or tried
+	checked  time.Time // when the files were last read, or an attempt failed
 }
 
 func newNetwork(c *Config) *network {
@@ -128,8 +126,8 @@ func newNetwork(c *Config) *network {
 	return n
 }
 
-// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and
-// the authority file has changed, it tries once more; the request has not been sent
+// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and the
+// authority file has changed, it tries once more, because the request has not been sent
 // yet.
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, err := n.transport(req.Context())
@@ -163,9 +161,8 @@ func (n *network) CloseIdleConnections() {
 	}
 }
 
-// transport returns the transport for a new request. It fails only if there is none
-// yet, if an exec plugin's certificate is unusable, or if ctx ends while it reads a
-// file.
+// transport returns the transport for a new request. It fails only if there is none yet, if
+// an exec plugin's certificate is unusable, or if ctx is done while it reads a file.
 func (n *network) transport(ctx context.Context) (*http.Transport, error) {
 	var err error
 	switch current, checked := n.state(); {
@@ -202,15 +199,14 @@ func (n *network) reload(ctx context.Context) bool {
 	}
 	before, _ := n.state()
 	if err := n.files.Again(ctx); err != nil {
-		return false // the caller has an error that says more
+		return false // the caller has a more informative error
 	}
 	after, _ := n.state()
 	return after != before
 }
 
-// take receives the contents of the files or the read error. If the files cannot be
-// read or do not match yet, the last good set stays in use. take fails only if there is
-// none.
+// take receives the files' contents or the read error. If the files cannot be read or do
+// not match yet, the last good set stays in use. take fails only if there is none.
 func (n *network) take(contents [][]byte, err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -303,7 +299,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 	return t, nil
 }
 
-// proxy returns the function that chooses a request's proxy, or nil for none.
+// proxy returns the function that chooses a request's proxy, or nil for no proxy.
 func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	fixed, err := parseProxyURL(c.ProxyURL)
 	switch {
@@ -322,8 +318,8 @@ func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	return nil, nil
 }
 
-// tlsDialer connects with TLS to a proxy, or to the server if Config.Proxy chooses
-// none. net/http would use the server's settings for both.
+// tlsDialer opens TLS connections to a proxy, or to the server if Config.Proxy chooses none. net/http
+// would use the server's settings for both.
 func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), settings func(address string) *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -346,8 +342,8 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 
 var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
-// dialer limits the user's dialer to the same time as the default one. net/http calls it in a separate
-// goroutine, where a panic would end the process and runtime.Goexit would hang the request.
+// dialer limits the user's dialer to the same timeout as the default one. net/http calls it in a
+// separate goroutine, where a panic would crash the process and runtime.Goexit would hang the request.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		return nil

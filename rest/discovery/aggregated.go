@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// aggregatedAccept asks for the aggregated format, stable since Kubernetes 1.30 and
+// aggregatedAccept requests the aggregated format, which is stable since Kubernetes 1.30 and was
 // beta since 1.27. Servers without it send the classic format.
 const aggregatedAccept = wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
 	wire.MediaJSON
 
-// aggregatedVersion returns the version of the aggregated format of a response, or ""
-// if the response has another format. The two versions have the same JSON fields.
+// aggregatedVersion returns the version of a response in the aggregated format, or "" if the
+// response has a different format. The two versions have the same JSON fields.
 func aggregatedVersion(contentType string) string {
 	mediaType, params, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != wire.MediaJSON || params["g"] != apidiscoveryv2.GroupName || params["as"] != "APIGroupDiscoveryList" ||
@@ -28,7 +28,7 @@ func aggregatedVersion(contentType string) string {
 	return params["v"]
 }
 
-// readAggregated parses an aggregated document. It keeps the entries of stale group versions. If the
+// readAggregated parses an aggregated document. It keeps entries for stale group versions. If the
 // backend is down, the next request reports that better than discovery could.
 func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	var doc apidiscoveryv2.APIGroupDiscoveryList
@@ -77,7 +77,7 @@ func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDisco
 	return mapping, true
 }
 
-// kindIn completes a kind without a group version with that of the document.
+// kindIn completes a kind without a group version with the document's.
 func kindIn(gv schema.GroupVersion, kind metav1.GroupVersionKind) object.GVK {
 	if kind.Version == "" {
 		return gv.WithKind(kind.Kind)

@@ -8,9 +8,9 @@ import (
 )
 
 // Builtin returns the location of a built-in kind in a stable version, which is the
-// same on every API server. It needs no discovery, which may be slow, be refused, or be
-// answered by something other than an API server. It sets only Kind, Resource,
-// Namespaced and Singular. It returns false for all other kinds.
+// same on every API server. It needs no discovery, which may be slow, be rejected, or be
+// answered by something other than an API server. It sets only Kind, Resource, Namespaced
+// and Singular. It returns false for all other kinds.
 //
 // An older server may lack a newer kind and answer 404.
 func Builtin(kind object.GVK) (Mapping, bool) {
@@ -40,8 +40,7 @@ func plural(singular string) string {
 }
 
 // builtinKinds returns the namespaced and the cluster-scoped kinds of a stable group
-// version that are resources. A test compares them with the markers in the source of
-// k8s.io/api.
+// version that are resources. A test compares them with the markers in k8s.io/api's source.
 func builtinKinds(groupVersion string) (namespaced, cluster string) {
 	switch groupVersion {
 	case "v1":

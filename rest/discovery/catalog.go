@@ -14,16 +14,15 @@ import (
 // catalog is the result of one discovery run, indexed for lookups. It is immutable, so
 // reading it needs no lock.
 type catalog struct {
-	run     uint64 // number of the mapper's run, from 1
+	run     uint64 // number of the mapper's run, starting at 1
 	served  []servedVersion
 	partial *Error // the parts that could not be discovered, nil if none
 
-	// byKind holds the mappings of a kind in order of preference, by version, and those
-	// of all versions under the empty version.
+	// byKind contains a kind's mappings in order of preference, by version, and those of all versions
+	// under the empty version.
 	byKind map[object.GVK][]*Mapping
 
-	// byName holds the resources that a lower-case name may mean, in order of
-	// preference.
+	// byName contains the resources that a lower-case name may mean, in order of preference.
 	byName map[string][]namedMapping
 }
 
@@ -33,8 +32,8 @@ type namedMapping struct {
 	as nameForm
 }
 
-// nameForm is the kind of a name. The smallest form wins, in kubectl's order: the
-// plural name of one resource is never taken for the short name of another.
+// nameForm is the type of a name. The smallest form wins, in kubectl's order: a resource's plural is
+// never mistaken for another's short name.
 type nameForm int
 
 const (
@@ -78,7 +77,7 @@ func (c *catalog) add(m *Mapping) {
 	c.addName(m.Kind.Kind, m, asKind)
 }
 
-// addName adds a name of m unless m already has that name in a stronger form.
+// addName adds a name for m, unless m already has that name in a stronger form.
 func (c *catalog) addName(name string, m *Mapping, as nameForm) {
 	name = strings.ToLower(name)
 	named := c.byName[name]
@@ -97,9 +96,8 @@ func (c *catalog) find(q question) []*Mapping {
 	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
 }
 
-// inGroup keeps the mappings of a group. The empty group means any group. A group that
-// matches nothing is treated as a prefix, so "storageclasses.storage" finds
-// storage.k8s.io.
+// inGroup keeps the mappings in a group. The empty group means any group. A group that
+// matches nothing is treated as a prefix, so "storageclasses.storage" finds storage.k8s.io.
 func inGroup(named []namedMapping, group string) []namedMapping {
 	if group == "" {
 		return named
@@ -118,8 +116,8 @@ func inVersion(named []namedMapping, version string) []namedMapping {
 	return keep(named, func(n namedMapping) bool { return n.Resource.Version == version })
 }
 
-// strongest keeps the mappings with the strongest form. If there is a plural, singulars
-// count like plurals.
+// strongest keeps the mappings with the strongest form. If there is a plural, singulars count as
+// plurals.
 func strongest(named []namedMapping) []*Mapping {
 	if len(named) == 0 {
 		return nil
@@ -145,8 +143,8 @@ func keep(named []namedMapping, ok func(namedMapping) bool) []namedMapping {
 }
 
 // pick chooses one mapping for q. The order of preference decides between groups and
-// versions. Two resources of one group version are ambiguous, unless q is a kind and
-// one of them is named after it.
+// versions. Two resources in one group version are ambiguous, unless q is a kind and one of
+// them is named after it.
 func pick(q question, found []*Mapping) (Mapping, error) {
 	rivals := []*Mapping{found[0]}
 	for _, m := range found[1:] {
@@ -168,9 +166,9 @@ func pick(q question, found []*Mapping) (Mapping, error) {
 	return *rivals[0], nil
 }
 
-// keepKnown fills the failed parts of a run with the results of an earlier one, so that kinds do not
-// become unknown because their API is down for a moment. It does not keep parts that the server reports
-// as gone.
+// keepKnown fills in the parts of a run that failed with results from an earlier one, so that kinds do
+// not become unknown because their API is briefly unavailable. It does not keep parts that the server
+// reports as gone.
 func keepKnown(served []servedVersion, partial *Error, earlier []servedVersion) []servedVersion {
 	if partial == nil {
 		return served

@@ -12,12 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// classicParallel bounds the concurrent requests of classic discovery. Clusters have thirty to a hundred
-// group versions. Eight at a time take about ten round trips and leave room for other clients.
+// classicParallel limits concurrent requests in classic discovery. Clusters have thirty to a hundred
+// group versions. With eight at a time, this takes about ten round trips and leaves room for other
+// clients.
 const classicParallel = 8
 
-// readClassicRoot parses the group versions of a root, preferred versions first,
-// without their resources.
+// readClassicRoot parses the group versions in a root document, preferred versions first, without their
+// resources.
 func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	if root == coreRoot {
 		return readAPIVersions(body)
@@ -39,8 +40,7 @@ func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// readAPIVersions parses the versions of the core group, the preferred one first. So
-// far there is only one.
+// readAPIVersions parses the core group's versions, the preferred one first. So far there is only one.
 func readAPIVersions(body []byte) ([]servedVersion, error) {
 	var doc metav1.APIVersions
 	if err := decodeDocument(body, "v1", "APIVersions", &doc); err != nil {
@@ -54,8 +54,8 @@ func readAPIVersions(body []byte) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// preferFirst moves the preferred version of a group to the front and marks it. By
-// default, the first version is preferred.
+// preferFirst moves a group's preferred version to the front and marks it. By default, the first version
+// is preferred.
 func preferFirst(versions []servedVersion, preferred string) {
 	for i, version := range versions {
 		if version.Version == preferred {
@@ -103,8 +103,8 @@ func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([
 	return classicMappings(gv, doc.APIResources), nil
 }
 
-// classicMappings converts the resources of one group version. A name with a slash is a
-// subresource, which may come before or after its resource, or without it.
+// classicMappings converts the resources of one group version. A name with a slash denotes a
+// subresource, which may appear before or after its resource, or without it.
 func classicMappings(gv schema.GroupVersion, resources []metav1.APIResource) []Mapping {
 	var mappings []Mapping
 	subresources := make(map[string][]string)

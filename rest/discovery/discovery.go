@@ -24,19 +24,19 @@ const (
 	groupsRoot = "/apis"
 )
 
-// Error lists the parts of the server's API that could not be discovered, usually
-// because the backend of an APIService is down. All other parts were discovered.
+// Error lists the parts of the server's API that could not be discovered, usually because an
+// APIService's backend is down. All other parts were discovered.
 type Error struct {
 	Failures []Failure // at least one
 }
 
 // Failure is one part of the API that could not be discovered.
 type Failure struct {
-	// Path is the document that failed, such as "/apis/metrics.k8s.io/v1beta1".
-	// It is "/api" or "/apis" when the core group or all named groups failed.
+	// Path is the path of the document that failed, such as "/apis/metrics.k8s.io/v1beta1". It is
+	// "/api" or "/apis" if the core group or all named groups failed.
 	Path string
 
-	// GroupVersion is the group version of the document; empty for "/api" and "/apis".
+	// GroupVersion is the document's group version; empty for "/api" and "/apis".
 	GroupVersion schema.GroupVersion
 
 	// Err is the reason: the server's Status, or a transport or decoding error.
@@ -53,7 +53,7 @@ func (f Failure) name() string {
 	return f.GroupVersion.String()
 }
 
-// covers reports whether the failure may hide resources of a group.
+// covers reports whether the failure may hide resources in a group.
 func (f Failure) covers(group string) bool {
 	switch f.Path {
 	case coreRoot:
@@ -65,11 +65,11 @@ func (f Failure) covers(group string) bool {
 	}
 }
 
-// maxNamed bounds how many failed parts an error names.
+// maxNamed limits how many failed parts an error lists.
 const maxNamed = 20
 
-// Error lists the failed parts with their reasons on one line. It groups neighbors with
-// the same reason and only counts parts after the first twenty.
+// Error lists the failed parts with their reasons on one line. It groups neighbors that have the same
+// reason, and only counts parts after the first twenty.
 func (e *Error) Error() string {
 	var parts []string
 	shown := e.Failures[:min(len(e.Failures), maxNamed)]
@@ -98,10 +98,10 @@ func (e *Error) Unwrap() []error {
 // servedVersion is the result of discovery for one group version.
 type servedVersion struct {
 	schema.GroupVersion
-	preferred bool // the server's preferred version of the group
+	preferred bool // whether it is the group's preferred version
 	mappings  []Mapping
 
-	// err is the reason why mappings are missing or, if there are some, why they may be out of date.
+	// err is the reason why mappings are missing or, if there are any, why they may be out of date.
 	err error
 }
 
@@ -112,9 +112,9 @@ type servedVersion struct {
 // server without that format sends the classic document, and discover then requests the
 // resources of each group version.
 //
-// It takes at most maxRun; requests that are not answered by then fail.
+// It takes at most maxRun; requests still unanswered by then fail.
 //
-// If ctx ended, the error is that of ctx. Otherwise it is an *Error, possibly together with mappings. If
+// If ctx is done, the error is ctx's. Otherwise it is an *Error, possibly together with mappings. If
 // there are no mappings, the first result is nil.
 func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	get = get.guarded()
@@ -134,14 +134,15 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 
 	var failures []Failure
 	for i, err := range errs {
-		// A server may have only one of the roots; for example, API servers of custom resources have no
-		// core group. The missing root is then not a failure, whatever happened to the other.
+		// A server may have only one of the roots; for example, API servers for custom resources may
+		// have no core group. The missing root is then not a failure, whatever happened to the other
+		// one.
 		if err == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(errs[1-i]) {
 			continue
 		}
 		if apierrors.IsNotFound(err) {
-			// The error is not wrapped, because a 404 would mean that no kind at all is served.
-			err = fmt.Errorf("%v: no API server has neither root; check the server's address", err)
+			// The error is not wrapped, because a 404 would mean that no kind is served at all.
+			err = fmt.Errorf("%v: every API server serves at least one of the two roots; check the server's address", err)
 		}
 		failures = append(failures, Failure{Path: roots[i], Err: err})
 	}
@@ -159,7 +160,7 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	return all, nil
 }
 
-// ending returns why a run ended with its context, naming the step it was in if known.
+// ending returns the cause of a canceled run, including the step it was in if known.
 func ending(ctx context.Context, errs []error) error {
 	cause := context.Cause(ctx)
 	if stuck, ok := errors.AsType[*source.StuckError](errors.Join(errs...)); ok && errors.Is(stuck, cause) {
@@ -168,7 +169,7 @@ func ending(ctx context.Context, errs []error) error {
 	return cause
 }
 
-// guarded turns a panic or runtime.Goexit of get into an error, because get calls the user's functions
+// guarded turns a panic or runtime.Goexit in get into an error, because get calls the user's functions
 // in this package's goroutines. A Goexit without an error would look like a server that serves nothing.
 func (get Get) guarded() Get {
 	return func(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
@@ -180,7 +181,7 @@ func (get Get) guarded() Get {
 	}
 }
 
-// discoverRoot reads a root in the format that the server sends.
+// discoverRoot reads a root in whichever format the server sends.
 func discoverRoot(ctx context.Context, get Get, root string) ([]servedVersion, error) {
 	body, contentType, err := get(ctx, root, aggregatedAccept)
 	if err != nil {
@@ -205,17 +206,16 @@ func versionPath(gv schema.GroupVersion) string {
 	return groupsRoot + "/" + gv.Group + "/" + gv.Version
 }
 
-// decodeDocument parses a discovery document of the given kind into doc. It fails if
-// the document states another kind: the JSON of a proxy or another server must not look
-// like an empty API server. API servers leave out the apiVersion of the core group's
-// documents.
+// decodeDocument parses a discovery document of the given kind into doc. It fails if the
+// document has a different kind: JSON from a proxy or some other server must not look like
+// an empty API server. API servers omit the apiVersion in the core group's documents.
 func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 	var is metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &is); err != nil {
-		return fmt.Errorf("decode %s: %w: check that the address is that of a Kubernetes API server", kind, err)
+		return fmt.Errorf("decode %s: %w: check that the address belongs to a Kubernetes API server", kind, err)
 	}
 	if is.Kind != kind || cmp.Or(is.APIVersion, apiVersion) != apiVersion {
-		return fmt.Errorf("decode %s: the document has apiVersion %q and kind %q, want %q and %q: check that the address is that of a Kubernetes API server",
+		return fmt.Errorf("decode %s: the document has apiVersion %q and kind %q, want %q and %q: check that the address belongs to a Kubernetes API server",
 			kind, is.APIVersion, is.Kind, apiVersion, kind)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, doc); err != nil {
@@ -227,6 +227,5 @@ func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 // errSlow cancels the requests of a run that takes longer than maxRun.
 var errSlow = fmt.Errorf("discovery gave up after %v: check the network between this process and the API server", maxRun)
 
-// errStale is the failure of a group version whose document the server could not
-// refresh.
+// errStale is the failure for a group version whose document the server could not refresh.
 var errStale = errors.New("the aggregated API server behind it does not respond, so its kinds may be out of date; see \"kubectl get apiservices\"")

@@ -398,7 +398,7 @@ func TestDiscoveryDoesNotTreatTwoMissingRootsAsAnEmptyServer(t *testing.T) {
 	}
 	served, err := discover(t.Context(), server.get)
 	require.Empty(t, served)
-	require.ErrorContains(t, err, "no API server has neither root")
+	require.ErrorContains(t, err, "every API server serves at least one of the two roots")
 	require.False(t, apierrors.IsNotFound(err), "%v", err)
 }
 

@@ -4,7 +4,7 @@
 //
 //	mapper := client.Mapper() // of a rest.Client
 //	m, err := mapper.MappingForKind(ctx, object.GVK{Group: "apps", Version: "v1", Kind: "Deployment"})
-//	m, err = mapper.MappingForResource(ctx, object.GVR{Resource: "deploy"}) // as kubectl reads it
+//	m, err = mapper.MappingForResource(ctx, object.GVR{Resource: "deploy"}) // as kubectl interprets it
 //	all, err := mapper.Mappings(ctx)
 //
 // [Mapper.RESTMapper] adapts a Mapper to apimachinery's interface.
@@ -34,6 +34,6 @@
 //
 // # Debugging
 //
-// The logger receives a line for each run at level debug, and one at level warn whenever the set of
-// parts that cannot be discovered changes.
+// The logger receives one line per run at debug level, and a warning whenever the set of parts that
+// cannot be discovered changes.
 package discovery

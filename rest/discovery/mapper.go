@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// minRediscovery is the minimum time between the end of one run and the start of
-	// the next, and so the longest a lookup waits before its run starts. One or two
+	// minRediscovery is the minimum time between the end of one run and the start of the
+	// next, and therefore the longest that a lookup waits before its run starts. One or two
 	// requests a second are a negligible load for a server.
 	minRediscovery = time.Second
 
 	// maxRediscovery limits how long a failed lookup is answered from memory before the
-	// server is asked again. It bounds how late a repeated lookup finds a new custom
+	// server is asked again. It limits how late a repeated lookup finds a new custom
 	// resource definition, apart from the caller's own back-off.
 	maxRediscovery = 10 * time.Second
 
@@ -27,17 +27,17 @@ const (
 	// all callers.
 	maxRun = 30 * time.Second
 
-	// maxMisses bounds the failed lookups whose back-off is remembered.
+	// maxMisses limits the number of failed lookups whose back-off is remembered.
 	maxMisses = 1024
 )
 
-// Mapper finds out where kinds are served. It asks the server on first use and again
-// for anything it does not know, so it finds custom resource definitions that are
-// installed later.
+// Mapper finds out where kinds are served. It asks the server on first use, and again for
+// anything it does not know, so it finds custom resource definitions that are installed
+// later.
 //
 // A lookup works as follows:
 //
-//  1. If the Mapper knows the answer, it returns it at once, without a request.
+//  1. If the Mapper knows the answer, it returns it immediately, without a request.
 //  2. Otherwise one caller asks the server again, and concurrent lookups share that
 //     run. A run starts at least a second after the previous one ended, so a caller may
 //     wait for that.
@@ -46,51 +46,51 @@ const (
 //     four, and up to 10 seconds. This back-off is forgotten if the lookup is not repeated within
 //     another 10 seconds.
 //
-// A run takes at most 30 seconds; requests that are not answered by then fail. If a whole run fails,
-// earlier results stay valid; lookups that needed the run return the reason, and those of the next
-// second return it without a request. If only some groups fail, the run counts as a success that keeps
-// the earlier results of those groups; see [Error].
+// A run takes at most 30 seconds; requests still unanswered by then fail. If a run fails
+// completely, earlier results stay valid; lookups that needed the run return the reason, and so do
+// lookups within the next second, without a request. If only some groups fail, the run counts as a
+// success that keeps the earlier results of those groups; see [Error].
 //
-// If the server refuses a document with a Retry-After, the Mapper does not request it
-// again before that time, or source.MaxRetryAfter, has passed; until then it returns
-// the same reason.
+// If the server rejects a document request with a Retry-After, the Mapper does not repeat
+// it until that time (at most source.MaxRetryAfter) has passed; until then it returns the
+// same reason.
 //
-// Lookups still find a definition after it was removed. If the server answers 404 for a
-// whole resource, call [Mapper.Invalidate].
+// Lookups still find a definition after it has been removed. If the server answers 404 for a whole
+// resource, call [Mapper.Invalidate].
 //
 // All methods are safe for concurrent use. The slices in a Mapping are shared and must
 // not be changed. A Mapper starts no goroutines that outlive a call: discovery runs
-// under the context of the caller that started it. If that ends, the next waiting
-// caller starts a new run.
+// under the context of the caller that started it. If that context is canceled, the next
+// waiting caller starts a new run.
 type Mapper struct {
 	get Get // honors Retry-After
 	log *slog.Logger
 
-	// turn holds a token while its owner decides whether to run discovery, waits until
-	// it may, and runs it. Acquire it before mu, never while holding mu.
+	// turn contains a token, held while deciding whether to run discovery, waiting until it may run, and
+	// running it. Acquire it before mu, never while holding mu.
 	turn chan struct{}
 
-	mu sync.Mutex // guards the fields below; held briefly, never during calls of other code
+	mu sync.Mutex // guards the fields below; held briefly, never while calling other code
 	// catalog holds the current results; nil before the first successful run.
 	catalog *catalog
 	// stale is set by Invalidate until the next run: lookups must not use catalog.
 	stale bool
-	// epoch counts the calls of Invalidate. A run that began in an earlier epoch does
-	// not answer lookups of the current one.
+	// epoch counts the calls to Invalidate. A run that started in an earlier epoch does not answer
+	// lookups in the current one.
 	epoch uint64
-	// runs counts the runs that ended, with a result or a failure. ended is the time when the last run
-	// ended, and failure is its error if all of it failed.
+	// runs counts completed runs, successful or not. ended is when the last run completed, and failure
+	// is its error if it failed completely.
 	runs    uint64
 	ended   time.Time
 	failure error
-	// misses holds the back-off of failed lookups.
+	// misses contains the back-off for failed lookups.
 	misses map[question]*miss
 }
 
 // miss is a lookup that the last run could not answer.
 type miss struct {
 	err   error
-	run   uint64        // the run whose catalog led to err
+	run   uint64        // the run whose catalog produced err
 	wait  time.Duration // the back-off, doubled each time
 	until time.Time     // when the server may be asked again
 }
@@ -114,22 +114,22 @@ func NewMapper(get Get, logger *slog.Logger) *Mapper {
 // the empty group is the core group. An empty version means the server's preferred
 // version of the kind.
 //
-// It fails with a [*NoMatchError] if the server does not serve the kind, with an
-// [*AmbiguousError], with the error of ctx, or with the reason why discovery failed.
+// It fails with a [*NoMatchError] if the server does not serve the kind, with an [*AmbiguousError], with
+// ctx's error, or with the reason why discovery failed.
 func (m *Mapper) MappingForKind(ctx context.Context, gvk object.GVK) (Mapping, error) {
 	return m.one(ctx, question{kind: gvk})
 }
 
-// MappingForResource returns the resource that gvr means, read as kubectl reads it: a
-// plural, a singular, a short name or a kind, in any case. The group may be empty, for
-// any group, or the beginning of a group's name. The version may be empty. If several
-// resources match, a plural wins over a short name, a short name over a singular, and a
-// singular over a kind; then the core group wins, then the groups in the server's
-// order, preferred versions first.
+// MappingForResource returns the resource that gvr means, interpreted as in kubectl: a
+// plural, a singular, a short name or a kind, in any case. The group may be empty, meaning
+// any group, or a prefix of a group's name. The version may be empty. If several resources
+// match, a plural wins over a short name, a short name over a singular, and a singular over
+// a kind; then the core group wins, then the groups in the server's order, preferred
+// versions first.
 //
 // It fails with a [*NoMatchError] if the server does not serve the resource, with an
-// [*AmbiguousError] if two resources of one group version match equally well, with the
-// error of ctx, or with the reason why discovery failed.
+// [*AmbiguousError] if two resources in one group version match equally well, with ctx's
+// error, or with the reason why discovery failed.
 func (m *Mapper) MappingForResource(ctx context.Context, gvr object.GVR) (Mapping, error) {
 	return m.one(ctx, question{resource: gvr})
 }
@@ -139,7 +139,7 @@ func (m *Mapper) MappingForResource(ctx context.Context, gvr object.GVR) (Mappin
 // before the first successful run and after Invalidate.
 //
 // If the error is an [*Error], it lists the parts that could not be discovered, and Mappings returns the
-// others. With any other error there are no mappings.
+// rest. With any other error there are no mappings.
 func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	known, asked := m.known()
 	if known == nil {
@@ -176,7 +176,7 @@ func (m *Mapper) Known(gvk object.GVK) (Mapping, bool) {
 }
 
 // Invalidate makes the next lookup ask the server again, for example after a 404 for a
-// resource that existed before. Calls within a second share one run. Mappings returned
+// resource that used to exist. Calls within a second share one run. Mappings returned
 // earlier do not change.
 func (m *Mapper) Invalidate() {
 	m.mu.Lock()
@@ -198,7 +198,7 @@ func (m *Mapper) one(ctx context.Context, q question) (Mapping, error) {
 // asks the server if necessary.
 func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 	if q.kind.Kind == "" && q.resource.Resource == "" {
-		return nil, errors.New("look up a mapping: no kind and no resource was given")
+		return nil, errors.New("look up a mapping: no kind or resource given")
 	}
 	known, asked := m.known()
 	if known != nil {
@@ -219,8 +219,8 @@ func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 	return nil, m.missed(q, known, true)
 }
 
-// known returns the results that lookups may use now, nil if none, and the number of
-// runs that have ended so far.
+// known returns the results that lookups may use now, or nil if there are none, and the number of runs
+// completed so far.
 func (m *Mapper) known() (known *catalog, asked uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,8 +230,8 @@ func (m *Mapper) known() (known *catalog, asked uint64) {
 	return m.catalog, m.runs
 }
 
-// learn returns the results of a run that ended after the lookup began: its own, or
-// another caller's.
+// learn returns the results of a run that completed after the lookup began: its own, or another
+// caller's.
 func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -249,7 +249,7 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	if known != nil || err != nil {
 		return known, err
 	}
-	// If there is nothing to wait for, the timer might win over a context that is already done.
+	// If there is nothing to wait for, the timer might win against a context that is already done.
 	if ctx.Err() == nil && wait > 0 {
 		pause := time.NewTimer(wait)
 		defer pause.Stop()
@@ -264,8 +264,8 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	return m.run(ctx)
 }
 
-// learned returns the results of a run that ended since the lookup began, or how long
-// to wait before another may start. A failed run also answers lookups that begin
+// learned returns the results of a run that completed since the lookup began, or how long
+// to wait before another run may start. A failed run also answers lookups that begin
 // shortly after it.
 func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	m.mu.Lock()
@@ -283,8 +283,8 @@ func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	return nil, wait, nil
 }
 
-// run asks the server and installs the results. The caller holds the turn. A run that
-// its context ended does not count: the next caller with the turn starts a new one.
+// run asks the server and installs the results. The caller holds the turn. A run stopped by its context
+// does not count: the next caller with the turn starts a new one.
 func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	m.mu.Lock()
 	earlier, epoch, number := m.catalog, m.epoch, m.runs+1 // no concurrent run while holding the turn
@@ -309,7 +309,7 @@ func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	return now, nil
 }
 
-// finish records the outcome of a run that began in epoch: a catalog or an error.
+// finish records the outcome of a run that started in the given epoch: a catalog or an error.
 func (m *Mapper) finish(epoch uint64, now *catalog, failure error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,7 +325,7 @@ func (m *Mapper) finish(epoch uint64, now *catalog, failure error) {
 	}
 }
 
-// logRun logs the end of a run, and warns of undiscovered parts if they have changed.
+// logRun logs a completed run, and warns of undiscovered parts if they have changed.
 func (m *Mapper) logRun(earlier, now *catalog, took time.Duration) {
 	m.log.Debug("discovery done", "groupVersions", len(now.served), "kinds", len(now.byKind), "took", took)
 	if now.partial == nil {
@@ -345,9 +345,8 @@ func (m *Mapper) backingOff(q question) bool {
 	return past != nil && time.Now().Before(past.until)
 }
 
-// missed returns the error for a lookup that known does not answer. If the server was
-// asked for it, the back-off of q grows, once per run, even if several callers share
-// the run.
+// missed returns the error for a lookup that known does not answer. If the server was asked
+// for it, q's back-off grows, once per run, even if several callers share the run.
 func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	past := m.misses[q]
@@ -359,7 +358,7 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	next := &miss{err: newMissError(q, known), run: known.run}
 	now := time.Now()
 	switch {
-	case past != nil && !asked: // another lookup caused this run
+	case past != nil && !asked: // another lookup triggered this run
 		next.wait, next.until = past.wait, past.until
 	case past != nil && now.Before(past.until.Add(maxRediscovery)):
 		next.wait = min(2*past.wait, maxRediscovery)
@@ -380,7 +379,7 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	return next.err
 }
 
-// Mapping is the location and the description of a resource.
+// Mapping is the location and description of a resource.
 type Mapping struct {
 	Kind       object.GVK
 	Resource   object.GVR
@@ -388,12 +387,12 @@ type Mapping struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
-	Verbs      []string // verbs of the resource itself, such as "list" and "watch"
+	Verbs      []string // the resource's own verbs, such as "list" and "watch"
 
-	// Subresources are the subresources of an object, such as "status" and "scale".
+	// Subresources are an object's subresources, such as "status" and "scale".
 	Subresources []string
 }
 
-// Get is the request function of discovery: one GET of an absolute path with an Accept
-// header. It must be safe for concurrent use.
+// Get is the request function for discovery: one GET of an absolute path with an Accept header. It must
+// be safe for concurrent use.
 type Get func(ctx context.Context, path, accept string) (body []byte, contentType string, err error)

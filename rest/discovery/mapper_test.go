@@ -156,7 +156,7 @@ func TestMapperAmbiguity(t *testing.T) {
 
 	_, err := m.MappingForResource(t.Context(), object.GVR{Resource: "tw"})
 	assert.True(t, meta.IsAmbiguousError(err), "%v", err)
-	assert.EqualError(t, err, `resource "tw" is ambiguous: name one of the resources ones.twin.example.com, twos.twin.example.com`)
+	assert.EqualError(t, err, `resource "tw" is ambiguous: specify one of the resources ones.twin.example.com, twos.twin.example.com`)
 
 	_, err = m.MappingForKind(t.Context(), object.GVK{Group: "twin.example.com", Version: "v1", Kind: "Hand"})
 	assert.True(t, meta.IsAmbiguousError(err), "%v", err)

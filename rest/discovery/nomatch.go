@@ -14,19 +14,19 @@ import (
 // NoMatchError means that the server does not serve a kind or resource. Apimachinery's
 // meta.IsNoMatchError recognizes it.
 type NoMatchError struct {
-	Kind     object.GVK // the kind of the lookup
-	Resource object.GVR // or the resource of the lookup, if Kind is empty
+	Kind     object.GVK // the lookup's kind
+	Resource object.GVR // or the lookup's resource, if Kind is empty
 
 	// Similar lists up to three similar names that the server serves: resources as
 	// kubectl accepts them, kinds with their group version.
 	Similar []string
 
-	// Undiscovered lists the parts that could not be discovered, nil if none. They may
-	// contain the kind or resource.
+	// Undiscovered lists the parts of the API that could not be discovered; nil if none.
+	// They may contain the kind or resource.
 	Undiscovered *Error
 }
 
-// Error names the kind or resource, suggests similar ones, and says how to list all.
+// Error includes the kind or resource, suggests similar ones, and explains how to list all.
 func (e *NoMatchError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the server does not serve %s", question{e.Kind, e.Resource})
@@ -59,8 +59,8 @@ func (e *NoMatchError) Unwrap() []error {
 // AmbiguousError means that a name matches several resources and no rule prefers one of
 // them. Apimachinery's meta.IsAmbiguousError recognizes it.
 type AmbiguousError struct {
-	Kind       object.GVK // the kind of the lookup
-	Resource   object.GVR // or the resource of the lookup, if Kind is empty
+	Kind       object.GVK // the lookup's kind
+	Resource   object.GVR // or the lookup's resource, if Kind is empty
 	Candidates []Mapping  // at least two, all in one group version
 }
 
@@ -70,7 +70,7 @@ func (e *AmbiguousError) Error() string {
 	for i, m := range e.Candidates {
 		names[i] = object.ResourceName(m.Resource)
 	}
-	return fmt.Sprintf("%s is ambiguous: name one of the resources %s",
+	return fmt.Sprintf("%s is ambiguous: specify one of the resources %s",
 		question{e.Kind, e.Resource}, strings.Join(names, ", "))
 }
 
