@@ -287,7 +287,7 @@ func TestBuilderRefusesInvalidControllers(t *testing.T) {
 		}, []string{"is not registered", "client 1 of 1 is nil", "it is the zero Source", "the reconcile function is nil", "\noption Concurrency is -1"}},
 		"a type of many kinds": {func() error {
 			return manager.ControllerFor[*unstructured.Unstructured](m).Complete(func(context.Context, *unstructured.Unstructured) (result, error) { return result{}, nil })
-		}, []string{"or name it in factory.For"}},
+		}, []string{"or set it in factory.For"}},
 		"a group": {func() error { return manager.ControllerFor[*corev1.Pod](m).Named("d").In(99).Complete(nothing) },
 			[]string{"controller d: ", "there is no Group(99)"}},
 		"several at once": {func() error {

@@ -200,7 +200,7 @@ func TestChangeOfAListInPartIsRefused(t *testing.T) {
 			m.OwnerReferences = []metav1.OwnerReference{{Name: "x"}}
 			return nil
 		}, rest.ChangeOptions{})
-		require.ErrorContains(t, err, "metadata.ownerReferences may have been read in part")
+		require.ErrorContains(t, err, "metadata.ownerReferences may be incomplete")
 		require.Equal(t, 1, *patches)
 	})
 }

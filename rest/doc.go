@@ -1,5 +1,5 @@
-// Package rest is a client of the Kubernetes API server. It lists, watches, reads and
-// writes objects, whose Go type is a type parameter.
+// Package rest is a client for the Kubernetes API server. It lists, watches, reads and writes objects,
+// and takes their Go type as a type parameter.
 //
 // # Usage
 //
@@ -23,51 +23,50 @@
 //
 // # Guarantees
 //
-//   - Bodies are decoded as they arrive. A list of any length holds at most one item in
+//   - Bodies are decoded as they arrive. A list of any length keeps at most one item in
 //     memory that it has not yielded.
 //   - A truncated list is an error, never a shorter list (L18).
-//   - A response that is not a success becomes apimachinery's *errors.StatusError,
-//     whether the API server or a proxy sent it. source.RetryAfter returns when to
+//   - An unsuccessful response becomes apimachinery's *errors.StatusError, whether the
+//     API server or a proxy sent it. source.RetryAfter returns when to
 //     retry.
 //   - List and Watch are sent once, because their caller judges the failure and backs off (L19). Other
 //     calls are retried if the server sends a Retry-After, at most ten times within 30 seconds: after
-//     429, which says that the server has not started on the request, and after 5xx if sending the
+//     429, which means that the server has not started on the request, and after 5xx if sending the
 //     request twice is harmless. A Get is also retried once if its connection breaks.
 //   - Every request has time limits: Config.Timeout for sending it, once there is a
-//     connection, and again for the header of the response; one minute for the body of
-//     a single object; half a minute for discovery. The bodies of lists and watches may
-//     take any time; the caller's context limits them.
-//   - Sent objects are not changed, because they may come from a cache (L16).
+//     connection, and again for the response's header; one minute for the body of a
+//     single object; half a minute for discovery. The bodies of lists and watches may
+//     take any time; only the caller's context limits them.
+//   - Objects to be sent are not modified, because they may come from a cache (L16).
 //   - The client does not limit its request rate; the server does that with priority and fairness.
 //   - Neither credentials nor parts of objects appear in logs and errors.
 //
 // Built-in types are requested in protobuf and all others in JSON; with config.Config.CBOR, the client
-// prefers CBOR to both. If a server refuses these encodings for a resource, the client uses plain JSON
+// prefers CBOR to both. If a server rejects these encodings for a resource, the client uses plain JSON
 // for it from then on.
 //
 // # Concurrency
 //
-// Client and Resource are safe for concurrent use. The items of a list and the events
-// of a watch belong to one goroutine. The only goroutines that outlive a call are those
-// of net/http's connections and one per running exec plugin.
+// Client and Resource are safe for concurrent use. A list's items and a watch's events must
+// be consumed by a single goroutine. The only goroutines that outlive a call are those of
+// net/http's connections and one per running exec plugin.
 //
 // # Failure
 //
-// Errors begin with the verb and the resource, as in "list deployments.apps in
-// namespace x: ...", unless they are the server's own text. errors.As finds a
+// Errors start with the verb and the resource, as in "list deployments.apps in namespace x:
+// ...", unless they consist of the server's own text. errors.As finds a
 // *source.ResolveError if the kind is unknown or not served, and a *wire.Error if the
-// response could not be decoded. Apimachinery's predicates, such as
-// apierrors.IsForbidden, work on the server's errors.
+// response could not be decoded. Apimachinery's predicates, such as apierrors.IsForbidden,
+// work on the server's errors.
 //
-// If a request timed out, errors.As finds a *source.StuckError, which names the step
-// that took too long: the connection, the TLS handshake, an exec plugin or the
-// response.
+// If a request timed out, errors.As finds a *source.StuckError, which contains the step
+// that took too long: the connection, the TLS handshake, an exec plugin or the response.
 //
 // # Debugging
 //
-// A source.Progress in the context of a call reports the step the call is waiting for.
+// A source.Progress in a call's context reports the step that the call is waiting for.
 //
-// config.Config.Logger receives a line per request at level debug, with the verb, the path, the status
-// and the time until the response header arrived. It also receives each distinct warning of the server
-// once, at level warn. Headers and queries are not logged.
+// config.Config.Logger receives one debug line per request, with the verb, the path, the status and
+// the time until the response header arrived. It also receives each distinct server warning once, at
+// warn level. Headers and queries are not logged.
 package rest

@@ -185,7 +185,7 @@ func TestDiscoveryStaysBelowThePrefix(t *testing.T) {
 		c, err := NewClient(&config.Config{Host: s.URL + "/one", BearerToken: "t0ken"}, nil)
 		require.NoError(t, err)
 		_, err = c.Mapper().Mappings(t.Context())
-		require.ErrorContains(t, err, "has a segment . or ..: leave it out", group)
+		require.ErrorContains(t, err, "has a segment . or ..: remove it", group)
 		require.ElementsMatch(t, []string{"/one/api", "/one/apis"}, asked, group)
 		c.CloseIdleConnections()
 	}

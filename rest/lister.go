@@ -22,7 +22,7 @@ import (
 type lister struct{ resource }
 
 // Describe implements source.ListerWatcher. The lister honors every field of a
-// source.Request while it decodes.
+// source.Request while decoding.
 func (r *lister) Describe() source.Description {
 	d := source.Description{
 		Name: r.String(), Kind: r.kind, Namespace: r.namespace, Kept: r.kept(), Origin: r.origin,
@@ -55,8 +55,7 @@ func (r *lister) reading(req source.Request) *reading {
 	return all
 }
 
-// decoder returns the decoder for the body of a response. It skips objects that Wanted
-// rejects.
+// decoder returns the decoder for a response body. It skips objects that Wanted rejects.
 func (r *reading) decoder(resp *http.Response) (wire.Decoder, error) {
 	decoder, err := r.decoders.of(r.client, resp)
 	if err != nil || r.Wanted == nil {
@@ -75,18 +74,18 @@ func (r *lister) List(ctx context.Context, req source.Request) source.List[objec
 	}}
 }
 
-// maxEmptyPages bounds consecutive pages without items. A selector may leave some pages
-// empty, but a server that keeps promising more is broken.
+// maxEmptyPages limits consecutive pages without items. A selector may leave some pages
+// empty, but a server that keeps announcing more is broken.
 const maxEmptyPages = 1000
 
 // pageReader reads a list page by page.
 type pageReader struct {
-	*reading // of the next page
+	*reading // for the next page
 	meta     *metav1.ListMeta
 	begun    bool
 	pages    int
 	empty    int    // consecutive pages without items
-	token    string // the continue token of an earlier page, to detect cycles
+	token    string // an earlier page's continue token, to detect cycles
 }
 
 // run reads all pages. It also returns nil if the consumer stopped the iteration.
@@ -112,13 +111,13 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 			return nil
 		}
 		if l.empty >= maxEmptyPages {
-			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.reading, l.empty)
+			return fmt.Errorf("list %s: %d consecutive pages were empty, and the server announces more", l.reading, l.empty)
 		}
 		if page.Continue == l.Continue {
-			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.reading, l.pages)
+			return fmt.Errorf("list %s: page %d leads to itself: the server returned the continue token that it received", l.reading, l.pages)
 		}
 		if page.Continue == l.token {
-			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server gave a continue token again", l.reading, l.pages)
+			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server repeated a continue token", l.reading, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
 			l.token = page.Continue // set at powers of two, which finds a cycle within three rounds
@@ -141,7 +140,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 		return false, err
 	}
 	if !selecting && r.Selection.Selector != "" {
-		l.Selection = source.Selection{} // the server does not know the selector, so leave it out of later pages too
+		l.Selection = source.Selection{} // the server does not support the selector, so leave it out of later pages too
 	}
 	read := false
 	defer func() {
@@ -188,8 +187,8 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 	return true, nil
 }
 
-// withCause adds the reason why ctx was canceled to err, which is often just the error
-// of the interrupted read.
+// withCause adds the reason why ctx was canceled to err, which is often just the error from
+// the interrupted read.
 func withCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -235,9 +234,8 @@ func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire
 // shardSelector is the parameter of KEP-5866. metav1.ListOptions has it since v0.36.
 const shardSelector = "shardSelector"
 
-// ask sends a list or watch with the selector and, if the server refuses that, again
-// without it. selecting reports whether the response is to the request with the
-// selector.
+// ask sends a list or watch with the selector and, if the server rejects that, again
+// without it. selecting reports whether the response is to the request with the selector.
 func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
 	if confidential.Named(r.kind.Kind) || confidential.Type(r.declared) {
 		ctx = confidential.Mark(ctx) // recorders must not see the request or the response
@@ -262,12 +260,12 @@ func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Res
 	return req, resp, false, err
 }
 
-// refusesSelector reports whether the selector may be why a request was refused: the
-// server does not understand it, or it makes the URL too long for a proxy.
+// refusesSelector reports whether a request may have been rejected because of the selector:
+// the server does not understand it, or it makes the URL too long for a proxy.
 func refusesSelector(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		return strings.Contains(err.Error(), "header list larger than") // net/http's text; the server answered with a large header
+		return strings.Contains(err.Error(), "header list larger than") // net/http's text; the server responded with a large header
 	}
 	switch status.ErrStatus.Code {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
@@ -279,9 +277,9 @@ func refusesSelector(err error) bool {
 	return false
 }
 
-// validateList rejects contradictory options, which the server would refuse or, worse,
-// resolve silently. See "Resource versions" in the Kubernetes API concepts, and
-// KEP-3157 for initial events.
+// validateList rejects contradictory options, which the server would reject or, worse,
+// resolve silently. See "Resource versions" in the Kubernetes API concepts, and KEP-3157
+// for initial events.
 func validateList(o metav1.ListOptions) error {
 	var errs []error
 	complain := func(bad bool, text string) {
@@ -290,9 +288,9 @@ func validateList(o metav1.ListOptions) error {
 		}
 	}
 	complain(o.Watch, "the options ask for a watch: use Watch")
-	complain(o.SendInitialEvents != nil, "sendInitialEvents is for a watch")
+	complain(o.SendInitialEvents != nil, "sendInitialEvents is only for watches")
 	complain(o.Continue != "" && o.ResourceVersion != "" && o.ResourceVersion != "0",
-		"continue and resourceVersion contradict each other: the continue token stands for a resource version")
+		"continue and resourceVersion contradict each other: the continue token implies a resource version")
 	complain(o.Continue != "" && o.ResourceVersionMatch != "", "continue and resourceVersionMatch contradict each other")
 	complain(o.ResourceVersionMatch != "" && o.ResourceVersion == "", "resourceVersionMatch needs a resourceVersion")
 	complain(o.ResourceVersionMatch == metav1.ResourceVersionMatchExact && o.ResourceVersion == "0",
@@ -307,7 +305,7 @@ func validateWatch(o metav1.ListOptions) error {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	complain(o.Continue != "", "continue is for a list")
+	complain(o.Continue != "", "continue is only for lists")
 	complain(o.SendInitialEvents == nil && o.ResourceVersionMatch != "", "resourceVersionMatch on a watch needs sendInitialEvents")
 	complain(o.SendInitialEvents != nil && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan,
 		"sendInitialEvents needs resourceVersionMatch NotOlderThan")
@@ -325,7 +323,7 @@ func validateCommon(o metav1.ListOptions) error {
 		errs = append(errs, fmt.Errorf("the limit %d is negative: use zero for none", o.Limit))
 	}
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds < 0 {
-		errs = append(errs, fmt.Errorf("the timeout of %d s is negative: leave it out for none", *o.TimeoutSeconds))
+		errs = append(errs, fmt.Errorf("the timeout of %d s is negative: omit it for none", *o.TimeoutSeconds))
 	}
 	return errors.Join(errs...)
 }

@@ -14,18 +14,18 @@ type kindMapper interface {
 	MappingForKind(ctx context.Context, gvk object.GVK) (discovery.Mapping, error)
 }
 
-// location is where a kind is served. It is looked up on first use, and only a success
-// is remembered, so the kind may be installed later.
+// location is where a kind is served. It is looked up on first use, and only success is remembered, so
+// the kind may be installed later.
 //
-// The lookup first takes a location that the mapper knows without a request, then the remembered
-// mapping, then the fixed location of a built-in kind. Only if there is none of these does it let the
-// mapper send a request. After the server answered 404 for the location, forget makes the next lookup
-// ask the mapper, even for a built-in kind. If a definition was recreated with another scope, there is
-// no 404 when the client itself rejects requests because of the scope. In that case doubt asks the
-// mapper.
+// The lookup first tries a location that the mapper knows without a request, then the remembered
+// mapping, then the fixed location of a built-in kind. Only if all of these are missing does it let
+// the mapper send a request. After the server answered 404 for the location, forget makes the next
+// lookup ask the mapper, even for a built-in kind. If a definition was recreated with a different
+// scope, there may be no 404, because the client itself rejects requests with the wrong scope. In
+// that case doubt asks the mapper.
 type location struct {
 	kind   object.GVK
-	mapper kindMapper // nil if the location was given and never changes
+	mapper kindMapper // nil if the location was set by the caller and never changes
 
 	mu      sync.Mutex // guards the rest; not held during discovery
 	known   bool       // mapping is valid
@@ -33,11 +33,11 @@ type location struct {
 	wrong   bool       // the server answered 404: do not use the built-in location
 	mapping discovery.Mapping
 	asked   time.Time // when the mapper last answered; zero if never
-	doubts  int       // calls of doubt that are asking the mapper
+	doubts  int       // calls to doubt that are asking the mapper
 }
 
-// doubtEvery is the minimum time between a lookup of a kind's scope and another lookup that is made
-// because a caller's key has a different scope. Usually the caller is wrong.
+// doubtEvery is the minimum time between a lookup of a kind's scope and another one made because a
+// caller's key has a different scope. Usually the caller is wrong.
 const doubtEvery = 30 * time.Second
 
 func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
@@ -54,9 +54,9 @@ func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 	return m, nil
 }
 
-// doubt looks the location up again after a caller was refused because of its scope, and reports whether
-// the scope has changed. Concurrent callers wait for a lookup in progress and use its result. If the
-// caller of a lookup gave up, its result does not count.
+// doubt repeats the lookup after a caller was rejected because of its scope, and reports whether the
+// scope has changed. Concurrent callers wait for a lookup in progress and use its result. If a lookup's
+// caller gave up, its result does not count.
 func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery.Mapping, bool) {
 	l.mu.Lock()
 	_, builtin := discovery.Builtin(l.kind)
@@ -89,7 +89,7 @@ func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery
 }
 
 // forget makes the next call ask the mapper, after the server answered 404 for the
-// location. A given location is kept.
+// location. A location set by the caller is kept.
 func (l *location) forget() {
 	if l.mapper == nil {
 		return

@@ -47,9 +47,9 @@ func (c *Client) address() string {
 	return address.String() + " " + hex.EncodeToString(sum[:8])
 }
 
-// Cluster returns the UID of the namespace kube-system, because it identifies the cluster. The result is
-// empty if the caller may not read the namespace or if it does not exist. Cluster remembers a successful
-// result. After a failure the next call tries again, but first waits as long as the server asked for, or
+// Cluster returns the UID of the kube-system namespace, which identifies the cluster. The result is
+// empty if the caller may not read the namespace or it does not exist. Cluster remembers a successful
+// result. After a failure the next call tries again, but first waits as long as the server asked, or
 // until ctx is done.
 func (c *Client) Cluster(ctx context.Context) (string, error) {
 	c.mu.Lock()
@@ -83,7 +83,7 @@ func (c *Client) Cluster(ctx context.Context) (string, error) {
 	return uid, nil
 }
 
-// pause remembers how long a server asked not to be called again.
+// pause remembers how long a server asked the client to wait.
 type pause struct {
 	err   error
 	until time.Time

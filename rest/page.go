@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxPageStart is the number of bytes of a foreign response that are searched for its title.
+// maxPageStart is how many bytes of a foreign response are searched for a title.
 const maxPageStart = 4 << 10
 
 // notTheAPI returns an error that describes a successful response that cannot come from an API server.
-// The body of the response begins with start.
+// start is the start of the response body.
 func notTheAPI(host string, resp *http.Response, start []byte, conceal func(string) string) error {
 	contentType := conceal(resp.Header.Get("Content-Type"))
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
 		host, conceal(resp.Status), describePage(contentType, foreignText(contentType, start, conceal)))
 }
 
-// foreignText returns the body of a foreign response without the credentials it echoes.
-// It unescapes pages first, since an escaped credential would not be recognized.
+// foreignText returns a foreign response's body without the credentials it echoes. It unescapes pages
+// first, because an escaped credential would not be recognized.
 func foreignText(contentType string, body []byte, conceal func(string) string) []byte {
 	text := conceal(string(body))
 	if media, _, _ := mime.ParseMediaType(contentType); media != "text/plain" && media != wire.MediaJSON {
@@ -32,7 +32,7 @@ func foreignText(contentType string, body []byte, conceal func(string) string) [
 	return []byte(text)
 }
 
-// describePage describes a foreign response by its title or, without one, by its start.
+// describePage describes a foreign response by its title or, if it has none, by its start.
 func describePage(contentType string, start []byte) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxStatusBytes bounds the body of a response that is not a success.
+// maxStatusBytes limits the body of an unsuccessful response.
 const maxStatusBytes = 1 << 20
 
-// refusal is a response that is not a success.
+// refusal is an unsuccessful response.
 type refusal struct {
 	status *apierrors.StatusError
 	code   int
@@ -36,8 +36,9 @@ type refusal struct {
 func (r *refusal) Error() string { return r.status.Error() }
 
 // newRefusal reads the Status in the body. If there is none, because a proxy or the API server's web
-// server answered, it builds one. The Status details carry the requested delay, rounded up to seconds,
-// whether it came as seconds, as a date or in the body. conceal removes echoed credentials.
+// server responded, it builds one. The Status details contain the requested delay, rounded up to
+// seconds, whether it was given in seconds, as a date or in the body. conceal removes echoed
+// credentials.
 func newRefusal(host string, r *request, resp *http.Response, conceal func(string) string) *refusal {
 	f := &refusal{code: resp.StatusCode}
 	f.after, f.asked = retryAfterHeader(resp.Header)
@@ -71,8 +72,7 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	return f
 }
 
-// contentEncoding returns the encoding of a body that was encoded without being asked
-// for, or "".
+// contentEncoding returns the encoding of a body that was encoded without being requested, or "".
 func contentEncoding(resp *http.Response) string {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "identity" {
 		return encoding
@@ -80,7 +80,7 @@ func contentEncoding(resp *http.Response) string {
 	return ""
 }
 
-// readStatus returns nil if body is not the Status of a failure.
+// readStatus returns nil if body is not a Status that reports a failure.
 func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	dec, err := wire.NewDecoder(contentType, wire.Options{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](),
 		Kind: metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"),
@@ -96,14 +96,14 @@ func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	return status
 }
 
-// routerNotFound is the API server's text, without a Status, for a path that it does
-// not serve, such as that of an unknown kind. A missing object has a Status.
+// routerNotFound is the API server's text, without a Status, for a path that it does not serve, such
+// as an unknown kind's. For a missing object it sends a Status.
 const routerNotFound = "404 page not found"
 
-// foreignStatus makes a Status for a response without one. Apimachinery has good
-// messages for codes that API servers use. For pages, and for other codes such as 502,
-// the code, the host and the title say more. A 404 from anything but the API server
-// becomes "unavailable": it says nothing about the object.
+// foreignStatus creates a Status for a response without one. Apimachinery has good messages
+// for codes that API servers use. For pages, and for other codes such as 502, the code, the
+// host and the title are more informative. A 404 from anything but the API server becomes
+// "unavailable", because it says nothing about the object.
 func foreignStatus(host string, r *request, resp *http.Response, body []byte, seconds int) *apierrors.StatusError {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text := excerpt(string(body))
@@ -116,7 +116,7 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	foreign := s.Reason == metav1.StatusReasonInternalError && resp.StatusCode != http.StatusInternalServerError
 	switch {
 	case resp.StatusCode == http.StatusNotFound && strings.TrimSpace(string(body)) != routerNotFound:
-		// If callers took this for a missing object, they would forget an object that exists.
+		// If callers mistook this for a missing object, they would forget an object that exists.
 		foreign, s.Reason = true, metav1.StatusReasonServiceUnavailable
 	case foreign:
 		s.Reason = metav1.StatusReason(strings.ReplaceAll(http.StatusText(resp.StatusCode), " ", ""))
@@ -152,7 +152,7 @@ func excerpt(s string) string {
 	return b.String()
 }
 
-// retryAfterHeader reads Retry-After, which holds seconds or a date (RFC 9110, section
+// retryAfterHeader parses Retry-After, which is a number of seconds or a date (RFC 9110, section
 // 10.2.3). A date is compared with the server's own clock if the response has a Date.
 func retryAfterHeader(h http.Header) (time.Duration, bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// request is one API call in a form that can be sent again.
+// request is one API call in a form that can be sent repeatedly.
 type request struct {
 	verb        string // verb of the Kubernetes API, for messages: "list"
 	what        string // the object or resource, for messages: "pods in namespace x"
@@ -36,10 +36,10 @@ type request struct {
 	stream      bool // the response body may take long: a list or a watch
 }
 
-// describe names the request in messages: "list pods in namespace x".
+// describe identifies the request in messages: "list pods in namespace x".
 func (r *request) describe() string { return strings.TrimSpace(r.verb + " " + r.what) }
 
-// wrap names the request in err, unless the caller does that.
+// wrap adds the request to err, unless the caller does that.
 func (r *request) wrap(err error) error {
 	if r.what == "" {
 		return err
@@ -47,8 +47,8 @@ func (r *request) wrap(err error) error {
 	return fmt.Errorf("%s: %w", r.describe(), err)
 }
 
-// do sends the request, and sends it again if the server asks for that or the connection breaks. It
-// returns a successful response, whose body the caller must close. If there is none, it returns an
+// do sends the request, and resends it if the server asks for that or the connection breaks. It
+// returns a successful response, whose body the caller must close. Otherwise, it returns an
 // *errors.StatusError, or the reason why there was no response.
 func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	spent := patience{recall: jitter.RecallOf(ctx)}
@@ -76,7 +76,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	}
 }
 
-// send sends the request once. A response that is not a success is a *refusal.
+// send sends the request once. An unsuccessful response is returned as a *refusal.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so the error says nothing about the server
@@ -123,8 +123,8 @@ func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, err
 		return nil, fmt.Errorf("the path %q is malformed: %w: escape its segments with url.PathEscape", excerpt(r.path), err)
 	}
 	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
-		// JoinPath, or a proxy, could follow it out of the server's URL.
-		return nil, fmt.Errorf("the path %q has a segment . or ..: leave it out", excerpt(r.path))
+		// JoinPath or a proxy could resolve it to a path outside the server's URL.
+		return nil, fmt.Errorf("the path %q has a segment . or ..: remove it", excerpt(r.path))
 	}
 	u := c.base.JoinPath(r.path)
 	u.RawQuery = r.query.Encode()
@@ -143,8 +143,8 @@ func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, err
 	return req, nil
 }
 
-// logRequest leaves out headers, which hold tokens, and the query, which holds
-// selectors and long continue tokens.
+// logRequest omits headers, which contain tokens, and the query, which contains selectors and long
+// continue tokens.
 func (c *Client) logRequest(ctx context.Context, r *request, start time.Time, outcome slog.Attr) {
 	if !c.log.Enabled(ctx, slog.LevelDebug) {
 		return
@@ -153,8 +153,8 @@ func (c *Client) logRequest(ctx context.Context, r *request, start time.Time, ou
 		slog.String("verb", r.verb), slog.String("path", r.path), outcome, slog.Duration("duration", time.Since(start)))
 }
 
-// withoutURL removes the URL that net/http adds to errors: it is long, and our messages
-// name the request already.
+// withoutURL removes the URL that net/http adds to errors: it is long, and our messages already
+// identify the request.
 func withoutURL(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		return ue.Err
@@ -171,13 +171,12 @@ const (
 	maxDrainTime = time.Second
 
 	// maxBodyTime is the time limit for reading a body that is not a stream: the server
-	// sends its few megabytes at once. It also limits sending, if Config.Timeout is
-	// zero.
+	// sends its few megabytes at once. It also limits sending if Config.Timeout is zero.
 	maxBodyTime = time.Minute
 )
 
-// finishBody closes the body of a response. It first drains a short rest, so HTTP/1.1
-// can reuse the connection.
+// finishBody closes a response body. It first drains a short remainder, so that HTTP/1.1 can reuse
+// the connection.
 func finishBody(resp *http.Response) {
 	if resp.ContentLength > maxDrain {
 		resp.Body.Close()
@@ -190,8 +189,8 @@ func finishBody(resp *http.Response) {
 	resp.Body.Close()
 }
 
-// readBody reads a body of at most limit bytes within maxBodyTime. With an error, it
-// also returns the bytes read so far.
+// readBody reads a body of at most limit bytes within maxBodyTime. If it fails, it also returns the
+// bytes read so far.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n <= 1<<20 {
@@ -200,7 +199,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	late := time.AfterFunc(maxBodyTime, func() { resp.Body.Close() }) // Close interrupts a read
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
 	if !late.Stop() {
-		return buf.Bytes(), fmt.Errorf("the body did not end within %v; %d bytes of it came", maxBodyTime, n)
+		return buf.Bytes(), fmt.Errorf("the body did not end within %v; %d bytes of it arrived", maxBodyTime, n)
 	}
 	if err != nil {
 		return buf.Bytes(), fmt.Errorf("read the body after %d bytes: %w", n, err)

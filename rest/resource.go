@@ -26,15 +26,15 @@ import (
 
 // Resource reads, watches and writes the objects of one kind. The first verb looks up where the kind is
 // served. The locations of built-in kinds are known, so discovery is used for them only after the server
-// answered 404.
+// has answered 404.
 //
 // A Resource is immutable and safe for concurrent use. [Resource.Namespace],
 // [Resource.Subresource], [Resource.Keep] and [Resource.Sharing] return modified
 // copies, which share the lookup.
 //
-// If the server refuses a verb, the error is apimachinery's *errors.StatusError (test it with functions
+// If the server rejects a verb, the error is apimachinery's *errors.StatusError (test it with functions
 // such as apierrors.IsNotFound). If the kind is not served, the error is a *source.ResolveError. If the
-// response cannot be decoded, it is a *wire.Error. Otherwise, it wraps the error of the network.
+// response cannot be decoded, it is a *wire.Error. Otherwise, it wraps the network error.
 type Resource[T object.Object] struct {
 	_  [0]*T // prevents conversion to a Resource of another type
 	of *resource
@@ -52,15 +52,15 @@ type resource struct {
 	subresource string
 }
 
-// ResourceFor returns the resource of a Go type that the client's scheme has under
-// exactly one kind, such as *corev1.Pod. If the scheme does not have the type, each
-// verb fails with a *source.ResolveError that says so. ResourceFor panics if c is nil.
+// ResourceFor returns the resource for a Go type that the client's scheme has under exactly
+// one kind, such as *corev1.Pod. If the scheme does not have the type, each verb fails with
+// a *source.ResolveError that says so. ResourceFor panics if c is nil.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf(c, reflect.TypeFor[T]())
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceForKind returns the resource of a kind. T may be the kind's Go type,
+// ResourceForKind returns the resource for a kind. T may be the kind's Go type,
 // *unstructured.Unstructured, *metav1.PartialObjectMetadata to read only metadata, or
 // object.Object for the Go type that the scheme has for the kind.
 func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
@@ -79,11 +79,10 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 	return &Resource[object.Object]{of: newResource(c, goType, kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceOf returns the resource of o's kind: the kind that o names or, if it names
-// none, the kind that the client's scheme has for its Go type. Use it to handle objects
-// of any kind, such as those of a manifest. Responses have type T. If T is
-// object.Object, they have the Go type that the scheme has for the kind; the scheme
-// must have one.
+// ResourceOf returns the resource for o's kind: the kind set in o or, if it is not set, the
+// kind that the client's scheme has for its Go type. Use it to handle objects of any kind,
+// such as those in a manifest. Responses have type T. If T is object.Object, they have the
+// Go type that the scheme has for the kind; the scheme must have one.
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	kind, err := c.KindOf(o)
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
@@ -98,9 +97,9 @@ func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 	return &Resource[object.Object]{of: r.of}
 }
 
-// KindOf returns the kind that o names or, if it names none, the kind that the client's
-// scheme has for its Go type. It fails if o is nil, or if the scheme has the type under
-// no kind or several.
+// KindOf returns the kind set in o or, if it is not set, the kind that the client's scheme
+// has for its Go type. It fails if o is nil, or if the scheme has the type under no kind or
+// more than one.
 func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	c.mustExist()
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -112,9 +111,9 @@ func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	kinds, _, err := c.scheme.ObjectKinds(o)
 	switch {
 	case err != nil:
-		return object.GVK{}, fmt.Errorf("%T names no kind, and is not registered in the client's scheme: set its apiVersion and kind, or register it", o)
+		return object.GVK{}, fmt.Errorf("%T has no kind set, and is not registered in the client's scheme: set its apiVersion and kind, or register it", o)
 	case len(kinds) > 1:
-		return object.GVK{}, fmt.Errorf("%T names no kind, and the client's scheme has it under several (%v): set its apiVersion and kind", o, kinds)
+		return object.GVK{}, fmt.Errorf("%T has no kind set, and the client's scheme has it under several kinds (%v): set its apiVersion and kind", o, kinds)
 	}
 	return kinds[0], nil
 }
@@ -126,15 +125,15 @@ func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resour
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
 }
 
-// SubresourceFor returns a subresource whose body has another type than the object,
+// SubresourceFor returns a subresource whose body has a different type than the object,
 // such as "scale" (*autoscalingv1.Scale), "eviction" (*policyv1.Eviction), "binding" or
 // "token":
 //
 //	evictions := rest.SubresourceFor[*policyv1.Eviction](pods, "eviction")
 //	_, err := evictions.Create(ctx, &policyv1.Eviction{ObjectMeta: ...}, metav1.CreateOptions{})
 //
-// The kind of S comes from the scheme. For a subresource of the same type as the
-// object, such as "status", see [Resource.Subresource].
+// S's kind comes from the scheme. For a subresource of the same type as the object, such as "status",
+// see [Resource.Subresource].
 func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S] {
 	kind, err := kindOf(r.of.client, reflect.TypeFor[S]())
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, err)}
@@ -145,7 +144,7 @@ func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind ob
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, nil)}
 }
 
-// part returns a subresource whose body has another type.
+// part returns a subresource whose body has a different type.
 func (r *resource) part(subresource string, declared reflect.Type, kind object.GVK, err error) *resource {
 	s := newResource(r.client, declared, kind, errors.Join(r.kindErr, err), r.location)
 	s.namespace, s.subresource = r.namespace, subresource
@@ -165,19 +164,19 @@ func newResource(c *Client, declared reflect.Type, kind object.GVK, err error, a
 func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	c.mustExist()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
-		return object.GVK{}, fmt.Errorf("the kind of %v cannot be derived from the type: use ResourceForKind or ResourceForMapping, or name it in factory.For", t)
+		return object.GVK{}, fmt.Errorf("the kind of %v cannot be derived from the type: use ResourceForKind or ResourceForMapping, or set it in factory.For", t)
 	}
 	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(object.Object))
 	switch {
 	case err != nil:
-		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: add it with the AddToScheme of its package to the scheme of the client (manager.Options.Scheme), or use ResourceForKind or ResourceForMapping, or name the kind in factory.For", t)
+		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: add it with the AddToScheme of its package to the scheme of the client (manager.Options.Scheme), or use ResourceForKind or ResourceForMapping, or set the kind in factory.For", t)
 	case len(kinds) > 1:
 		return object.GVK{}, fmt.Errorf("the client's scheme has %v under several kinds (%v): use ResourceForKind", t, kinds)
 	}
 	return kinds[0], nil
 }
 
-// as returns the result of a verb as type T.
+// as returns a verb's result as type T.
 func as[T object.Object](o object.Head, err error) (T, error) {
 	typed, ok := o.(T)
 	if err == nil && !ok {
@@ -207,24 +206,22 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	return &Resource[T]{of: &named}
 }
 
-// Keep returns the resource with objects that hold only the wanted fields. If the
-// objects have no such field, each verb fails with wire.ErrFields. If managed fields
-// are not wanted, the client asks the server to leave them out; old servers send them
-// anyway.
+// Keep returns the resource with objects that contain only the wanted fields. If the
+// objects have no such field, each verb fails with wire.ErrFields. If managed fields are
+// not wanted, the client asks the server to omit them; old servers send them anyway.
 //
-// Update fails, since a partial object would replace the whole one, unless only managed
-// fields are left out (wire.WithoutManagedFields).
+// Update fails, because a partial object would replace the whole one, unless only managed fields are
+// left out (wire.WithoutManagedFields).
 func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Keep = wanted })}
 }
 
-// Source returns the resource as the source of an informer. It honors every field of a
-// source.Request.
+// Source returns the resource as an informer's source. It honors every field of a source.Request.
 func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.of} }
 
-// Sharing returns the resource with lists and watches whose objects share equal parts
-// with all other objects of the pool. Such objects must not be modified. The other
-// verbs still return objects that belong to the caller. A nil pool turns sharing off.
+// Sharing returns the resource with lists and watches whose objects share equal values with
+// all other objects in the pool. Such objects must not be modified. The other verbs still
+// return objects that the caller owns. A nil pool disables sharing.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Pool = pool })}
 }
@@ -240,7 +237,7 @@ func (r *resource) decoding(change func(*wire.Options)) *resource {
 	return &changed
 }
 
-// Kept returns the fields that the objects hold; see [Resource.Keep].
+// Kept returns the fields that the objects contain; see [Resource.Keep].
 func (r *Resource[T]) Kept() wire.Fields { return r.of.kept() }
 
 func (r *resource) kept() wire.Fields {
@@ -256,27 +253,26 @@ func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOp
 	return as[T](r.of.get(ctx, key, opts))
 }
 
-// Create creates obj, in its own namespace or in that of the resource, and returns it
-// as the server stored it. It does not change obj. It retries only after 429 with a
-// Retry-After, which says that the server has not started on the request. After any
-// other failure the object may exist.
+// Create creates obj, in its own namespace or the resource's, and returns it as the server
+// stored it. It does not modify obj. It retries only after 429 with a Retry-After, which
+// means that the server has not started on the request. After any other failure the object
+// may exist.
 //
-// On a subresource such as "eviction", the name of obj selects the parent object. If
-// the server answers with a Status of success instead of an object, Create returns obj
-// itself.
+// On a subresource such as "eviction", obj's name selects the parent object. If the server responds with
+// a successful Status instead of an object, Create returns obj itself.
 func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
 	return as[T](r.of.create(ctx, obj, opts))
 }
 
-// Update replaces an object and returns it as the server stored it. It does not change obj. If obj has a
+// Update replaces an object and returns it as the server stored it. It does not modify obj. If obj has a
 // resource version, the server refuses to overwrite newer changes (apierrors.IsConflict), and Update
 // retries like [Resource.Get]. If it has none, Update overwrites whatever is there and retries like
-// [Resource.Create]. Do not send an object of which only a part was read; see [Resource.Keep].
+// [Resource.Create]. Do not send an object that was only partially read; see [Resource.Keep].
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	return as[T](r.of.update(ctx, obj, opts))
 }
 
-// Patch changes an object and returns it as the server stored it. The patch types are those of
+// Patch modifies an object and returns it as the server stored it. The patch types are those of
 // k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic merge patch (not for custom
 // resources) and apply. Patch retries an apply patch like [Resource.Get]. It retries the others like
 // [Resource.Create], because they may not be idempotent.
@@ -288,24 +284,23 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // exist. The server sets the fields in obj and records opts.FieldManager as their
 // owner, or Config.FieldManager if that is empty. One of the two is required.
 //
-// For a typed object, Apply leaves out fields that are unset but that Go encodes
-// nevertheless, so they get no owner: null, and an empty struct tagged omitempty, such
-// as a status or the resources of a container. A zero number, string or bool is sent if
-// its field lacks omitempty, since it may be meant, and is not sent otherwise. To send
-// such a zero or a null, use an unstructured object, or [Resource.Patch] with an apply
-// patch.
+// For a typed object, Apply omits fields that are unset but that Go encodes nevertheless,
+// so that they get no owner: null, and an empty struct tagged omitempty, such as a status
+// or a container's resources. A zero number, string or bool is sent if its field lacks
+// omitempty, because it may be intended, and is not sent otherwise. To send such a zero or
+// a null, use an unstructured object, or [Resource.Patch] with an apply patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
 	return as[T](r.of.apply(ctx, obj, opts))
 }
 
 // Change reads an object from the server, calls change to modify it, and sends the
-// difference as a JSON merge patch (RFC 7386), so others may write other fields at the
-// same time. If nothing changed, it sends nothing. It returns the object as the server
-// has it.
+// difference as a JSON merge patch (RFC 7386), so other clients may write other fields at
+// the same time. If nothing changed, it sends nothing. It returns the object as stored on
+// the server.
 //
-// After a conflict, Change reads the object and calls change again, as often as
-// [RetryOnConflict] does. change must not keep its argument. If it returns an error,
-// Change stops and returns that error as it is.
+// After a conflict, Change reads the object and calls change again, as many times as
+// [RetryOnConflict] does. change must not keep its argument. If change returns an error,
+// Change stops and returns that error as is.
 func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T) error, opts ChangeOptions) (changed T, err error) {
 	if change == nil {
 		panic(failure.Place(1) + ": the function that is to change the object is nil")
@@ -313,53 +308,53 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 	return as[T](r.of.changeUntilDone(ctx, key, func(o object.Object) error { return change(o.(T)) }, opts))
 }
 
-// Delete deletes an object, which may live on for its grace period or until its
-// finalizers are done. It retries like [Resource.Get].
+// Delete deletes an object, which may continue to exist for its grace period or until its finalizers are
+// done. It retries like [Resource.Get].
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	_, err := r.of.delete(ctx, key, opts)
 	return err
 }
 
-// Deletion is the server's answer to a DELETE.
+// Deletion is the server's response to a DELETE.
 type Deletion struct {
 	UID    types.UID     // UID of the deleted object; may be empty
-	Object object.Object // the object, if the server returned it, as it usually does if it lives on; else nil
+	Object object.Object // the object, if the server returned it, as it usually does if the object continues to exist; otherwise nil
 }
 
-// DeleteAnswered is like [Resource.Delete], but also returns the server's answer. Its UID distinguishes
-// the deleted object from later ones of the same name.
+// DeleteAnswered is like [Resource.Delete], but also returns the server's response. Its UID
+// distinguishes the deleted object from later ones with the same name.
 func (r *Resource[T]) DeleteAnswered(ctx context.Context, key object.Key, opts metav1.DeleteOptions) (Deletion, error) {
 	return r.of.delete(ctx, key, opts)
 }
 
-// DeleteCollection deletes the objects that list selects or, without a selector, all
-// objects in the namespace of the resource. It retries like [Resource.Create].
+// DeleteCollection deletes the objects selected by list or, if there is no selector, all objects in the
+// resource's namespace. It retries like [Resource.Create].
 func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
 	return r.of.deleteCollection(ctx, opts, list)
 }
 
-// Stream opens a subresource that returns bytes instead of an object, such as the log of a container:
+// Stream opens a subresource that returns bytes instead of an object, such as a container's log:
 //
 //	log, err := pods.Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
 //	if err != nil { ... }
 //	defer log.Close()
 //
-// Stream returns when the server starts to answer. The caller reads the stream, which may have any size,
-// as it arrives. It ends when the server ends it or ctx is done. A failed Read names the request and, if
-// ctx is done, its cause. opts become the query and may be nil. Only one goroutine may read the stream,
-// and the caller must close it. Stream retries like [Resource.Get].
+// Stream returns once the server starts to respond. The caller reads the stream, which may have any
+// size, as it arrives. The stream ends when the server closes it or ctx is done. The error from a failed
+// Read includes the request and, if ctx is done, its cause. opts become the query and may be nil. Only
+// one goroutine may read the stream, and the caller must close it. Stream retries like [Resource.Get].
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
 	return r.of.stream(ctx, key, opts)
 }
 
-// List reads the objects of the resource one by one, as they arrive. It holds at most
-// one item in memory that it has not yielded, and sends no request before the caller
-// ranges over Items. Contradictory options are an error.
+// List reads the resource's objects one by one, as they arrive. It keeps at most one item
+// in memory that it has not yielded, and sends no request before the caller ranges over
+// Items. Contradictory options are an error.
 //
-// If opts.Limit is set, List follows the pages. If the continue token of a later page
-// has expired, the iteration ends with the server's 410 (apierrors.IsResourceExpired),
-// and the caller should list again. List does not retry: its caller should see each
-// failure and back off. source.RetryAfter returns how long the server asked to wait.
+// If opts.Limit is set, List follows the pages. If a later page's continue token has
+// expired, the iteration ends with the server's 410 (apierrors.IsResourceExpired), and the
+// caller should list again. List does not retry: its caller should see each failure and
+// back off. source.RetryAfter returns how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	list := r.Source().List(ctx, source.Request{ListOptions: opts})
 	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
@@ -367,17 +362,17 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 	}}
 }
 
-// Watch opens a watch and returns when the server has accepted it. It sets opts.Watch;
-// opts.TimeoutSeconds limits the duration of the watch. Contradictory options are an
-// error. Watch does not retry: its caller should see each failure and back off.
-// source.RetryAfter returns how long the server asked to wait.
+// Watch opens a watch and returns once the server has accepted it. It sets opts.Watch;
+// opts.TimeoutSeconds limits how long the watch lasts. Contradictory options are an error.
+// Watch does not retry: its caller should see each failure and back off. source.RetryAfter
+// returns how long the server asked to wait.
 //
-// The iterator can be used once. It ends without an error when the server ends the
-// watch between two events, as servers do every few minutes. It ends with the server's
+// The iterator can be used once. It ends without an error if the server closes the watch
+// between two events, as servers do every few minutes. It ends with the server's
 // *errors.StatusError after an ERROR event, with a *wire.Error if a frame cannot be
-// decoded, and with the cause of ctx if ctx is done. The connection is closed when the
-// iteration ends, breaks or panics, or when ctx is done; if the caller never iterates,
-// the connection stays open until then.
+// decoded, and with ctx's cause if ctx is done. The connection is closed when the iteration
+// ends, breaks or panics, or when ctx is done; if the caller never iterates, the connection
+// stays open until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
 	events, err := r.Source().Watch(ctx, source.Request{ListOptions: opts})
 	if err != nil {
@@ -388,7 +383,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	}, nil
 }
 
-// event converts the object of an event to type T.
+// event converts an event's object to type T.
 func event[T object.Object](e wire.Event[object.Head], err error) (wire.Event[T], error) {
 	typed := wire.Event[T]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded, Passed: e.Passed}
 	if e.Object != nil {
@@ -397,15 +392,14 @@ func event[T object.Object](e wire.Event[object.Head], err error) (wire.Event[T]
 	return typed, err
 }
 
-// Client returns the client of the resource.
+// Client returns the resource's client.
 func (r *Resource[T]) Client() *Client { return r.of.client }
 
-// Kind returns the kind of the objects, or the empty kind if the Go type does not
-// determine it.
+// Kind returns the objects' kind, or the empty kind if the Go type does not determine it.
 func (r *Resource[T]) Kind() object.GVK { return r.of.kind }
 
 // Mapping returns where the kind is served, looking it up if necessary. For a built-in
-// kind, it may hold only the location; see discovery.Builtin. Its error is a
+// kind, the mapping may contain only the location; see discovery.Builtin. Its error is a
 // *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	return r.of.mapping(ctx)
@@ -418,8 +412,8 @@ func (r *resource) mapping(ctx context.Context) (discovery.Mapping, error) {
 	return r.location.get(ctx)
 }
 
-// String names the resource for messages: "pods", "deployments.apps in namespace x",
-// "pods/eviction". It names the kind until the location is known.
+// String describes the resource in messages: "pods", "deployments.apps in namespace x", "pods/eviction".
+// It uses the kind until the location is known.
 func (r *Resource[T]) String() string { return r.of.String() }
 
 func (r *resource) String() string {
@@ -438,7 +432,7 @@ func (r *resource) String() string {
 	return name
 }
 
-// describe names an object or, if key has no name, the collection.
+// describe describes an object or, if key has no name, the collection.
 func (r *resource) describe(key object.Key) string {
 	if key.Name == "" {
 		return r.in(key.Namespace).String()
@@ -446,8 +440,8 @@ func (r *resource) describe(key object.Key) string {
 	return r.in("").String() + " " + object.FormatKey(key)
 }
 
-// complete adds the resource's namespace to a key without one and checks that key and
-// resource agree.
+// complete adds the resource's namespace to a key without one, and checks that the key fits the
+// resource.
 func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 	key := c.key
 	name := object.ResourceName(m.Resource)
@@ -459,14 +453,14 @@ func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 	case key.Namespace == "":
 		key.Namespace = r.namespace
 	case r.namespace != "" && key.Namespace != r.namespace:
-		return key, fmt.Errorf("the key %q is outside of namespace %q", key, r.namespace)
+		return key, fmt.Errorf("the key %q is outside namespace %q", key, r.namespace)
 	}
 	if m.Namespaced && key.Namespace == "" && key.Name != "" {
 		return key, fmt.Errorf("%s are namespaced, and the key %q has no namespace", name, key.Name)
 	}
 	if m.Namespaced && key.Namespace == "" && c.method != http.MethodGet {
 		// Only lists and watches span all namespaces.
-		return key, fmt.Errorf("%s are namespaced, and no namespace was given: set that of the object, or use Resource.Namespace", name)
+		return key, fmt.Errorf("%s are namespaced, and no namespace was given: set the object's, or use Resource.Namespace", name)
 	}
 	return key, nil
 }
@@ -504,8 +498,8 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 	return "/" + strings.Join(segments, "/"), nil
 }
 
-// segmentFault returns why the API server would reject a path segment, or "". The rule
-// is IsPathSegmentName of k8s.io/apimachinery, which is in another package in v0.35.
+// segmentFault returns the reason why the API server would reject a path segment, or "". The rule is
+// IsPathSegmentName from k8s.io/apimachinery, which is in a different package in v0.35.
 func segmentFault(segment string) string {
 	var faults []string
 	if segment == "." || segment == ".." {

@@ -15,18 +15,18 @@ import (
 const (
 	maxTries     = 10
 	minRetryWait = 100 * time.Millisecond // minimum, even if the server asks for less
-	maxRetryWait = 30 * time.Second       // limit for all tries together
+	maxRetryWait = 30 * time.Second       // limit for all attempts together
 )
 
-// repeat selects when a request is retried after a response with a Retry-After. The
-// caller judges all other failures.
+// repeat determines whether a request is retried after a response with a Retry-After. All other
+// failures are left to the caller.
 type repeat uint8
 
 const (
-	// By default, requests are retried after 429, which says that the server has not
-	// started on the request. That is safe for every verb.
+	// By default, requests are retried after 429, which means that the server has not started on
+	// the request. That is safe for every verb.
 	_ repeat = iota
-	// idempotent requests are also retried after 5xx, which a proxy may send although
+	// idempotent requests are also retried after 5xx, which a proxy may send even though
 	// the server has done the work. A GET is also retried once if its connection breaks
 	// before the response.
 	idempotent
@@ -41,8 +41,8 @@ func (r repeat) after(code int) bool {
 	return code >= 500 && r == idempotent
 }
 
-// disconnected reports whether err means that a connection broke. Servers and load
-// balancers that restart close connections that still wait for a response.
+// disconnected reports whether err means that a connection broke. Servers and load balancers that
+// restart close connections on which a response is still pending.
 func disconnected(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
 		strings.Contains(err.Error(), "http: server closed idle connection") // this error has no type
@@ -52,11 +52,11 @@ func disconnected(err error) bool {
 type patience struct {
 	tries  int
 	waited time.Duration
-	recall *jitter.Recall // if the client replays a recording
+	recall *jitter.Recall // if the client is replaying a recording
 }
 
-// next returns the time to wait before the next try, or false if there is none. It adds up to a quarter
-// to the server's delay, since the server gives many clients the same delay.
+// next returns how long to wait before the next attempt, or false if there is none. It adds up to a
+// quarter to the server's delay, because the server sends many clients the same delay.
 func (p *patience) next(r *refusal) (time.Duration, bool) {
 	if !r.asked {
 		return 0, false

@@ -152,7 +152,7 @@ func TestListStopsAfterOnlyEmptyPages(t *testing.T) {
 	for _, err := range ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1}).Items {
 		failure = err
 	}
-	require.ErrorContains(t, failure, "1000 pages in a row held nothing")
+	require.ErrorContains(t, failure, "1000 consecutive pages were empty")
 	require.Equal(t, maxEmptyPages, pages)
 }
 

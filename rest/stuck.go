@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// The steps of a request, as a source.StuckError names them.
+// The steps of a request, as they appear in a source.StuckError.
 const (
 	stepConnection = "waiting for a connection"
 	stepLookup     = "name lookup"
@@ -27,12 +27,12 @@ const (
 )
 
 // errUnread is the cancellation cause of a request whose sending timed out.
-var errUnread = errors.New("it is not read to its end")
+var errUnread = errors.New("the server is not reading it")
 
-// traced returns a context that records the steps of the request, also in the caller's
-// Progress if there is one. The timer cancels a request that is not sent within limit
-// after it got a connection, since net/http waits for that indefinitely. The caller
-// must stop the timer when the response arrives.
+// traced returns a context that records the request's steps, also in the caller's Progress
+// if there is one. The timer cancels a request that has not been sent within limit after
+// getting a connection, because net/http would wait for that indefinitely. The caller must
+// stop the timer when the response arrives.
 func traced(ctx context.Context, host string, limit time.Duration, cancel context.CancelCauseFunc) (context.Context, *source.Progress, *time.Timer) {
 	p := source.ProgressOf(ctx).Part()
 	ctx = source.WithProgress(ctx, p)
@@ -40,7 +40,7 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
 	sending.Stop() // until there is a connection
 	// A request that gets another request's connection abandons its own dial, which continues in the
-	// background. On HTTP/2, all but one of the requests that start together do the same.
+	// background. On HTTP/2, all but one of the requests that start at the same time do this.
 	var mu sync.Mutex // guards connected; p's lock may be taken under it
 	connected := false
 	dial := func(what string) {
@@ -75,10 +75,10 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 }
 
 // noAnswer returns the error for a request without a response. If the request timed out or was canceled,
-// the error says what the request was waiting for and for how long.
+// the error includes what the request was waiting for and for how long.
 func noAnswer(ctx context.Context, host string, p *source.Progress, err error) error {
 	if _, ok := errors.AsType[*source.StuckError](err); ok {
-		return err // err already names what it was waiting for
+		return err // err already includes what it was waiting for
 	}
 	if ctx.Err() != nil || timedOut(err) {
 		reason := withCause(ctx, err)
@@ -92,7 +92,7 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
 
-// silentFor is the time for which a connection must be silent before it may be half open.
+// silentFor is how long a connection must be silent before it may be half open.
 const silentFor = time.Second
 
 // halfOpen reports whether a request may have failed because its connection was half
@@ -103,8 +103,7 @@ func halfOpen(err error) bool {
 	return ok && stuck.What == stepHead && stuck.For >= silentFor
 }
 
-// unnamed removes the address from the text of a dial error, since the caller names the
-// host.
+// unnamed removes the address from a dial error's text, because the caller adds the host.
 func unnamed(host string, err error) error {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "dial" {
@@ -128,7 +127,7 @@ func hostname(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// retold replaces the text of an error.
+// retold replaces an error's text.
 type retold struct {
 	text string
 	err  error
@@ -148,8 +147,8 @@ func timedOut(err error) bool {
 // because a write failed: the peer is gone.
 const brokenOff = "http2: client connection force closed via ClientConn.Close"
 
-// body is the body of a response. If the connection dies in the middle, Read returns
-// how long it was silent, or that it broke.
+// body is a response body. If the connection dies midway, Read's error reports how long it was silent,
+// or that it broke.
 type body struct {
 	io.ReadCloser
 	host   string
@@ -163,13 +162,13 @@ func (b *body) Read(p []byte) (int, error) {
 	case timedOut(err) && !errors.Is(err, context.DeadlineExceeded):
 		err = &source.StuckError{Host: b.host, What: stepBody, For: config.DeadAfter, Err: err}
 	case err.Error() == brokenOff:
-		err = &retold{"connection lost: nothing could be written to it", err}
+		err = &retold{"connection lost: writing to it failed", err}
 	}
 	return n, err
 }
 
-// Close closes the body and interrupts a Read in progress. It cancels the request
-// first, since net/http may hold a lock while it reads.
+// Close closes the body and interrupts a Read in progress. It cancels the request first, because
+// net/http may hold a lock while it reads.
 func (b *body) Close() error {
 	b.cancel()
 	return b.ReadCloser.Close()

@@ -97,7 +97,7 @@ func TestARequestThatIsNeverRead(t *testing.T) {
 				Data:       map[string]string{"a": strings.Repeat("x", 1<<20)},
 			}
 			_, err := ResourceFor[*corev1.ConfigMap](c).Create(context.Background(), big, metav1.CreateOptions{})
-			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for "+want+" (sending the request): it is not read to its end")
+			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for "+want+" (sending the request): the server is not reading it")
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestRequestIsNeverReadButTheAnswerBegins(t *testing.T) {
 				Data:       map[string]string{"a": strings.Repeat("x", 1<<20)},
 			}
 			_, err := ResourceFor[*corev1.ConfigMap](c).Create(ctx, big, metav1.CreateOptions{})
-			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for 10s (sending the request): it is not read to its end")
+			require.EqualError(t, err, "create configmaps in namespace default: no answer from pipe for 10s (sending the request): the server is not reading it")
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestARequestThatIsNeverReadOnHTTP2(t *testing.T) {
 				Data:       map[string]string{"a": strings.Repeat("x", 8<<20)},
 			}
 			_, err := ResourceFor[*corev1.ConfigMap](c).Create(ctx, big, metav1.CreateOptions{})
-			require.EqualError(t, err, "create configmaps in namespace default: no answer from api.example.com for 2s (sending the request): it is not read to its end")
+			require.EqualError(t, err, "create configmaps in namespace default: no answer from api.example.com for 2s (sending the request): the server is not reading it")
 			require.NotErrorIs(t, err, context.Canceled)
 		})
 	}
@@ -202,7 +202,7 @@ func TestABodyThatNeverEnds(t *testing.T) {
 			<-r.Context().Done()
 		})
 		_, err := ResourceFor[*corev1.Pod](c).Get(context.Background(), key, metav1.GetOptions{})
-		require.EqualError(t, err, "get pods default/a: the body did not end within 1m0s; 8 bytes of it came")
+		require.EqualError(t, err, "get pods default/a: the body did not end within 1m0s; 8 bytes of it arrived")
 	})
 }
 
@@ -287,6 +287,6 @@ func (torn) Read([]byte) (int, error) { return 0, errors.New(brokenOff) }
 func TestABrokenConnectionIsNotBlamedOnTheClient(t *testing.T) {
 	b := &body{ReadCloser: torn{}, host: "api.example.com"}
 	_, err := b.Read(nil)
-	require.EqualError(t, err, "connection lost: nothing could be written to it")
+	require.EqualError(t, err, "connection lost: writing to it failed")
 	require.EqualError(t, errors.Unwrap(err), brokenOff)
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applied returns the body of a server-side apply of obj: its JSON form, body, without
-// unset fields that Go encodes nevertheless. These are nulls, the encoding of nils and
-// zero times, and structs tagged omitempty, which encoding/json never considers empty.
-// Such a field is dropped if it has its zero value or if nothing is left in it.
+// applied returns the body for a server-side apply of obj: its JSON form, body, without
+// unset fields that Go encodes nevertheless. These are nulls, the encodings of nil and of
+// zero times, and structs tagged omitempty, which encoding/json never considers empty. Such
+// a field is dropped if it has its zero value or if nothing is left in it.
 //
-// Everything else is sent, because a zero value without omitempty may be intended, and so may the
-// elements of lists and maps and the targets of pointers.
+// Everything else is sent, because a zero value without omitempty may be intended, and so may
+// elements of lists and maps, and pointer targets.
 func applied(obj object.Object, body []byte) ([]byte, error) {
 	if marshalsItself(reflect.TypeOf(obj)) {
 		return body, nil // such as unstructured objects, whose fields were all set on purpose
 	}
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber() // a float64 cannot hold every int64
+	decoder.UseNumber() // a float64 cannot represent every int64
 	if err := decoder.Decode(&fields); err != nil {
 		return nil, fmt.Errorf("decode the encoded object: %w", err)
 	}
@@ -32,7 +32,7 @@ func applied(obj object.Object, body []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// withoutUnset removes unset fields from the JSON form of v.
+// withoutUnset removes unset fields from v's JSON form.
 func withoutUnset(v reflect.Value, form any) {
 	if !v.IsValid() || form == nil || marshalsItself(v.Type()) {
 		return
@@ -60,7 +60,7 @@ func withoutUnset(v reflect.Value, form any) {
 }
 
 // fieldsWithoutUnset is withoutUnset for a struct, including the fields of embedded
-// structs. If several fields share a name, encoding/json writes the outermost.
+// structs. If several fields share a name, encoding/json writes the outermost one.
 func fieldsWithoutUnset(v reflect.Value, fields map[string]any) {
 	found := map[string]int{} // depth by name
 	for level, depth := []reflect.Value{v}, 0; len(level) > 0; depth++ {

@@ -121,7 +121,7 @@ func (r *resource) deleteCollection(ctx context.Context, opts metav1.DeleteOptio
 	return err
 }
 
-// named sends a call about one object. It fails if the key has no name.
+// named sends a call that concerns a single object. It fails if the key has no name.
 func (r *resource) named(ctx context.Context, c call, opts any) (object.Object, error) {
 	if c.key.Name == "" {
 		var none object.Object
@@ -140,7 +140,7 @@ func (r *resource) withOptions(ctx context.Context, c call, opts any) (object.Ob
 	return r.one(ctx, c)
 }
 
-// complete fills empty options of a write from the Config.
+// complete fills in a write's empty options from the Config.
 func (c *Client) complete(opts any) {
 	set := func(manager, validation *string) {
 		*manager, *validation = cmp.Or(*manager, c.fieldManager), cmp.Or(*validation, c.fieldValidation)
@@ -155,7 +155,7 @@ func (c *Client) complete(opts any) {
 	}
 }
 
-// takeKey sets the call's key to that of obj.
+// takeKey sets the call's key to obj's.
 func (r *resource) takeKey(c *call, obj object.Object) error {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -170,15 +170,15 @@ func (r *resource) takeKey(c *call, obj object.Object) error {
 
 var (
 	errMetadataOnly = errors.New("metadata alone would replace the whole object: use Patch or Apply")
-	errPartial      = errors.New("a part of the object would replace the whole: use Patch, or a Resource without Keep")
+	errPartial      = errors.New("a partial object would replace the whole: use Patch, or a Resource without Keep")
 )
 
-// ChangeOptions are the options of [Resource.Change]. The zero value is usable.
+// ChangeOptions are the options of [Resource.Change]. The zero value is valid.
 type ChangeOptions struct {
-	// Locked makes the server reject the patch if the object was written since it was
-	// read. Set it if change appends to a list, counts, or removes a whole map: without
-	// it, the patch removes the map's entries one by one and may leave an empty map.
-	// Changes of finalizers and owner references are always locked.
+	// Locked makes the server reject the patch if the object was written after it was read.
+	// Set it if change appends to a list, increments a counter, or removes a whole map:
+	// without it, the patch removes the map's entries one by one and may leave an empty
+	// map. Changes to finalizers and owner references are always locked.
 	Locked bool
 
 	// Patch holds the options of the write request.
@@ -186,7 +186,7 @@ type ChangeOptions struct {
 }
 
 func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (changed object.Object, err error) {
-	var stop error // returned by change; may be a conflict of another object
+	var stop error // returned by change; may be a conflict on another object
 	err = RetryOnConflict(ctx, func() error {
 		changed, err = r.change(ctx, key, func(o object.Object) error { stop = change(o); return stop }, opts)
 		if stop != nil {
@@ -200,7 +200,7 @@ func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change f
 	return changed, err
 }
 
-// change does one try of Change.
+// change makes one attempt of Change.
 func (r *resource) change(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (object.Object, error) {
 	o, err := r.get(ctx, key, metav1.GetOptions{})
 	if err != nil {
@@ -227,7 +227,7 @@ func (r *resource) change(ctx context.Context, key object.Key, change func(objec
 	if r.codec != nil {
 		for _, path := range mergepatch.Lists(patch, before) {
 			if !r.codec.opts.Keep.KeepsAll(path) {
-				return o, describe(fmt.Errorf("%s may have been read in part, which would replace the whole list: use a Resource without Keep", path))
+				return o, describe(fmt.Errorf("%s may be incomplete, and would replace the whole list: use a Resource without Keep", path))
 			}
 		}
 	}
@@ -243,14 +243,14 @@ func (r *resource) change(ctx context.Context, key object.Key, change func(objec
 
 const (
 	conflictTries = 5
-	conflictWait  = 10 * time.Millisecond // before the second try; doubled each time
+	conflictWait  = 10 * time.Millisecond // before the second attempt; doubled each time
 )
 
 // RetryOnConflict calls try until it returns no conflict (apierrors.IsConflict), at
-// most five times, and returns its last error. It waits 10 ms after the first conflict
-// and twice as long after each further one, plus up to a half at random, so competing
-// writers spread out. try must read the object again each time. RetryOnConflict stops
-// if ctx is done.
+// most five times, and returns its last error. It waits 10 ms after the first conflict and
+// doubles the wait after each further one, adding up to half at random so that competing
+// writers spread out. try must read the object again each time. RetryOnConflict stops if
+// ctx is done.
 func RetryOnConflict(ctx context.Context, try func() error) error {
 	wait := conflictWait
 	for n := 1; ; n++ {
@@ -287,7 +287,7 @@ func (r *resource) stream(ctx context.Context, key object.Key, opts runtime.Obje
 	return &byteStream{ReadCloser: resp.Body, ctx: ctx, request: req}, nil
 }
 
-// byteStream adds the name of the request to read errors.
+// byteStream adds the request to read errors.
 type byteStream struct {
 	io.ReadCloser
 	ctx     context.Context

@@ -18,13 +18,13 @@ import (
 )
 
 // ErrKeptWhole means that a packed object cannot be archived, because its bytes would not decode to
-// an equal object. The packer holds the object itself instead.
+// an equal object. The packer keeps the object itself instead.
 var ErrKeptWhole = errors.New("the bytes would not decode to an equal object")
 
-// An Archive writes packed objects in a form that the [Packer] of another process can take over
-// without decoding them; see [Packer.Extract]. Metadata that several objects share is written with
+// An Archive writes packed objects in a form that a [Packer] in another process can take over
+// without decoding them; see [Packer.Extract]. Metadata shared by several objects is written with
 // the first of them, so objects must be read in the order in which they were written. An Archive
-// belongs to one goroutine. The zero Archive is ready to use.
+// must be used by only one goroutine. The zero Archive is ready to use.
 type Archive struct {
 	texts   pack.Archive
 	started bool
@@ -33,7 +33,7 @@ type Archive struct {
 }
 
 // Append appends o to dst. It fails with an [*Error] that wraps [ErrKeptWhole], or [ErrDamaged] if
-// o is known to be damaged.
+// o is known to be corrupt.
 func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	switch fail := (&Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName())}); {
 	case o.meta.unpacked != nil:
@@ -119,8 +119,8 @@ func appendLength(dst []byte, n int, none bool) []byte {
 
 // Extract returns the n objects that an [Archive] wrote to raw. goType is their Go type, a pointer
 // that implements [object.Object]. Extract decodes nothing and keeps no reference to raw. It fails
-// with an [*Error] that wraps [ErrDamaged] if raw was not written by an Archive. Damage inside an
-// object is found only when the object is opened.
+// with an [*Error] that wraps [ErrDamaged] if raw was not written by an Archive. Corruption inside
+// an object is detected only when the object is opened.
 func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, error) {
 	if want := reflect.TypeFor[object.Object](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: cannot extract %v: it does not implement %v", ErrDamaged, goType, want)}
@@ -153,7 +153,7 @@ func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error)
 }
 
 // ArchivedHeads returns the heads of the n objects that an [Archive] wrote to raw, whatever their
-// Go type. It fails as [Packer.Extract] does.
+// Go type. It fails in the same cases as [Packer.Extract].
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	p := NewPacker(nil)
 	objects, err := p.extract(raw, n, &archiveReader{headsOnly: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
@@ -165,12 +165,12 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 }
 
 // initialCommon is the initial capacity for labels and owners; objects usually have fewer. Larger
-// slices grow as elements are read, because a damaged length must not be trusted.
+// slices grow as elements are read, because a corrupt length must not be trusted.
 const initialCommon = 16
 
 // archiveReader reads an archive.
 type archiveReader struct {
-	headsOnly bool // read only metadata, so any type will do
+	headsOnly bool // only metadata is read, so any type will do
 	packer    *Packer
 	in        *pack.ArchiveReader
 	goType    reflect.Type // the pointer's element type
@@ -259,8 +259,8 @@ func (x *archiveReader) codec() (*codec, error) {
 	return c, nil
 }
 
-// length reads a length that appendLength wrote. It fails if fewer bytes are left, because each
-// element takes at least one.
+// length reads a length written by appendLength. It fails if fewer bytes than that are left,
+// because each element takes up at least one.
 func (x *archiveReader) length() (n int, none bool) {
 	length := x.in.Uvarint()
 	if length == 0 || length-1 > uint64(x.in.Left()) {
@@ -269,8 +269,8 @@ func (x *archiveReader) length() (n int, none bool) {
 	return int(length - 1), false
 }
 
-// TypeFingerprint returns a string that changes if the Go type of the objects changes: its name, or
-// the name, type or tag of a field at any depth. A program may extract objects that another program
+// TypeFingerprint returns a string that changes if the objects' Go type changes: its name, or the
+// name, type or tag of a field at any depth. A program can extract objects that another program
 // archived if both have the same fingerprint.
 func TypeFingerprint(goType reflect.Type) string {
 	hash := sha256.New()
@@ -278,7 +278,7 @@ func TypeFingerprint(goType reflect.Type) string {
 	return hex.EncodeToString(hash.Sum(nil)[:12])
 }
 
-// fingerprint describes types, each of them once.
+// fingerprint describes types, each only once.
 type fingerprint struct {
 	to   io.Writer
 	seen map[reflect.Type]int

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// cborEncoding reads CBOR (RFC 8949, KEP-4222). It splits a body into objects itself, and
-// apimachinery's codec decodes them. Objects share nothing, and unselected fields are removed after
-// decoding.
+// cborEncoding decodes CBOR (RFC 8949, KEP-4222). It splits a body into objects itself, and
+// leaves decoding them to apimachinery's codec. Objects share nothing, and unselected fields are
+// removed after decoding.
 type cborEncoding struct{ decoderConfig }
 
 func newCBOR(c decoderConfig) (encoding, error) { return &cborEncoding{c}, nil }
@@ -31,7 +31,7 @@ func (d *cborEncoding) fail(where string, raw []byte, err error) *Error {
 
 func (d *cborEncoding) wholeBody(body []byte) (frame.Item, error) {
 	s := d.scan(frame.FromBytes(body))
-	s.MaxDepth++ // the leading tag, which list items do not have
+	s.MaxDepth++ // the leading tag, which list items lack
 	raw, err := s.Value()
 	if err == nil {
 		err = s.AtEnd()
@@ -65,7 +65,7 @@ func (d *cborEncoding) watchError(i frame.Item) error {
 
 func (d *cborEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	scan := d.scan(s)
-	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // for a frame and a tag around both maps
+	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // allows for a frame and a tag around both maps
 	return scan.NextFrame
 }
 
@@ -76,7 +76,7 @@ func (d *cborEncoding) splitFrame(i frame.Item) (string, frame.Item, error) {
 
 func (d *cborEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
 
-// newObjectDecoder returns the encoding itself, because it has no state between objects.
+// newObjectDecoder returns the encoding itself, because it keeps no state between objects.
 func (d *cborEncoding) newObjectDecoder(*share.Pool, bool) objectDecoder { return d }
 
 // pack always returns false, because apimachinery's codec decodes every object.

@@ -22,14 +22,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// codec encodes the objects of one Go type for packing, and decodes them. If the bytes do not
-// include the kind, the codec also has the kind. A codec is immutable.
+// codec encodes objects of one Go type for packing, and decodes them. If the bytes do not include the
+// kind, the codec stores it. A codec is immutable.
 type codec struct {
 	goType   reflect.Type // the pointer's element type
-	kind     object.GVK   // of the objects; zero if they have none, or if the bytes include it
+	kind     object.GVK   // the objects' kind; zero if they have none, or if the bytes include it
 	format   format
-	table    *protobuf.Table // nil if only the reference reads protobuf
-	jsonType *json.TypeInfo  // nil if only the reference reads JSON, or there is no Go type
+	table    *protobuf.Table // nil if only the reference decodes protobuf
+	jsonType *json.TypeInfo  // nil if only the reference decodes JSON, or there is no Go type
 
 	messages *protobuf.Guard // for the reference
 	guard    *guard.Guard    // for the reference
@@ -41,23 +41,23 @@ const (
 	formatProtobuf format = iota
 	formatTree
 	formatJSON
-	formatNone // objects are kept as they are
+	formatNone // objects are kept as is
 )
 
-// generated is the interface of the API's generated types.
+// generated is the interface implemented by the API's generated types.
 type generated interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 	Unmarshal([]byte) error
 }
 
-// formatOf returns the format in which o is encoded, and the kind if its bytes do not include it.
+// formatOf returns the format in which o is encoded, and its kind if the bytes do not include it.
 func formatOf(o object.Object) (format, object.GVK) {
 	switch o.(type) {
 	case *unstructured.Unstructured:
 		return formatTree, object.GVK{}
 	case generated:
-		if !protobuf.ContainsItself(elemType(o)) { // generated code would recurse as deeply as damaged bytes ask
+		if !protobuf.ContainsItself(elemType(o)) { // generated code would recurse as deep as corrupted input demands
 			return formatProtobuf, o.GetObjectKind().GroupVersionKind()
 		}
 	}
@@ -67,8 +67,8 @@ func formatOf(o object.Object) (format, object.GVK) {
 	return formatNone, object.GVK{}
 }
 
-// formatFits reports whether objects like o may have format c: the one that Pack uses, or JSON as a
-// server wrote it.
+// formatFits reports whether objects like o may have format c: the one that Pack uses, or JSON as
+// written by a server.
 func formatFits(c format, o object.Object) bool {
 	usual, _ := formatOf(o)
 	_, untyped := o.(*unstructured.Unstructured)
@@ -81,7 +81,7 @@ func newCodec(goType reflect.Type, kind object.GVK, format format) *codec {
 	case format == formatProtobuf:
 		c.messages = protobuf.GuardOf(goType, map[reflect.Type]*protobuf.Guard{})
 		if protobuf.HasTable(goType) {
-			c.table, _ = protobuf.TableOf(goType, nil) // if it fails, the reference reads
+			c.table, _ = protobuf.TableOf(goType, nil) // if it fails, the reference decodes
 		}
 	case format == formatJSON:
 		c.guard = guard.Of(goType)
@@ -95,7 +95,7 @@ func newCodec(goType reflect.Type, kind object.GVK, format format) *codec {
 	return c
 }
 
-// elemType returns the type that o points to, or the type of o if it is not a pointer.
+// elemType returns the type that o points to, or o's own type if it is not a pointer.
 func elemType(o object.Object) reflect.Type {
 	t := reflect.TypeOf(o)
 	if t.Kind() == reflect.Pointer {
@@ -113,8 +113,8 @@ func isAPIType(t reflect.Type) bool {
 	return ok && field.Anonymous && field.Type == reflect.TypeFor[metav1.TypeMeta]()
 }
 
-// hasStandardMeta reports whether the methods of an API type return the metadata in the field "metadata",
-// an embedded ObjectMeta.
+// hasStandardMeta reports whether an API type's methods return the metadata in the field "metadata", an
+// embedded ObjectMeta.
 func hasStandardMeta(t reflect.Type) bool {
 	if !isAPIType(t) {
 		return false
@@ -137,7 +137,7 @@ func hasStandardMeta(t reflect.Type) bool {
 		maps.Equal(o.GetAnnotations(), want.Annotations) && maps.Equal(o.GetLabels(), want.Labels) && reflect.DeepEqual(o.GetOwnerReferences(), want.OwnerReferences)
 }
 
-// append appends the encoding of o to dst.
+// append appends o's encoding to dst.
 func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 	switch c.format {
 	case formatNone:
@@ -161,7 +161,7 @@ func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 	return dst, nil
 }
 
-// bodyDecoders are the decoders that one goroutine uses for packed objects.
+// bodyDecoders are the decoders that a single goroutine uses for packed objects.
 type bodyDecoders struct {
 	protobuf protobuf.Decoder
 	json     *json.Decoder
@@ -192,8 +192,7 @@ func (c *codec) read(dec *bodyDecoders, raw []byte) (o object.Object, err error)
 	return o, nil
 }
 
-// readReusing decodes raw as read does, and reuses equal parts of other, which was decoded from
-// was.
+// readReusing decodes raw like read, and reuses equal values from other, which was decoded from was.
 func (c *codec) readReusing(dec *bodyDecoders, raw []byte, other object.Object, was []byte) (object.Object, error) {
 	if c.table != nil {
 		made, o := c.new()
@@ -261,7 +260,7 @@ func (c *codec) readJSON(run *json.Decoder, raw []byte) (object.Object, error) {
 	return o, nil
 }
 
-// codecs are the codecs of a packer, usually one.
+// codecs are a packer's codecs; there is usually only one.
 type codecs struct {
 	mu  sync.RWMutex
 	all []*codec

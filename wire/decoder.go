@@ -25,7 +25,7 @@ type decoderConfig struct {
 	output output
 }
 
-// output determines what a decoder yields: objects, or packed ones.
+// output determines whether a decoder yields objects or packed objects.
 type output struct {
 	convert         func(object.Object) (object.Head, error) // converts a decoded object
 	convertBookmark func(object.Object) (object.Head, error) // converts a bookmark, which is not cached
@@ -38,45 +38,46 @@ func objectOutput() output {
 	return output{convert: itself, convertBookmark: itself}
 }
 
-// forBookmarks returns the output of the decoder of bookmarks.
+// forBookmarks returns the output of the decoder for bookmarks.
 func (o output) forBookmarks() output {
 	return output{convert: o.convertBookmark, convertBookmark: o.convertBookmark}
 }
 
-// encoding is the part of a decoder that depends on the encoding.
+// encoding is the encoding-specific part of a decoder.
 type encoding interface {
 	// fail returns an error about an object, or about bytes without an object.
 	fail(where string, raw []byte, err error) *Error
 	// wholeBody returns the single object in a body.
 	wholeBody(body []byte) (frame.Item, error)
-	// unwrap removes the envelope of an object outside a list.
+	// unwrap removes the envelope around an object outside a list.
 	unwrap(i frame.Item) (frame.Item, error)
 	// status returns the error if a Status was sent instead of an object, and nil otherwise.
 	status(i frame.Item) error
 	// watchError returns the error in an ERROR event.
 	watchError(i frame.Item) error
 
-	// list returns a reader of a list, which adds the items it finds to the parallel decoder.
+	// list returns a reader for a list, which adds the items it finds to the parallel decoder.
 	list(*frame.Source, *parallel.Decoder[item], *metav1.ListMeta) listReader
-	// frames returns a function that finds the frames of a watch. It returns io.EOF if the stream
-	// ends between frames.
+	// frames returns a function that finds a watch's frames. It returns io.EOF if the stream ends
+	// between frames.
 	frames(*frame.Source) func() (frame.Item, error)
-	// splitFrame returns the type and the object of a frame.
+	// splitFrame returns a frame's type and object.
 	splitFrame(frame.Item) (eventType string, object frame.Item, err error)
-	// frameBytes returns the size of a frame on the wire.
+	// frameBytes returns a frame's size on the wire.
 	frameBytes(frame.Item) int
 
-	// newObjectDecoder returns a decoder for one goroutine. pool may be nil. versions tells it to
-	// expect several versions of the same object.
+	// newObjectDecoder returns a decoder for a single goroutine. pool may be nil. versions means that
+	// several versions of the same object are expected.
 	newObjectDecoder(pool *share.Pool, versions bool) objectDecoder
-	// identify returns the key, UID and version of an item. It returns false if only decoding can
-	// find them, or if the item is not of the expected kind.
+	// identify returns an item's key, UID and version. It returns false if they can only be found by
+	// decoding, or if the item is not of the expected kind.
 	identify(frame.Item) (object.Version, bool)
-	// readHead reads the rest of the head. It returns false if only decoding can find it.
+	// readHead reads the rest of the head. It returns false if it can only be found by decoding.
 	readHead(*head.Head, frame.Item) bool
 }
 
-// objectDecoder decodes objects, one after the other. noKind means that an object does not fully name its kind.
+// objectDecoder decodes objects one after another. noKind means that an object does not specify its kind
+// completely.
 type objectDecoder interface {
 	// object decodes an object. It fails if needName is set and the object has no name.
 	object(i frame.Item, needName bool) (o object.Object, noKind bool, err error)
@@ -86,10 +87,10 @@ type objectDecoder interface {
 
 // listReader reads one list.
 type listReader interface {
-	// read reads the body to its end. Its errors contain the place where the body is broken.
+	// read reads the body to its end. Its errors contain the position where the body is malformed.
 	read() error
-	// check checks a complete list. itemsLackKind means that some items may not name their kind. It
-	// returns the selector that the server has applied, or "".
+	// check checks a complete list. itemsLackKind means that some items may not specify their kind. It
+	// returns the selector applied by the server, or "".
 	check(itemsLackKind bool) (selector string, err error)
 }
 

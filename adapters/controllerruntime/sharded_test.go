@@ -432,7 +432,7 @@ func TestSharingThatCannotWork(t *testing.T) {
 	share, nothing := newEstate(0), reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 	pods, maps := &corev1.Pod{}, &corev1.ConfigMap{}
 	for want, shards := range map[string]map[client.Object]shard.Scope{
-		"Pod has no scope: add it to Options.Shards":                                                               {maps: {Share: share}},
+		"Pod has no scope: add it to Options.Shards":                                                                {maps: {Share: share}},
 		"Pod, which owns ConfigMap: the owned kind is not shared but its owners are":                                {pods: {Share: share}},
 		"the two have different shares":                                                                             {pods: {}, maps: {Share: share}},
 		"the two have different shares: give both the same share":                                                   {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},

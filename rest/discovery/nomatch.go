@@ -96,9 +96,9 @@ func newAmbiguousError(q question, rivals []*Mapping) *AmbiguousError {
 	return e
 }
 
-// newMissError returns the error for a lookup that c does not answer: a *NoMatchError
-// or, if the group of the lookup could not be discovered, that failure, which must not
-// be taken for "not installed".
+// newMissError returns the error for a lookup that c does not answer: a *NoMatchError or,
+// if the lookup's group could not be discovered, that failure, which must not be mistaken
+// for "not installed".
 func newMissError(q question, c *catalog) error {
 	if c.partial != nil && slices.ContainsFunc(c.partial.Failures, q.hiddenBy) {
 		return fmt.Errorf("look up %s: %w", q, c.partial)
@@ -106,9 +106,9 @@ func newMissError(q question, c *catalog) error {
 	return &NoMatchError{Kind: q.kind, Resource: q.resource, Similar: c.similar(q), Undiscovered: c.partial}
 }
 
-// hiddenBy reports whether the failure concerns the group, and the version if there is
-// one, of q. A resource without a group is hidden only if a whole root failed: one
-// group that is down does not cast doubt on every misspelled name.
+// hiddenBy reports whether the failure affects q's group (and version, if set). A resource
+// without a group is hidden only if a whole root failed: a single unavailable group does
+// not cast doubt on every misspelled name.
 func (q question) hiddenBy(f Failure) bool {
 	gv := q.kind.GroupVersion()
 	if q.kind.Kind == "" {
@@ -136,7 +136,8 @@ func kindName(gvk object.GVK) string {
 	return gvk.Kind + " in " + gvk.GroupVersion().String()
 }
 
-// versionedName formats a resource as kubectl accepts it: TYPE[.VERSION][.GROUP].
+// versionedName formats a resource in the form that kubectl accepts:
+// TYPE[.VERSION][.GROUP].
 func versionedName(gvr object.GVR) string {
 	name := gvr.Resource
 	for _, part := range []string{gvr.Version, gvr.Group} {
@@ -147,10 +148,10 @@ func versionedName(gvr object.GVR) string {
 	return name
 }
 
-// maxSimilar bounds the names that an error suggests.
+// maxSimilar limits the number of names that an error suggests.
 const maxSimilar = 3
 
-// similar returns the served names most like that of q, those of the same group first.
+// similar returns the served names closest to q's, with those in the same group first.
 func (c *catalog) similar(q question) []string {
 	asked, group := q.resource.Resource, q.resource.Group
 	if q.kind.Kind != "" {
@@ -166,7 +167,7 @@ func (c *catalog) similar(q question) []string {
 		for i := range version.mappings {
 			m := &version.mappings[i]
 			p := proposal{distance: nearest(asked, m)}
-			// One slip in four letters is a typo; more slips mean another word.
+			// One mistake in four letters is a typo; more mistakes mean another word.
 			if p.distance > 1+len(asked)/4 {
 				continue
 			}
@@ -189,7 +190,7 @@ func (c *catalog) similar(q question) []string {
 	return names
 }
 
-// propose formats m as q should have named it. It shows the version of a resource only
+// propose formats m the way q should have named it. It shows the version of a resource only
 // if everything else was right.
 func (q question) propose(m *Mapping, distance int) string {
 	if q.kind.Kind != "" {
@@ -201,7 +202,7 @@ func (q question) propose(m *Mapping, distance int) string {
 	return object.ResourceName(m.Resource)
 }
 
-// nearest returns the distance of a lower-case word to the nearest name of m.
+// nearest returns the distance between a lower-case word and the closest name of m.
 func nearest(word string, m *Mapping) int {
 	d := distance(word, m.Resource.Resource)
 	if m.Singular != "" {

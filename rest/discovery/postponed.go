@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// refusals remembers the documents that the server asked to request later, and its
-// errors. It does not delay a run: the run continues without these documents, so a
-// caller that finds its kind in the others does not wait.
+// refusals remembers the documents that the server asked to request later, with its errors.
+// It does not delay a run: the run continues without these documents, so a caller whose
+// kind is in the others does not wait.
 type refusals struct {
-	mu sync.Mutex // guards of; never held during calls
+	mu sync.Mutex // guards of; never held while sending requests
 	of map[string]refused
 }
 
@@ -51,7 +51,7 @@ func (r *refusals) standing(path string) error {
 	return postpone(last.err, left)
 }
 
-// note records the response. The wait begins when the response has arrived.
+// note records the response. The wait starts when the response has arrived.
 func (r *refusals) note(path string, err error) {
 	wait, asked := source.RetryAfter(err)
 	r.mu.Lock()
@@ -66,8 +66,7 @@ func (r *refusals) note(path string, err error) {
 	r.of[path] = refused{err, time.Now().Add(wait)}
 }
 
-// postponed is a refusal that is still in force: the server's error with the remaining
-// wait.
+// postponed is a refusal that still applies: the server's error with the remaining wait.
 type postponed struct {
 	error
 	status metav1.Status
@@ -79,7 +78,7 @@ func postpone(err error, left time.Duration) error {
 		return err
 	}
 	status := answer.Status()
-	details := *status.Details // not nil, since it has a RetryAfterSeconds
+	details := *status.Details // not nil, because it contains a RetryAfterSeconds
 	details.RetryAfterSeconds = int32(math.Ceil(left.Seconds()))
 	status.Details = &details
 	return &postponed{err, status}

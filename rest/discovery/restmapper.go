@@ -60,7 +60,7 @@ func (r restMapper) ResourcesFor(gvr object.GVR) ([]object.GVR, error) {
 }
 
 // RESTMapping returns the mapping of the first of the versions that is served. Without versions, it
-// returns that of the preferred version.
+// returns the preferred version's mapping.
 func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)
 	if err != nil {
@@ -73,8 +73,8 @@ func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.
 	return restMapping(&mapping), nil
 }
 
-// RESTMappings returns the mappings of the versions that are served, in the given order. Without
-// versions, it returns those of all served versions.
+// RESTMappings returns the mappings of those versions that are served, in the given order. Without
+// versions, it returns the mappings of all served versions.
 func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)
 	if err != nil {
@@ -87,9 +87,8 @@ func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*me
 	return mappings, nil
 }
 
-// find returns the served mappings of a kind in the given versions, in their order, at
-// least one. If one of the versions is known, it does not ask the server for the
-// others.
+// find returns the served mappings of a kind in the given versions, in their order; there is at
+// least one. If one of the versions is known, it does not ask the server about the others.
 func (r restMapper) find(gk schema.GroupKind, versions []string) ([]*Mapping, error) {
 	all, err := r.mapper.find(r.ctx, question{kind: gk.WithVersion("")})
 	versions = slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
@@ -124,12 +123,12 @@ func (r restMapper) ResourceSingularizer(resource string) (string, error) {
 		return resource, err
 	}
 	if mapping.Singular == "" {
-		return resource, fmt.Errorf("the server gives no singular of %s", object.ResourceName(mapping.Resource))
+		return resource, fmt.Errorf("the server reports no singular for %s", object.ResourceName(mapping.Resource))
 	}
 	return mapping.Singular, nil
 }
 
-// external replaces the internal version with no version, as apimachinery's mappers do.
+// external replaces the internal version with the empty version, as apimachinery's mappers do.
 func external(gvr object.GVR) object.GVR {
 	if gvr.Version == runtime.APIVersionInternal {
 		gvr.Version = ""

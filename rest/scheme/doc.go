@@ -16,10 +16,10 @@
 //
 // # Concurrency
 //
-// A runtime.Scheme is safe for concurrent reads, but must not be changed at the same time, so register
-// all kinds before you create a client. Schemes returned by New share nothing, so one part of a program
-// cannot add kinds to the scheme of another. Building a scheme takes about a millisecond and half a
-// megabyte, so call New once per program or test, not per request.
+// A runtime.Scheme is safe for concurrent reads, but must not be modified at the same time, so
+// register all kinds before you create a client. Schemes returned by New share nothing, so one
+// component of a program cannot add kinds to another's scheme. Building a scheme takes about a
+// millisecond and half a megabyte, so call New once per program or test, not per request.
 //
 // # Failure
 //

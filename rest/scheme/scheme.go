@@ -65,13 +65,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// New returns a new scheme with every kind of k8s.io/api, in every version that all
-// supported releases have, and the kinds of meta/v1 that servers use in any group:
-// Status, Table, PartialObjectMetadata, the discovery documents and the request
-// options. The caller may add kinds to it.
+// New returns a new scheme with every kind in k8s.io/api, in every version that all
+// supported releases have, and the kinds in meta/v1 that servers use in any group: Status,
+// Table, PartialObjectMetadata, the discovery documents and the request options. The caller
+// may add kinds to it.
 //
-// New panics if two groups register different types for one kind, which only a broken
-// version of k8s.io/api could do.
+// New panics if two groups register different types for the same kind, which only a broken version of
+// k8s.io/api could do.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
@@ -86,8 +86,8 @@ func New() *runtime.Scheme {
 }
 
 // groups returns the registration functions of all groups that every supported release of k8s.io/api
-// has, the most stable version of each group first, because a scheme that must choose a version takes
-// the one that was registered first.
+// has, with each group's most stable version first, because a scheme that must choose a version takes
+// the one registered first.
 func groups() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme,
