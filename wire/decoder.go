@@ -104,7 +104,7 @@ type decoder struct {
 	onSelector func(selector string)  // may be nil
 }
 
-// newDecoderOf returns a decoder for the encoding that newEncoding makes.
+// newDecoderOf returns a decoder for the encoding returned by newEncoding.
 func newDecoderOf(c decoderConfig, newEncoding func(decoderConfig) (encoding, error)) (*decoder, error) {
 	e, err := newEncoding(c)
 	if err != nil {
@@ -144,8 +144,8 @@ func (d *decoder) Object(body []byte) (object.Head, error) {
 	return d.decodeWithKind(d.newObjectDecoder(nil, false), i, false)
 }
 
-// decodeWithKind decodes an object that must name its own kind. If the body is a Status instead, it
-// returns it as an *errors.StatusError.
+// decodeWithKind decodes an object that must specify its own kind. If the body is a Status instead,
+// decodeWithKind returns it as an *errors.StatusError.
 func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) (object.Head, error) {
 	made, noKind, err := d.decode(od, i, needName)
 	switch {
@@ -161,8 +161,8 @@ func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) 
 	return nil, d.fail("object", i.Raw, err)
 }
 
-// decode returns what the decoder yields for an object: it packs the bytes as they are if possible,
-// and decodes them otherwise.
+// decode returns what the decoder yields for an object: it packs the bytes as is if possible, and
+// decodes them otherwise.
 func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made object.Head, noKind bool, err error) {
 	if made, noKind, ok := od.pack(i, needName); ok {
 		return made, noKind, nil
@@ -174,14 +174,14 @@ func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made ob
 	return made, noKind, err
 }
 
-// decodeWhole decodes all fields of an object.
+// decodeWhole decodes all of an object's fields.
 func (d *decoder) decodeWhole(i frame.Item) (object.Object, error) {
 	o, _, err := d.bookmarks.newObjectDecoder(nil, false).object(i, false)
 	return o, err
 }
 
-// cached returns the caller's object if i is the same version of the same object. An object with
-// the same name but another UID does not count (L04).
+// cached returns the caller's object if i is the same version of the same object. An object with the
+// same name but a different UID does not count (L04).
 func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool) {
 	if cached == nil {
 		return nil, false
@@ -326,7 +326,7 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 	return e, err
 }
 
-// setPassed makes e the event of an unwanted object.
+// setPassed makes e the event for an unwanted object.
 func (e *Event[T]) setPassed(v object.Version) {
 	v = v.Clone()
 	e.Passed = &v
@@ -334,5 +334,5 @@ func (e *Event[T]) setPassed(v object.Version) {
 
 // errNotStatus returns the error for an ERROR event whose object is not a Status.
 func errNotStatus(apiVersion, kind string) error {
-	return fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind))
+	return fmt.Errorf("%w: an ERROR event contains %q %q, want v1 Status", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Reasons to refuse a body. An [*Error] wraps one of them, or io.ErrUnexpectedEOF if the body ended
+// Reasons to reject a body. An [*Error] wraps one of them, or io.ErrUnexpectedEOF if the body ended
 // too early.
 var (
 	ErrMedia     = fault.ErrMedia     // media type not supported
@@ -27,21 +27,21 @@ var (
 	ErrTooDense  = fault.ErrTooDense  // would take more memory than MaxMemoryPerByte allows
 )
 
-// ErrFields means that Options.Keep names a field that the objects do not have.
+// ErrFields means that Options.Keep contains a path to a field that the objects do not have.
 var ErrFields = fault.ErrFields
 
 // An Error describes which part of a body could not be decoded, and why. Because an object may be a
-// Secret, neither the text nor the wrapped errors contain its content. They contain only the names
+// Secret, neither the text nor the wrapped errors include its content. They include only the names
 // of fields and types, offsets, sizes, and the object's key.
 type Error struct {
 	Media string     // media type of the body
 	Where string     // "object", "list", "item 17" or "frame 3", counted from 0
-	Key   object.Key // of the object; its Name is empty if it could not be read
+	Key   object.Key // the object's key; its Name is empty if it could not be read
 	Bytes int        // size of the object or frame, 0 if unknown
 	Err   error
 }
 
-// Error returns the place, key, size and reason on one line.
+// Error returns the position, key, size and reason on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "decode %s: %s", e.Media, e.Where)
@@ -64,8 +64,8 @@ func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// listError adds the place in the list to err unless err has one. Errors of the transport do not
-// concern the bytes and stay as they are.
+// listError adds the position in the list to err unless err already has one. Transport errors are
+// not about the bytes and are returned as is.
 func listError(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)

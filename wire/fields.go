@@ -7,23 +7,23 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// Fields selects fields of objects. Other fields are skipped while an object is decoded and cost
-// neither time nor memory. The zero value selects all fields.
+// Fields selects object fields. Other fields are skipped while decoding and cost neither time nor
+// memory. The zero value selects all fields.
 //
-// A path names a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
-// everything below it. A path passes through pointers, the elements of lists and the values of
-// maps: "spec.containers.image" is the image of every container. In an unstructured object a map
-// looks like an object, so a path names the keys of both. A path cannot name a key that contains a
-// dot or a comma. One string may hold several paths, separated by commas.
+// A path denotes a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
+// everything below it. A path passes through pointers, list elements and map values:
+// "spec.containers.image" is the image of every container. In an unstructured object a map looks
+// like an object, so a path matches the keys of both. A path cannot contain a key with a dot or
+// a comma in it. One string may contain several paths, separated by commas.
 //
-// The name, namespace, UID and resource version of an object are always selected; see [Decoder] for
-// its APIVersion and kind. A field that is left out looks empty: a zero value in Go, no key in an
-// unstructured object. The path to a selected field stays intact: a pointer is nil only if the
-// object has nothing there, and lists keep their lengths.
+// An object's name, namespace, UID and resource version are always selected; see [Decoder] for its
+// APIVersion and kind. An unselected field looks empty: a zero value in Go, no key in an
+// unstructured object. The path to a selected field stays intact: a pointer is nil only if it is
+// nil in the object, and lists keep their lengths.
 //
 // Do not write back an object that lacks fields: the server would delete them. Use a patch, or read
 // the object again. An object that lacks only its managed fields may be updated, because the server
-// keeps them if an update has none.
+// keeps them if an update contains none.
 //
 // Fields are immutable and comparable: equal selections are equal (==).
 type Fields struct {
@@ -43,12 +43,12 @@ const (
 // objects and rarely read.
 var WithoutManagedFields = Without("metadata.managedFields")
 
-// Only selects the fields at the paths and no others. [NewDecoder] fails if the Go type lacks one
-// of them.
+// Only selects the fields at the given paths and no others. [NewDecoder] fails if the Go type lacks
+// one of them.
 func Only(paths ...string) Fields { return Fields{fieldsOnly, canonicalPaths(paths)} }
 
-// Without selects all fields except those at the paths. Without() selects all fields explicitly.
-// [NewDecoder] fails if the Go type lacks one of the paths.
+// Without selects all fields except those at the given paths. Without() selects all fields
+// explicitly. [NewDecoder] fails if the Go type lacks one of the paths.
 func Without(paths ...string) Fields { return Fields{fieldsWithout, canonicalPaths(paths)} }
 
 func canonicalPaths(paths []string) string {

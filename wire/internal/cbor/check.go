@@ -9,8 +9,8 @@ import (
 // maxDepth is the deepest nesting for which the codec can be configured.
 const maxDepth = 1 << 16
 
-// Check fails with ErrTooDense if the codec would need too much memory for the object raw, which a
-// scanner has found. It ignores anything that the codec refuses.
+// Check fails with ErrTooDense if the codec would need too much memory for the object raw, which
+// was found by a scanner. It ignores anything that the codec rejects.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{raw: raw}, budget: guard.BudgetOf(len(raw))}
 	if c.value(g); c.budget < 0 {
@@ -20,7 +20,7 @@ func Check(g *guard.Guard, raw []byte) error {
 }
 
 // check walks an object and counts the memory that the codec would allocate. Its methods return
-// false to end the walk: the object is too large, or the codec will refuse it.
+// false to stop the walk: the object is too large, or the codec will reject it.
 type check struct {
 	walk
 	budget guard.Budget
@@ -41,7 +41,7 @@ func (c *check) value(g *guard.Guard) bool {
 	return ok && c.valueAfter(g, h)
 }
 
-// valueAfter skips a value whose head was read.
+// valueAfter skips a value whose head has been read.
 func (c *check) valueAfter(g *guard.Guard, h frame.CBORHead) bool {
 	object, array := h.Major == frame.CBORMap, h.Major == frame.CBORArray
 	for g != nil && !h.IsNull() && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
@@ -72,7 +72,7 @@ func (c *check) valueAfter(g *guard.Guard, h frame.CBORHead) bool {
 	return true
 }
 
-// content returns the content of a string whose head was read.
+// content returns the content of a string whose head has been read.
 func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
 	if !h.Indefinite {
 		if h.Value > uint64(len(c.raw)-c.at) {
@@ -92,7 +92,7 @@ func (c *check) content(h frame.CBORHead) (content []byte, ok bool) {
 	return content, true
 }
 
-// skipBreak skips a break, if there is one.
+// skipBreak skips a break, if any.
 func (c *check) skipBreak() bool {
 	if c.at < len(c.raw) && c.raw[c.at] == frame.CBORBreak {
 		c.at++

@@ -1,4 +1,4 @@
-// Package cbor reads CBOR objects that package frame has found. It reads their identity and the two
+// Package cbor decodes CBOR objects found by package frame. It decodes their identity and the two
 // fields of a watch event itself, and everything else with apimachinery's codec.
 package cbor
 
@@ -22,15 +22,15 @@ func Unmarshal(raw []byte, into runtime.Object) error {
 	if h, ok := w.enter(); !ok || h.Major != frame.CBORMap {
 		return fmt.Errorf("%w: want a CBOR map", fault.ErrSyntax)
 	}
-	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
+	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map specifies none
 	if _, _, err := cbor.NewSerializer(target{into}, nil).Decode(raw, &anyKind, nil); err != nil {
 		return reason(err)
 	}
 	return nil
 }
 
-// reason returns why the codec refused an object, without quoting it. The codec of apimachinery
-// v0.35 reads fewer levels and fewer elements than Options allow.
+// reason returns the reason why the codec rejected an object, without quoting the object. The codec
+// in apimachinery v0.35 supports fewer levels and fewer elements than Options allow.
 func reason(err error) error {
 	const advice = "read such objects from JSON, or build with v0.36 or later of k8s.io/apimachinery"
 	if limit, ok := errors.AsType[*codec.MaxNestedLevelError](err); ok {
@@ -50,8 +50,8 @@ type target struct{ object runtime.Object }
 
 func (i target) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
 
-// Tree is an object without a Go type. The codec's own unstructured decoding refuses objects that
-// do not name their kind, but list items may lack it.
+// Tree is an object without a Go type. The codec's own unstructured decoding rejects objects that
+// do not specify their kind, but list items may lack it.
 type Tree map[string]any
 
 func (t *Tree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
@@ -62,7 +62,7 @@ func (t *Tree) DeepCopyObject() runtime.Object {
 }
 
 // MayHideAbsurdQuantity reports whether a string in raw is an absurd quantity, or may become one
-// through its tags or when its pieces are joined. raw is a data item that a scanner has found.
+// through its tags or by joining its pieces. raw is a data item found by a scanner.
 func MayHideAbsurdQuantity(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := frame.ReadCBORHead(raw[n:])

@@ -22,7 +22,7 @@ func (w *walk) head() (frame.CBORHead, bool) {
 	return h, ok && err == nil
 }
 
-// enter returns the next head. It skips the tag that marks CBOR.
+// enter returns the next head. It skips the tag that marks data as CBOR.
 func (w *walk) enter() (frame.CBORHead, bool) {
 	h, ok := w.head()
 	if ok && h.Major == frame.CBORTag && h.Value == frame.CBORSelfDescribed {
@@ -42,7 +42,7 @@ func (w *walk) text() (text []byte, ok bool) {
 	return w.raw[start:w.at:w.at], true
 }
 
-// TextOf returns the text of a data item if it is a string.
+// TextOf returns a data item's text if it is a string.
 func TextOf(raw []byte) (text []byte, ok bool) {
 	w := walk{raw: raw}
 	return w.text()
@@ -56,7 +56,7 @@ func (w *walk) skip() (raw []byte, ok bool) {
 	return raw, err == nil
 }
 
-// eachField calls read at the value of each field of the map that begins here, until read returns
+// eachField calls read at the value of each field of the map that starts here, until read returns
 // false. It reports whether it reached the end of the map.
 func (w *walk) eachField(read func(name []byte) bool) bool {
 	h, ok := w.enter()
@@ -76,8 +76,8 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// IdentityOf reads as much of the identity of an object as it can and decodes nothing else. ok
-// means that the whole object could be read.
+// IdentityOf reads as much of an object's identity as it can, and decodes nothing else. ok means
+// that the whole object could be read.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	w := walk{raw: raw}
 	set := func(into *string) bool {

@@ -1,6 +1,6 @@
-// Package fault defines the errors for refused bodies, and makes errors that do not quote an
-// object. Package wire exports the errors, except ErrUnusual, which sends an object to the
-// reference.
+// Package fault defines the errors for rejected bodies, and creates errors that do not quote
+// objects. Package wire exports the errors, except ErrUnusual, which makes the caller fall
+// back to the reference.
 package fault
 
 import (
@@ -15,7 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Reasons to refuse a body. Package wire documents and exports them.
+// Reasons to reject a body. Package wire documents and exports them.
 var (
 	ErrMedia     = errors.New("media type not supported")
 	ErrSyntax    = errors.New("malformed body")
@@ -28,7 +28,7 @@ var (
 	ErrTooDense  = errors.New("too much memory for its size")
 )
 
-// ErrFields means that a path names a field that the objects do not have.
+// ErrFields means that a path denotes a field that the objects do not have.
 var ErrFields = errors.New("no such field")
 
 // ErrUnusual means that bytes differ from the form that API servers write: they are invalid, or
@@ -51,9 +51,9 @@ func Truncated(err error) error {
 	return err
 }
 
-// WithoutContent replaces an error of the reference by one that does not quote the object. Such an
-// error may contain any value (time.Parse quotes its input), so WithoutContent keeps only parts
-// known to be harmless.
+// WithoutContent replaces an error from the reference with one that does not quote the object.
+// Such an error may contain any value (time.Parse quotes its input), so WithoutContent keeps only
+// the pieces known to be harmless.
 func WithoutContent(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
@@ -70,7 +70,7 @@ func WithoutContent(err error) error {
 		}
 		return err
 	}
-	return fmt.Errorf("%w: a field was refused by its type (%T)", ErrSyntax, err)
+	return fmt.Errorf("%w: a field was rejected by its type (%T)", ErrSyntax, err)
 }
 
 // Excerpt makes foreign text safe for a message: at most 64 printable runes.

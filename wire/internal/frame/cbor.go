@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// The major types of CBOR (RFC 8949, section 3.1).
+// CBOR's major types (RFC 8949, section 3.1).
 const (
 	CBORUint byte = iota
 	CBORNegative
@@ -23,7 +23,7 @@ const (
 const (
 	CBORSelfDescribed = 55799 // a tag that only marks the data as CBOR
 	CBORNull          = 22    // a simple value
-	CBORBreak         = 0xff  // ends an item of indefinite length
+	CBORBreak         = 0xff  // ends an indefinite-length item
 )
 
 // CBORHead is the head of a data item: its major type and its argument, which is a number, a
@@ -32,13 +32,13 @@ type CBORHead struct {
 	Major      byte
 	Value      uint64
 	Indefinite bool // a break ends the item, or this is the break
-	Size       int  // of the head, in bytes
+	Size       int  // the head's size in bytes
 }
 
 func (h CBORHead) isBreak() bool { return h.Major == CBORSimple && h.Indefinite }
 func (h CBORHead) IsNull() bool  { return h.Major == CBORSimple && h.Size == 1 && h.Value == CBORNull }
 
-// ReadCBORHead reads the head at the beginning of b. It returns false if b ends within the head.
+// ReadCBORHead reads the head at the start of b. It returns false if b ends within the head.
 func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 	if len(b) == 0 {
 		return h, false, nil
@@ -64,22 +64,22 @@ func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 	return h, true, nil
 }
 
-// CBOR finds the data items in a CBOR body without decoding them. It checks size, depth, and
-// everything needed to find the end of an item. Decoding checks the rest.
+// CBOR finds the data items in a CBOR body without decoding them. It checks sizes, depth, and
+// everything needed to find the end of an item. Everything else is checked while decoding.
 type CBOR struct {
 	*Source
 	MaxBytes   int
 	MaxDepth   int
-	open       []uint64 // for each unfinished item, how many items it still expects
+	open       []uint64 // for each unfinished item, how many more items it expects
 	indefinite int      // how many of these end with a break
 }
 
-// untilBreak is the count of an item that ends with a break.
+// untilBreak is the count for an item that ends with a break.
 const untilBreak = ^uint64(0)
 
-// MaxIndefinite is how deeply items of indefinite length may nest. The codec counts the elements of
-// each item before it reads them, so it reads the innermost once for each level. API servers write
-// no such items.
+// MaxIndefinite is how deeply indefinite-length items may nest. The codec counts each item's
+// elements before it reads them, so it reads the innermost one once for each level. API servers
+// write no such items.
 const MaxIndefinite = 32
 
 func (s *CBOR) Syntax(want string) error {
@@ -155,7 +155,7 @@ func (s *CBOR) AtEnd() error {
 	}
 }
 
-// scan continues with a data item after its first n bytes; the source may have more in seen. It
+// scan continues with a data item after its first n bytes; the source may have buffered more. It
 // returns how many bytes it has scanned in total, and whether the item is complete.
 func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 	for n < len(seen) {
@@ -225,7 +225,7 @@ func (s *CBOR) itemEnded() bool {
 	return true
 }
 
-// NextFrame finds one frame: a data item of a sequence (RFC 8742).
+// NextFrame finds one frame: a data item in a sequence (RFC 8742).
 func (s *CBOR) NextFrame() (Item, error) {
 	if _, err := s.Peek(); err != nil {
 		return Item{}, err

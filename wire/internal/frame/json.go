@@ -12,18 +12,18 @@ import (
 )
 
 // JSON finds the values in a JSON body without decoding them. It checks brackets, strings, size and
-// depth. Decoding checks the rest.
+// depth. Everything else is checked while decoding.
 type JSON struct {
 	*Source
 	MaxBytes int // at most 1 GB, so that a tape can hold every offset
 	MaxDepth int
 
-	// Part names the source in messages, which count bytes from its beginning. Empty means "the
+	// Part describes the source in messages, which count bytes from its start. Empty means "the
 	// body".
 	Part string
 
-	tape     Tape    // of the current value
-	open     []int32 // the unfinished extents on the tape
+	tape     Tape    // the current value's tape
+	open     []int32 // the tape's unfinished extents
 	inString bool    // the scan is inside a string
 }
 
@@ -61,7 +61,7 @@ func (s *JSON) Expect(c byte) error {
 }
 
 // More consumes the comma before the next element of an array or object, or its closing bracket.
-// first means that no element was read yet.
+// first means that no element has been read yet.
 func (s *JSON) More(closing byte, first bool) (bool, error) {
 	c, err := s.Space()
 	switch {
@@ -159,9 +159,9 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 			case value[n] == '\\' && value[n+1] >= ' ':
 				n += 2
 			default:
-				// RFC 8259, section 7. Each frame of a watch ends in a line break, so a line break
-				// in a string means that a quote is missing in this frame. Searching for the next
-				// quote would swallow the events that follow.
+				// RFC 8259, section 7. Each frame of a watch ends with a line break, so a line
+				// break inside a string means that a quote is missing in this frame. Searching for
+				// the next quote would swallow the events that follow.
 				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of %s", fault.ErrSyntax, s.Offset()+int64(n), cmp.Or(s.Part, "the body"))
 			}
 			continue
@@ -188,7 +188,7 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 	return n, false, nil
 }
 
-// mark classifies a byte outside of strings.
+// mark processes a byte outside of strings.
 type mark uint8
 
 const (
@@ -249,7 +249,7 @@ func (s *JSON) AtEnd() error {
 	}
 }
 
-// Words that contain the same byte eight times, to compare eight bytes at once.
+// Words in which all eight bytes are the same, used to compare eight bytes at once.
 const (
 	eachOne   = 0x0101010101010101
 	eachTop   = 0x80 * eachOne
@@ -257,11 +257,11 @@ const (
 )
 
 // textStops returns a word that marks the first quote, backslash or control character among the
-// eight bytes: the high bit of that byte is set, and no bit below it. The word is zero if there is
-// no such byte.
+// eight bytes: that byte's high bit is set, and no bit below it. The word is zero if there is no
+// such byte.
 func textStops(word uint64) uint64 {
-	// Exchanging '"' and ' ', and '!' and '#', moves the quote next to the control characters: then
-	// all bytes below '!' are stops.
+	// Swapping '"' with ' ', and '!' with '#', moves the quote next to the control characters, so
+	// that all bytes below '!' are stops.
 	swapped := word ^ 2*eachOne
 	slash := word ^ eachSlash
 	return ((swapped-'!'*eachOne)&^swapped | (slash-eachOne)&^slash) & eachTop
@@ -281,6 +281,6 @@ func TextEnd(b []byte, n int) int {
 	return n
 }
 
-// EndsScalar contains the bytes that may follow a number, true, false or null and cannot be a part
-// of it.
+// EndsScalar contains the bytes that may follow a number, true, false or null without being part of
+// it.
 var EndsScalar = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true}

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// The wire types of protobuf (https://protobuf.dev/programming-guides/encoding).
+// Protobuf's wire types (https://protobuf.dev/programming-guides/encoding).
 const (
 	WireVarint     = 0
 	WireFixed64    = 1
@@ -22,19 +22,18 @@ const (
 // ErrProtobuf means that bytes are not protobuf.
 var ErrProtobuf = fmt.Errorf("%w: invalid protobuf", fault.ErrSyntax)
 
-// Overhead is how many bytes a watch frame may have in addition to its object, for the event's type
-// and the envelope.
+// Overhead is how many bytes a watch frame may contain in addition to its object, for the event's
+// type and the envelope.
 const Overhead = 1 << 10
 
-// Protobuf finds the fields of a message and the frames of a watch in a protobuf body without
-// decoding them.
+// Protobuf finds a message's fields and a watch's frames in a protobuf body without decoding them.
 type Protobuf struct {
 	*Source
-	MaxBytes int // of the object in a frame
+	MaxBytes int // limit for the object in a frame
 }
 
 // FieldHeader reads the number, the wire type and the size of the next field. It consumes a varint
-// together with its header and returns size 0 for it.
+// together with its header, and returns size 0 for it.
 func (s *Protobuf) FieldHeader() (number, wire int, size uint64, err error) {
 	tag, err := s.uvarint()
 	if err != nil {
@@ -78,8 +77,7 @@ func (s *Protobuf) uvarint() (uint64, error) {
 	return 0, ErrProtobuf
 }
 
-// NextFrame finds one frame: four bytes of length, big endian, then a
-// metav1.WatchEvent.
+// NextFrame finds one frame: a four-byte big-endian length, followed by a metav1.WatchEvent.
 func (s *Protobuf) NextFrame() (Item, error) {
 	prefix, err := s.Next(FramePrefix)
 	if err == io.EOF {

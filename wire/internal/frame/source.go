@@ -9,35 +9,36 @@ import (
 )
 
 const (
-	smallBuffer = 4 << 10 // used while the source waits
+	smallBuffer = 4 << 10 // used while the source is waiting
 
-	// BusyBuffer is the most that is read at once, in bytes.
+	// BusyBuffer is the maximum number of bytes read at once.
 	BusyBuffer = 256 << 10
 
-	// maxReusedBuffer is the largest buffer that is kept for reuse. One huge object must not stay
-	// in memory for the hours that a watch lasts.
+	// maxReusedBuffer is the size of the largest buffer that is kept for reuse. A single huge
+	// object must not stay in memory for the hours that a watch lasts.
 	maxReusedBuffer = 1 << 20
 )
 
-// Source reads a body through a buffer in which the current value is always contiguous, so that it
-// can be decoded in place. The buffer grows with the bytes received, never with announced lengths.
-// When everything is consumed, the source waits with a small buffer and releases the large one.
+// Source reads a body through a buffer that always stores the current value contiguously, so that
+// it can be decoded in place. The buffer grows with the bytes received, never with announced
+// lengths. Once everything has been consumed, the source waits with a small buffer and releases
+// the large one.
 //
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
 //
-// A slice that Next or a scan returns is valid until the source reads more.
+// A slice returned by Next or a scan is valid until the source reads more.
 type Source struct {
 	r          io.Reader
 	buf        []byte
-	small      []byte                  // the small buffer; buf is this one or large
+	small      []byte                  // the small buffer; buf is either this one or a large one
 	large      memory.Reusable[[]byte] // the large buffer
 	pos        int
 	end        int
 	off        int64
 	err        error        // from r, sticky; returned only after the buffer is consumed
 	full       bool         // the last read filled the buffer
-	readTime   time.Time    // when the bytes up to end had arrived
+	readTime   time.Time    // when the bytes up to end arrived
 	beforeRead func() error // called before reading more, if not nil
 }
 
@@ -49,17 +50,17 @@ func FromBytes(data []byte) *Source {
 	return &Source{buf: data, end: len(data), err: io.EOF}
 }
 
-// BeforeRead registers f, which is called before the source reads more. An error of f ends the
-// reading.
+// BeforeRead registers f, which is called before the source reads more. If f returns an error, the
+// source stops reading.
 func (s *Source) BeforeRead(f func() error) { s.beforeRead = f }
 
-// ReadTime returns when the bytes read last had arrived.
+// ReadTime returns when the last bytes read arrived.
 func (s *Source) ReadTime() time.Time { return s.readTime }
 
-// Offset returns the position in the body of the next unread byte.
+// Offset returns the next unread byte's position in the body.
 func (s *Source) Offset() int64 { return s.off + int64(s.pos) }
 
-// fill reads at least one more byte at the end of the buffer and keeps everything from pos on. It
+// fill reads at least one more byte at the end of the buffer, and keeps everything from pos on. It
 // moves pos to the front of the buffer.
 func (s *Source) fill() error {
 	if s.err != nil {
@@ -93,7 +94,7 @@ func (s *Source) fill() error {
 	return s.err
 }
 
-// readError is an error of the reader. It distinguishes a failed connection from malformed bytes.
+// readError is an error from the reader. It distinguishes a failed connection from malformed bytes.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -118,7 +119,7 @@ func (s *Source) makeRoom() {
 	s.buf, s.pos, s.end = buf, 0, len(unread)
 }
 
-// larger returns a buffer of at least n bytes.
+// larger returns a buffer with at least n bytes.
 func (s *Source) larger(n int) []byte {
 	if rest := s.large.Get(); rest != nil && n <= len(*rest) && len(*rest) <= maxReusedBuffer {
 		return *rest
@@ -138,7 +139,7 @@ func (s *Source) Peek() (byte, error) {
 	return s.buf[s.pos], nil
 }
 
-// Next consumes exactly n bytes. At the end of the body it returns io.EOF if no byte is left, and
+// Next consumes exactly n bytes. At the end of the body it returns io.EOF if no bytes are left, and
 // io.ErrUnexpectedEOF if there are too few.
 func (s *Source) Next(n int) ([]byte, error) {
 	for s.end-s.pos < n {
@@ -167,34 +168,34 @@ func (s *Source) Skip(n uint64) error {
 	return nil
 }
 
-// IsTransport reports whether err came from the reader of the body: the connection failed, and the
-// bytes may be fine.
+// IsTransport reports whether err came from the body's reader: the connection failed, and the bytes
+// may be fine.
 func IsTransport(err error) bool {
 	_, ok := errors.AsType[*readError](err)
 	return ok
 }
 
-// Item is a value found in a body but not decoded yet: its bytes, and for JSON a tape. Another
-// goroutine may decode it while the reading goroutine waits.
+// Item is a value that was found in a body but not decoded yet: its bytes, and for JSON a tape.
+// Another goroutine may decode it while the reading goroutine is waiting.
 type Item struct {
 	Raw  []byte
 	Tape Tape // empty unless the value is a JSON object or array
 }
 
-// Tape holds the end of each object and array of a value, in the order in which they begin, so that
-// they can be skipped without reading them again.
+// Tape contains the end of each object and array in a value, in the order in which they start, so
+// that they can be skipped without reading them again.
 type Tape []extent
 
 // extent is one object or array on a tape.
 type extent struct {
 	End  int32 // offset of its end in the value's bytes
-	Next int32 // index on the tape of the first extent after it
+	Next int32 // index of the first extent after it on the tape
 }
 
 // maxReusedTape is the longest tape, in extents, that is kept for the next value.
 const maxReusedTape = 1 << 14
 
-// Reset returns an empty tape in the same memory, unless that is large.
+// Reset returns an empty tape that uses the same memory, unless that is large.
 func (t Tape) Reset() Tape {
 	if cap(t) > maxReusedTape {
 		return nil
@@ -202,8 +203,8 @@ func (t Tape) Reset() Tape {
 	return t[:0]
 }
 
-// Within returns the object or array in i that begins at byte start and at index n of the tape. The
-// result takes over the tape of i, which must not be used afterwards.
+// Within returns the object or array in i that starts at byte start and at index n of the tape. The
+// result takes over i's tape, which must not be used afterwards.
 func (i Item) Within(start, n int) Item {
 	last := i.Tape[n]
 	inner := i.Tape[n:last.Next]

@@ -1,7 +1,7 @@
-// Package guard bounds the memory of a decoded object. It also defines which input apimachinery's
-// own code must not read because it would compute for hours or allocate gigabytes: absurd
-// quantities, and elements that take far more memory than bytes. A Guard describes where a Go type
-// may hold such values. The package of each encoding looks for them in its bytes.
+// Package guard limits the memory of a decoded object. It also determines which input
+// apimachinery's own code must not read because it would compute for hours or allocate gigabytes:
+// absurd quantities, and elements that take far more memory than bytes. A Guard describes where
+// values of a Go type may contain such input. Each encoding's package looks for it in its bytes.
 package guard
 
 import (
@@ -19,26 +19,26 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// Guard describes how the reference decodes a value of one Go type: where it meets quantities and
-// where it allocates memory. It uses the names that JSON and CBOR have in common. Other strings are
-// not checked, because names and hashes may look like absurd numbers too. A nil Guard means that
-// the value needs no check.
+// Guard describes how the reference decodes a value of a Go type: where it encounters quantities,
+// and where it allocates memory. It uses the names that JSON and CBOR have in common. Other strings
+// are not checked, because names and hashes may also look like absurd numbers. A nil Guard means
+// that the value needs no check.
 type Guard struct {
 	Form     Form
-	Size     int64    // bytes of memory: of a pointer's target, a list's element, or the structs that a struct embeds by pointer
+	Size     int64    // bytes of memory: a pointer's target, a list's element, or the structs that a struct embeds by pointer
 	MapBytes MapBytes // of a map
-	Elem     *Guard   // of a pointer's target, or of the elements of a list or a map
+	Elem     *Guard   // guard of a pointer's target, or of the elements of a list or map
 
-	names        map[string]field // the fields of a struct
+	names        map[string]field // a struct's fields
 	alternatives []*Guard         // an Unmarshaler fills one of them
 }
 
-// field is a field of a struct or of a struct that it embeds. If several have the same name, it is
-// the one that encoding/json fills.
+// field is a field of a struct or of a struct that it embeds. If several fields have the same name,
+// it is the one that encoding/json fills.
 type field struct {
 	guard  *Guard // nil if the value needs no check, or if no field is filled
 	depth  int    // of the embedding
-	tagged bool   // the name is from a tag
+	tagged bool   // the name comes from a tag
 }
 
 // hides reports whether encoding/json fills f rather than other, which has the same name.
@@ -46,7 +46,7 @@ func (f field) hides(other field) bool {
 	return f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged
 }
 
-// Form is the kind of Go value into which a value is decoded.
+// Form is the form of Go value that a value is decoded into.
 type Form uint8
 
 const (
@@ -57,7 +57,7 @@ const (
 	Map
 	Struct
 	Unmarshaler // a type that decodes itself; see Guard.Alternative
-	Raw         // a type that keeps JSON as it is; CBOR is decoded as Any first
+	Raw         // a type that keeps JSON as is; CBOR is first decoded as Any
 	Any         // a value without a Go type
 )
 
@@ -68,7 +68,7 @@ var Untyped = &Guard{Form: Any}
 // They are immutable.
 var guards sync.Map
 
-// Of returns the guard of t. All callers share it.
+// Of returns t's guard. It is shared by all callers.
 func Of(t reflect.Type) *Guard {
 	if g, ok := guards.Load(t); ok {
 		return g.(*Guard)
@@ -82,8 +82,8 @@ func Of(t reflect.Type) *Guard {
 	return shared.(*Guard)
 }
 
-// prune removes guards of values that need no check, such as numbers, and returns the others.
-// Because a type may contain itself, it first finds the guards that matter.
+// prune removes the guards of values that need no check, such as numbers, and returns the rest.
+// Because a type may contain itself, it first finds the guards that are needed.
 func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	matters = make(map[*Guard]bool)
 	for grown := true; grown; {
@@ -128,7 +128,7 @@ func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	return false
 }
 
-// newGuard is Of for a type within others. known contains the types seen so far.
+// newGuard is Of for a type nested in others. known contains the types seen so far.
 func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	if g, ok := known[t]; ok {
 		return g
@@ -154,8 +154,8 @@ func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return g
 }
 
-// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names
-// stands for one of its fields: a bool or a schema, a list or an element of that list.
+// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names takes
+// the place of one of its fields: a bool or a schema, a list or an element of that list.
 func (g *Guard) setStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 	g.Form, g.names = Struct, make(map[string]field)
 	readsItself, named := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), false
@@ -206,7 +206,7 @@ func (g *Guard) setField(f reflect.StructField, name string, known map[reflect.T
 }
 
 // add adds a field. If another field has the same name and neither hides the other, encoding/json
-// fills none of them.
+// fills neither.
 func (g *Guard) add(name string, f field) {
 	have, ok := g.names[name]
 	switch {
@@ -218,7 +218,7 @@ func (g *Guard) add(name string, f field) {
 	}
 }
 
-// Field returns the guard of a field of a struct, or nil if the value needs no check.
+// Field returns the guard of a struct's field, or nil if the value needs no check.
 func (g *Guard) Field(name string) *Guard { return g.names[name].guard }
 
 // Alternative returns the guard of the field that an Unmarshaler fills, depending on whether the

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// An object of n bytes may take MemoryBase + n*MemoryPerByte bytes of memory, plus its text.
+// An object of n bytes may use MemoryBase + n*MemoryPerByte bytes of memory, plus its text.
 // Package wire exports and explains both constants.
 const (
 	MemoryPerByte = 110
 	MemoryBase    = 4 << 10
 )
 
-// Memory of values without a Go type, in bytes, without elements and entries.
+// Memory used by values without a Go type, in bytes, not counting elements and entries.
 const (
 	TextBytes    = 16 // in an interface
 	NumberBytes  = 8
@@ -22,13 +22,13 @@ const (
 	ListBytes    = 24
 )
 
-// Budget is how many more bytes of memory an object may take. The zero Budget allows none.
+// Budget is how many more bytes of memory an object may use. The zero Budget allows none.
 type Budget int64
 
-// BudgetOf returns the budget of an object of n bytes.
+// BudgetOf returns the budget for an object of n bytes.
 func BudgetOf(n int) Budget { return MemoryBase + MemoryPerByte*Budget(n) }
 
-// Take takes count values of size bytes each. It returns false if the budget is exceeded.
+// Take deducts count values of size bytes each. It returns false if the budget is exceeded.
 func (b *Budget) Take(count int, size int64) bool {
 	*b -= Budget(int64(count) * size)
 	return *b >= 0
@@ -36,11 +36,11 @@ func (b *Budget) Take(count int, size int64) bool {
 
 // TooDense returns the error for an object of n bytes that would take too much memory.
 func TooDense(n int) error {
-	return fmt.Errorf("%w: its %d bytes become more than %d in memory; correct the writer of the object, or select fewer of its fields",
+	return fmt.Errorf("%w: its %d bytes take up more than %d in memory; fix the writer of the object, or select fewer fields",
 		fault.ErrTooDense, n, int64(BudgetOf(n)))
 }
 
-// MapBytes describes how many bytes the entries of a map take.
+// MapBytes describes how many bytes a map's entries use.
 type MapBytes struct {
 	First int64 // one entry, including the map itself
 	Each  int64 // each further entry
@@ -50,7 +50,8 @@ type MapBytes struct {
 const emptyMap = 48
 
 // A map consists of groups of groupSlots entries. Keys and values larger than
-// largestSlot are allocated separately. A map has room for at most about twice its entries.
+// largestSlot are allocated separately. A map's capacity is at most about twice its number
+// of entries.
 const (
 	groupSlots  = 8
 	largestSlot = 128

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The time of resource.ParseQuantity grows with the length of the text and with the exponent:
+// The time resource.ParseQuantity takes grows with the length of the text and with the exponent:
 // "1e-999999999" keeps it busy for hours, a million digits for seconds. Quantities are limited to
 // 2^63 and nine decimals, so valid ones stay far below these limits.
 const (
@@ -35,8 +35,8 @@ func AbsurdQuantity(s []byte) bool {
 	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
 }
 
-// PlainQuantity reports whether s is a quantity of a few digits and perhaps a suffix, as nearly all
-// are. Other quantities must be parsed.
+// PlainQuantity reports whether s is a quantity with a few digits and possibly a suffix, as nearly
+// all are. Other quantities must be parsed.
 func PlainQuantity(s []byte) bool {
 	const mostDigits = 15
 	n := 0
@@ -55,7 +55,7 @@ func PlainQuantity(s []byte) bool {
 
 func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
 
-// ReachesQuantity reports whether a value of t can lead to a resource.Quantity.
+// ReachesQuantity reports whether a value of type t can lead to a resource.Quantity.
 func ReachesQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
 
 // ContainsQuantity reports whether a value of t is a resource.Quantity or contains one directly,
