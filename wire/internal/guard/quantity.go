@@ -58,9 +58,9 @@ func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-
 // ReachesQuantity reports whether a value of type t can lead to a resource.Quantity.
 func ReachesQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
 
-// ContainsQuantity reports whether a value of t is a resource.Quantity or contains one directly,
-// not behind a pointer and not in a list or a map. Reading such a value may write to it: a quantity
-// caches its text on first use, and some comparisons change its representation.
+// ContainsQuantity reports whether a value of type t is a resource.Quantity or contains one
+// directly, not behind a pointer and not in a list or map. Reading such a value may write to it: a
+// quantity caches its text on first use, and some comparisons change its representation.
 func ContainsQuantity(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:

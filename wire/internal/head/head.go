@@ -1,5 +1,5 @@
-// Package head holds the head of an object that is packed without decoding. Packages json and
-// protobuf fill it in.
+// Package head represents the head of an object that is packed without being decoded. Packages
+// json and protobuf fill it in.
 package head
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Identity identifies an object, its version and its kind. Its strings point into the bytes from
-// which it was read. A string is empty if the bytes lack it.
+// Identity identifies an object, its version and its kind. Its strings point into the bytes it
+// was read from. A string is empty if the bytes do not contain it.
 type Identity struct {
 	APIVersion, Kind         string
 	Namespace, Name, UID, RV string
@@ -23,8 +23,8 @@ func (i Identity) Version() object.Version {
 	return object.Version{Key: object.Key{Namespace: i.Namespace, Name: i.Name}, UID: types.UID(i.UID), RV: i.RV}
 }
 
-// Head is the head of a packed object. Its strings point into the bytes from which it was read. It
-// belongs to one goroutine and can be reused.
+// Head is the head of a packed object. Its strings point into the bytes it was read from. It must
+// be used by only one goroutine, and can be reused.
 type Head struct {
 	Identity
 
@@ -36,7 +36,7 @@ type Head struct {
 	Generation int64
 	Deleted    *metav1.Time // usually nil
 
-	Wanted      []string // keys of annotations, set by the caller
+	Wanted      []string // annotation keys, set by the caller
 	WantsAll    bool     // the caller wants all annotations
 	Annotations []Label  // the wanted annotations that the object has
 
@@ -47,7 +47,7 @@ type Head struct {
 // Label is a label or an annotation.
 type Label struct{ Key, Value string }
 
-// Reset empties the head and drops all references.
+// Reset clears the head and drops all references.
 func (h *Head) Reset() {
 	clear(h.Labels)
 	clear(h.Owners)
@@ -64,7 +64,7 @@ func (h *Head) Reset() {
 	}
 }
 
-// maxReused is for how many labels, annotations or owners Reset keeps room.
+// maxReused is the number of labels, annotations or owners up to which Reset keeps their memory.
 const maxReused = 64
 
 // BoolPtr returns a pointer to on.

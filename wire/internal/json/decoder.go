@@ -21,34 +21,34 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Decoder decodes objects from JSON, one after the other: typed objects with the [TypeInfo] of
-// their Go type, others as maps (see untypedDecoder). It belongs to one goroutine.
+// Decoder decodes JSON objects one after another: typed objects with the [TypeInfo] of their Go
+// type, others as maps (see untypedDecoder). It must be used by only one goroutine.
 //
-// It reads the forms that API servers write. For anything else, valid or not, it gives up with
-// ErrUnusual, and the reference decodes the object again. So it need not distinguish unusual input
-// from errors.
+// It handles the forms that API servers write. For anything else, valid or not, it gives up
+// with ErrUnusual, and the reference decodes the object again. Therefore it need not
+// distinguish unusual input from errors.
 type Decoder struct {
 	walk
 	share.Sharer
 	untyped   untypedDecoder
 	text      memory.Text
 	backing   backing
-	unescaped []byte // the object's strings that had escapes
+	unescaped []byte // those of the object's strings that had escapes
 	filter    filter
 
-	Versions bool // the same object may come in several versions
+	Versions bool // several versions of the same object are expected
 
-	// For each field by its place: the value seen last, which probably comes again.
+	// Indexed by a field's place: the most recent value, which is likely to repeat.
 	nextField []*tableField            // the next field
-	texts     memory.WeakTable[string] // the text of the field, if many objects have it
+	texts     memory.WeakTable[string] // the field's text, if many objects have it
 }
 
-// backing is memory that the current part will keep: a copy of the item's bytes from start on.
-// Strings may point into it.
+// backing is memory that the current part will keep alive: a copy of the item's bytes from start
+// on. Strings may point into it.
 type backing struct {
 	raw         []byte
 	start       int
-	copyStrings bool // there is no such memory; each string is allocated
+	copyStrings bool // there is no such memory; strings are allocated one by one
 }
 
 // NewDecoder returns a decoder for objects with the wanted fields. The TypeInfo of typed objects
@@ -87,7 +87,7 @@ func (d *Decoder) begin(i frame.Item) {
 	d.untyped.begin()
 }
 
-// nextObject returns a number for the object that is decoded next.
+// nextObject returns the number of the next object to decode.
 func (d *Decoder) nextObject() uint8 {
 	if !d.Versions || d.Pool == nil {
 		return d.NextObject()
@@ -109,7 +109,7 @@ func (d *Decoder) end(err error) error {
 	return err
 }
 
-// value reads a value of this type into the zeroed memory at at.
+// value decodes a value of type k into the zeroed memory at at.
 func (d *Decoder) value(k *TypeInfo, at unsafe.Pointer) error {
 	c := d.peek()
 	if c == 'n' && k.op > opQuantity {
@@ -145,7 +145,7 @@ func (d *Decoder) value(k *TypeInfo, at unsafe.Pointer) error {
 	return d.unmarshalOther(k, at)
 }
 
-// fields reads an object into the struct at at.
+// fields decodes an object into the struct at at.
 func (d *Decoder) fields(t *table, at unsafe.Pointer) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
@@ -162,7 +162,7 @@ func (d *Decoder) fields(t *table, at unsafe.Pointer) error {
 		} else {
 			word, bit := f.number/64, uint64(1)<<(f.number%64)
 			if seen[word]&bit != 0 {
-				return fault.ErrUnusual // the reference merges the second into the first
+				return fault.ErrUnusual // the reference merges the second one into the first
 			}
 			seen[word] |= bit
 			place = f.place
@@ -184,7 +184,7 @@ func (d *Decoder) fields(t *table, at unsafe.Pointer) error {
 }
 
 // field reads a name and the colon after it, and returns the field with that name, or nil. place is
-// the place of the previous field.
+// the previous field's place.
 func (d *Decoder) field(t *table, place int) (*tableField, error) {
 	if d.peek() != '"' {
 		return nil, fault.ErrUnusual
@@ -252,11 +252,11 @@ func (d *Decoder) string(at *string) error {
 	return d.keepText(at, text, plain)
 }
 
-// keepText stores a text that was just read.
+// keepText stores text that was just read.
 func (d *Decoder) keepText(at *string, text []byte, plain bool) (err error) {
 	switch {
 	case plain && d.backing.raw != nil:
-		// The text ends one byte before d.at, with the quote.
+		// The text ends one byte before d.at, at the quote.
 		end := d.at - 1 - d.backing.start
 		*at = memory.String(d.backing.raw[end-len(text) : end])
 	case plain && d.backing.copyStrings:
@@ -273,7 +273,7 @@ func (d *Decoder) keepText(at *string, text []byte, plain bool) (err error) {
 	return err
 }
 
-// unescape unescapes text into memory that lasts until the object is decoded.
+// unescape unescapes text into memory that is kept until the object has been decoded.
 func (d *Decoder) unescape(text []byte) ([]byte, error) {
 	start := len(d.unescaped)
 	all, err := unescape(d.unescaped, text)
@@ -333,7 +333,7 @@ func (d *Decoder) base64(at *[]byte) error {
 	return fault.Unusual(err)
 }
 
-// time does what metav1.Time.UnmarshalJSON does, with fewer allocations.
+// time is like metav1.Time.UnmarshalJSON, with fewer allocations.
 func (d *Decoder) time(at *metav1.Time) error {
 	if d.peek() == 'n' {
 		return d.literal("null")
@@ -350,7 +350,7 @@ func (d *Decoder) time(at *metav1.Time) error {
 	return nil
 }
 
-// quantity reads a quantity. It fails if parsing would take long.
+// quantity decodes a quantity. It fails if parsing would take long.
 func (d *Decoder) quantity(at *resource.Quantity) error {
 	d.peek()
 	start := d.at
@@ -364,7 +364,7 @@ func (d *Decoder) quantity(at *resource.Quantity) error {
 	return fault.Unusual(at.UnmarshalJSON(raw))
 }
 
-// unmarshalOther reads a value with its own method or with the reference.
+// unmarshalOther decodes a value with its own method or with the reference.
 func (d *Decoder) unmarshalOther(k *TypeInfo, at unsafe.Pointer) error {
 	d.peek()
 	start := d.walk
@@ -390,7 +390,7 @@ func (d *Decoder) unmarshalOther(k *TypeInfo, at unsafe.Pointer) error {
 	return fault.Unusual(err)
 }
 
-// any reads a value into an any.
+// any decodes a value into an any.
 func (d *Decoder) any(at *any) (err error) {
 	f := &d.untyped
 	f.ContinueFrom(&d.Sharer)

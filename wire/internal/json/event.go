@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// SplitEvent returns the type and the object of a watch frame, which nests no deeper than maxDepth.
-// It uses the tape. For an unusual frame it starts over without the tape, and the object has no
-// tape either.
+// SplitEvent returns the type and the object of a watch frame that nests no deeper than maxDepth.
+// It uses the tape. For an unusual frame it starts over without the tape, and then the object has
+// no tape either.
 func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err error) {
 	typ, start, place, err := eventFields(whole)
 	if err == nil {
@@ -50,8 +50,8 @@ func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err
 	return typ, obj, nil
 }
 
-// eventFields reads the two fields of an event, in any order. It returns the type, and where the
-// object begins in the bytes and on the tape. It fails at any other field.
+// eventFields reads an event's two fields, in any order. It returns the type, and where the object
+// starts in the bytes and on the tape. It fails at any other field.
 func eventFields(whole frame.Item) (typ string, start, place int, err error) {
 	w := walk{Item: whole}
 	for more := w.enter('}'); more; {

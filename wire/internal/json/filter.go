@@ -19,9 +19,9 @@ import (
 // filter is the state of filtering one object.
 type filter struct {
 	head *head.Head
-	out  []byte // the kept bytes of raw up to done
+	out  []byte // raw's kept bytes up to done
 	done int
-	cut  bool // a field was left out
+	cut  bool // a field was dropped
 
 	metadata bool // metadata was seen
 
@@ -31,7 +31,7 @@ type filter struct {
 	text     []byte
 }
 
-// level is the position of a value, for the fields that get special treatment there.
+// level is the position of a value, for fields that are treated specially there.
 type level uint8
 
 const (
@@ -47,11 +47,11 @@ func (l level) of(name string) level {
 	return nested
 }
 
-// Filter checks an object without decoding it, with the TypeInfo of its Go type or, if info is nil,
-// without a type. It returns true if Decode or DecodeUntyped would decode the object. Then kept
-// holds the bytes that they would read, which are the object itself or a copy in room, and h holds
-// its head. The TypeMeta of a typed object is left out. Filter also gives up in some cases that
-// Decode understands, such as an escape in the name of the object.
+// Filter checks an object without decoding it, using the TypeInfo of its Go type or, if info is
+// nil, without a type. It returns true if Decode or DecodeUntyped would decode the object. In that
+// case kept contains the bytes that they would read, either the object itself or a copy in room,
+// and h contains its head. A typed object's TypeMeta is dropped. Filter also gives up in some cases
+// that Decode supports, such as an escape in the object's name.
 func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byte) (kept []byte, ok bool) {
 	d.walk, d.Budget = walk{Item: i}, guard.BudgetOf(len(i.Raw))
 	s := &d.filter
@@ -74,13 +74,13 @@ func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byt
 		return i.Raw, true
 	}
 	*room = append(s.out, i.Raw[s.done:]...)
-	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // account for the kept bytes as if nothing had been left out
+	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // account for the kept bytes as if nothing had been dropped
 }
 
-// maxReusedText is the largest buffer, in bytes, that is kept between objects.
+// maxReusedText is the size of the largest buffer that is kept between objects.
 const maxReusedText = 1 << 12
 
-// reusable is a buffer that is kept between objects, if it is not too large.
+// reusable returns a buffer to keep between objects, or nil if it is too large.
 func reusable(b []byte) []byte {
 	if cap(b) > maxReusedText {
 		return nil
@@ -88,17 +88,17 @@ func reusable(b []byte) []byte {
 	return b[:0]
 }
 
-// cutBytes leaves out the bytes from start to end.
+// cutBytes drops the bytes from start to end.
 func (d *Decoder) cutBytes(start, end int) {
 	s := &d.filter
 	s.out = append(s.out, d.Raw[s.done:start]...)
 	s.done, s.cut = end, true
 }
 
-// fieldRow tracks the fields of an object while it is filtered, to put one comma between the kept
-// fields.
+// fieldRow tracks an object's fields while it is filtered, so that there is one comma between the
+// kept fields.
 type fieldRow struct {
-	end     int // of the previous field, or where the fields begin
+	end     int // of the previous field, or where the fields start
 	kept    bool
 	dropped bool
 }
@@ -117,7 +117,7 @@ func (d *Decoder) dropField(r *fieldRow) {
 	r.dropped = true
 }
 
-// filterValue checks a value as value reads it.
+// filterValue checks a value the way value decodes it.
 func (d *Decoder) filterValue(k *TypeInfo, at level) error {
 	c := d.peek()
 	if c == 'n' && k.op > opQuantity {
@@ -230,7 +230,7 @@ func (d *Decoder) filterBase64() error {
 	return fault.Unusual(err)
 }
 
-// filterQuantity checks a value as quantity reads it.
+// filterQuantity checks a value the way quantity decodes it.
 func (d *Decoder) filterQuantity() error {
 	if start := d.at; d.peek() == '"' {
 		if text, plain, err := d.walk.text(); err == nil && plain && guard.PlainQuantity(text) {
@@ -241,7 +241,7 @@ func (d *Decoder) filterQuantity() error {
 	return d.quantity(&d.filter.quantity)
 }
 
-// filterOther checks a value as unmarshalOther reads it.
+// filterOther checks a value the way unmarshalOther decodes it.
 func (d *Decoder) filterOther(k *TypeInfo) error {
 	switch k.typ {
 	case reflect.TypeFor[metav1.FieldsV1](): // accepts anything
@@ -258,7 +258,7 @@ func (d *Decoder) filterOther(k *TypeInfo) error {
 	return d.unmarshalOther(k, reflect.New(k.typ).UnsafePointer())
 }
 
-// filterFields checks an object as fields reads it.
+// filterFields checks an object the way fields decodes it.
 func (d *Decoder) filterFields(t *table, at level) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual

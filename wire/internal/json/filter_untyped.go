@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// filterAny checks a value without a Go type, as an untypedDecoder reads it.
+// filterAny checks a value without a Go type the way an untypedDecoder decodes it.
 func (d *Decoder) filterAny(wanted *selection.Tree, at level) error {
 	c := d.peek()
 	switch {
@@ -18,7 +18,7 @@ func (d *Decoder) filterAny(wanted *selection.Tree, at level) error {
 	case c == '[':
 		return d.filterArray(wanted)
 	case !wanted.KeepsValues():
-		return fault.ErrUnusual // the field that holds it is dropped as a whole
+		return fault.ErrUnusual // the field that contains it is dropped completely
 	}
 	switch c {
 	case '"':
@@ -111,7 +111,7 @@ func (d *Decoder) filterObject(wanted *selection.Tree, at level) error {
 	return nil
 }
 
-// name reads the name of a field and the colon after it.
+// name reads a field's name and the colon after it.
 func (d *Decoder) name() ([]byte, error) {
 	name, plain, err := d.walk.text()
 	if err == nil && !plain {

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// maxDepth is how deeply the reference reads.
+// maxDepth is the deepest nesting that the reference supports.
 const maxDepth = 10000
 
-// Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would take
-// too much memory, with ErrQuantity if a quantity takes too long to parse. Like the reference, it
-// visits every value, including the first of two fields with the same name. It may stop at invalid
-// JSON, because the reference refuses that before decoding anything.
+// Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would use
+// too much memory, or with ErrQuantity if a quantity takes too long to parse. Like the reference,
+// it visits every value, including the first of two fields with the same name. It may stop at
+// invalid JSON, because the reference rejects that before decoding anything.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: guard.BudgetOf(len(raw))}
 	switch err := c.value(g); err {
@@ -31,8 +31,8 @@ func Check(g *guard.Guard, raw []byte) error {
 	}
 }
 
-// EstimateMemory returns about how many bytes of memory the reference allocates for the JSON object
-// raw, including spare capacity of lists.
+// EstimateMemory returns approximately how many bytes of memory the reference allocates for the
+// JSON object raw, including the spare capacity of lists.
 func EstimateMemory(g *guard.Guard, raw []byte) int64 {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: math.MaxInt64, estimates: true}
 	_ = c.value(g)
@@ -48,7 +48,7 @@ type check struct {
 }
 
 // value skips the next value. It fails if the reference must not read it, and with ErrUnusual if
-// the reference will refuse it.
+// the reference will reject it.
 func (c *check) value(g *guard.Guard) error {
 	b := c.peek()
 	for g != nil && b != 'n' && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {
@@ -83,7 +83,7 @@ func (c *check) value(g *guard.Guard) error {
 	return nil
 }
 
-// pass skips a value. If the value is invalid, pass may end anywhere.
+// pass skips a value. If the value is invalid, pass may stop anywhere.
 func (c *check) pass() {
 	if b := c.peek(); b != '{' && b != '[' {
 		c.skipUnchecked()
@@ -105,7 +105,7 @@ func (c *check) pass() {
 	}
 }
 
-// nested checks the inside of an object or array.
+// nested checks the contents of an object or array.
 func (c *check) nested(g *guard.Guard, look func(*guard.Guard) error) error {
 	if c.depth++; c.depth > maxDepth {
 		return fault.ErrUnusual

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// IdentityOf reads the identity of an object and decodes nothing else. ok means that the name, UID
-// and resource version are present in their usual form, so decoding the object would give the same
+// IdentityOf reads an object's identity and decodes nothing else. ok means that the name, UID and
+// resource version are present in their usual form, so decoding the object would yield the same
 // values.
 func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	if len(i.Tape) == 0 {
@@ -40,8 +40,8 @@ func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	return of, ok && of.Name != "" && of.UID != "" && of.RV != ""
 }
 
-// ReadHead reads the head of an object, except its kind, and decodes nothing else. It returns false
-// if the head differs from the form that servers write.
+// ReadHead reads an object's head, except its kind, and decodes nothing else. It returns false if
+// the head differs from the form that servers write.
 func ReadHead(h *head.Head, i frame.Item) bool {
 	if len(i.Tape) == 0 {
 		return false
@@ -60,7 +60,7 @@ func ReadHead(h *head.Head, i frame.Item) bool {
 	})
 }
 
-// nameOf returns the name of the object, or nil if it is not easily found.
+// nameOf returns the object's name, or nil if it is not easily found.
 func nameOf(i frame.Item) (name []byte) {
 	if len(i.Tape) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func (w *walk) metadata(of *head.Identity) bool {
 	})
 }
 
-// once reads a plain text into an empty string. It fails if the field was read before.
+// once reads plain text into an empty string. It fails if the field has been read before.
 func (w *walk) once(into *string) bool {
 	if *into != "" {
 		return false
@@ -108,7 +108,7 @@ func (w *walk) once(into *string) bool {
 	return err == nil && plain
 }
 
-// eachField calls read at the value of each field of the object that begins here, until read
+// eachField calls read at the value of each field of the object that starts here, until read
 // returns false. It reports whether it reached the end of the object.
 func (w *walk) eachField(read func(name []byte) bool) bool {
 	if w.peek() != '{' {
@@ -135,8 +135,8 @@ func (w *walk) pass() bool {
 	return w.skip() == nil
 }
 
-// Claim is the kind of an object and, for a Status, its fields. It is read for error messages, and
-// for bodies that may be a Status.
+// Claim is an object's kind and, for a Status, its fields. It is read for error messages, and for
+// bodies that may be a Status.
 type Claim struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -146,14 +146,14 @@ type Claim struct {
 	} `json:"metadata"`
 }
 
-// ReadClaim reads as much of the claim as it can. The object was refused already, so it ignores
-// further errors.
+// ReadClaim reads as much of the claim as it can. The object has already been rejected, so
+// ReadClaim ignores further errors.
 func ReadClaim(raw []byte) (h Claim) {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
 	return h
 }
 
-// recordHeadField records a field of an object or of its metadata in the head, if it belongs there.
+// recordHeadField records a field of an object or its metadata in the head, if it belongs there.
 // whole means that the whole field is wanted. It fails on input that servers do not write, such as
 // a name that appears twice.
 func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool) error {
@@ -179,7 +179,7 @@ func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool)
 	return w.readHeadField(h, name, whole)
 }
 
-// readHeadField reads a field of the metadata into the head.
+// readHeadField reads a metadata field into the head.
 func (w *walk) readHeadField(h *head.Head, name string, whole bool) error {
 	switch name {
 	case "namespace":
@@ -206,7 +206,7 @@ func (w *walk) readHeadField(h *head.Head, name string, whole bool) error {
 	return nil
 }
 
-// readText reads a text into at, which must be empty.
+// readText reads text into at, which must be empty.
 func (w *walk) readText(at *string) error {
 	text, plain, err := w.text()
 	if err != nil || !plain || *at != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// part reads a pointer, a slice or a map. The result is a shared part or a new one.
+// part decodes a pointer, a slice or a map. The result is either shared or new.
 func (d *Decoder) part(k *TypeInfo, at unsafe.Pointer) error {
 	if c := d.peek(); k.share == nil || c != '{' && c != '[' {
 		return d.decodePart(k, at)
@@ -52,8 +52,8 @@ func (d *Decoder) part(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// worthKeeping reports whether a projected part may be remembered. It keeps all its bytes alive, so
-// they must not exceed its memory.
+// worthKeeping reports whether a projected part may be remembered. The part keeps all its bytes
+// alive, so they must not exceed its memory.
 func (d *Decoder) worthKeeping(k *TypeInfo, raw []byte) bool {
 	n := 1
 	if k.op != opPointer {
@@ -62,7 +62,7 @@ func (d *Decoder) worthKeeping(k *TypeInfo, raw []byte) bool {
 	return len(raw) <= n*int(k.elem.size)
 }
 
-// decodePart reads a pointer, a slice or a map into new memory.
+// decodePart decodes a pointer, a slice or a map into new memory.
 func (d *Decoder) decodePart(k *TypeInfo, at unsafe.Pointer) error {
 	switch k.op {
 	case opPointer:
@@ -73,7 +73,7 @@ func (d *Decoder) decodePart(k *TypeInfo, at unsafe.Pointer) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
-	// The strings of a map cannot be moved later, so allocate their memory now.
+	// A map's strings cannot be moved later, so allocate their memory now.
 	was := d.backing
 	switch {
 	case was.raw != nil:
@@ -153,7 +153,7 @@ func (d *Decoder) slice(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// strings reads a map with string keys and values, or with named types of the same layout.
+// strings decodes a map with string keys and values, or with named types that have the same layout.
 func (d *Decoder) strings(k *TypeInfo, at unsafe.Pointer) error {
 	n := d.count(0)
 	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {
@@ -185,7 +185,7 @@ func (d *Decoder) strings(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// pairs reads any other map.
+// pairs decodes any other map.
 func (d *Decoder) pairs(k *TypeInfo, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
 	if n == uncountable || !d.Budget.Take(1, k.mapBytes.Of(n)) {

@@ -8,33 +8,33 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// path remembers one place in objects without a Go type, such as "metadata.labels": which fields
-// occur there, in which order, and whether sharing pays. Objects of one kind have nearly the same
-// fields, so the decoder usually knows the next name before it reads it.
+// path remembers one position in objects without a Go type, such as "metadata.labels": which
+// fields occur there, in which order, and whether sharing pays off. Objects of the same kind have
+// nearly the same fields, so the decoder usually knows the next name before reading it.
 type path struct {
-	name     string          // of the field; shared by all objects that have the field
-	wanted   *selection.Tree // of the value; nil for all
-	dropped  bool            // no part of the value is wanted
-	catchAll bool            // stands for all unknown places with the same selection
+	name     string          // the field's name; shared by all objects that have the field
+	wanted   *selection.Tree // selection of the value; nil for all
+	dropped  bool            // nothing in the value is wanted
+	catchAll bool            // represents all unknown positions with the same selection
 
-	share    *share.Site      // within the decoder; nil if nothing is shared
-	fields   map[string]*path // fields of an object at this place
-	elem     *path            // elements of an array at this place
+	share    *share.Site      // position within the decoder; nil if nothing is shared
+	fields   map[string]*path // an object's fields at this position
+	elem     *path            // an array's elements at this position
 	first    *path            // the field that came first here last time
-	next     *path            // the field that came after this one last time
+	next     *path            // the field that followed this one last time
 	lastText uint32           // the mark of the last text here
 }
 
-// paths is everything that one decoder has learned. Its size is bounded: names seen only once are
-// not learned, and after maxPaths places the next object starts from nothing.
+// paths is everything that a decoder has learned. Its size is limited: names seen only once are
+// not learned, and after maxPaths positions the next object starts from scratch.
 type paths struct {
 	wanted    *selection.Tree
 	root      *path                     // an object
 	embedded  *path                     // a value within a typed object
-	catchAlls map[*selection.Tree]*path // by the selection of a place
-	dropped   *path                     // the catch-all of unwanted places
+	catchAlls map[*selection.Tree]*path // keyed by the selection at a position
+	dropped   *path                     // the catch-all for unwanted positions
 	pathCount int                       // number of places
-	texts     memory.WeakTable[*string] // by place, a text that occurred twice in a row
+	texts     memory.WeakTable[*string] // by place, text that occurred twice in a row
 	objects   int
 	seed      maphash.Seed
 	seen      [][2]uint32 // marks of names seen, from the second object on
@@ -46,7 +46,7 @@ const (
 	seenNames   = 1024 // slots of two marks each, 8 KB
 )
 
-// newPaths returns the paths of objects with the wanted fields.
+// newPaths returns the paths for objects with the wanted fields.
 func newPaths(wanted *selection.Tree) paths {
 	s := paths{wanted: wanted, seed: maphash.MakeSeed(), dropped: &path{catchAll: true, dropped: true}}
 	s.forget()
@@ -57,13 +57,13 @@ func (s *paths) forget() {
 	s.pathCount, s.texts = 0, memory.WeakTable[*string]{}
 	s.catchAlls = make(map[*selection.Tree]*path)
 	s.embedded = s.newPath("", nil)
-	// An object and its metadata are never shared: no other object has the same ones, and
-	// completing an object writes to them.
+	// An object and its metadata are never shared: no other object has equal ones, and completing
+	// an object writes to them.
 	metadata, _ := s.wanted.Field("metadata")
 	s.root = &path{wanted: s.wanted, fields: map[string]*path{"metadata": {name: "metadata", wanted: metadata}}}
 }
 
-// catchAll returns the path for all unknown places with this selection.
+// catchAll returns the path for all unknown positions with this selection.
 func (s *paths) catchAll(wanted *selection.Tree) *path {
 	at := s.catchAlls[wanted]
 	if at == nil {
@@ -75,14 +75,14 @@ func (s *paths) catchAll(wanted *selection.Tree) *path {
 	return at
 }
 
-// newPath adds a place and returns its path.
+// newPath adds a position and returns its path.
 func (s *paths) newPath(name string, wanted *selection.Tree) *path {
 	catchAll := s.catchAll(wanted)
 	s.pathCount++
 	return &path{name: name, wanted: wanted, share: catchAll.share.WithNumber(s.pathCount)}
 }
 
-// element returns the path of the elements of an array at a place.
+// element returns the path of an array's elements at a position.
 func (s *paths) element(at *path) *path {
 	switch {
 	case at.catchAll:
@@ -95,7 +95,7 @@ func (s *paths) element(at *path) *path {
 	return at.elem
 }
 
-// field returns the path of a field.
+// field returns a field's path.
 func (s *paths) field(at *path, name []byte) *path {
 	if known := at.fields[string(name)]; known != nil {
 		return known
@@ -113,7 +113,7 @@ func (s *paths) field(at *path, name []byte) *path {
 	return known
 }
 
-// catchAllField returns the path of a field with an unknown place.
+// catchAllField returns the path of a field at an unknown position.
 func (s *paths) catchAllField(wanted *selection.Tree, kept bool) *path {
 	if !kept {
 		return s.dropped
@@ -121,8 +121,8 @@ func (s *paths) catchAllField(wanted *selection.Tree, kept bool) *path {
 	return s.catchAll(wanted)
 }
 
-// repeats reports whether a name was seen before, and records it. Names of the first object are not
-// recorded, because it may be the only one.
+// repeats reports whether a name has been seen before, and records it. Names in the first object
+// are not recorded, because it may be the only one.
 func (s *paths) repeats(name []byte) bool {
 	if s.objects == 1 || len(name) > maxPathName {
 		return false
@@ -140,10 +140,10 @@ func (s *paths) repeats(name []byte) bool {
 	return false
 }
 
-// maxRepeatedText is the longest text, in bytes, that a place remembers.
+// maxRepeatedText is the length in bytes of the longest text that a position remembers.
 const maxRepeatedText = 64
 
-// repeatedText returns a string equal to text if that text repeats at this place, and nil
+// repeatedText returns a string equal to text if that text repeats at this position, and nil
 // otherwise. The string has its own memory.
 func (s *paths) repeatedText(at *path, text []byte) *string {
 	if at.catchAll || at.share == nil || len(text) > maxRepeatedText {

@@ -19,9 +19,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// TypeInfo describes how to read values of one Go type from JSON. It is built once for each type
-// from the type's layout and tags, and is immutable afterwards. Only the fields that its op needs
-// are set.
+// TypeInfo describes how to decode values of one Go type from JSON. It is built once per type
+// from the type's layout and tags, and is immutable afterwards. Only the fields that its op
+// needs are set.
 type TypeInfo struct {
 	op        op
 	typ       reflect.Type
@@ -29,26 +29,26 @@ type TypeInfo struct {
 	bits      int                // of a number
 	first     byte               // first byte of every value except null; 0 if unknown
 	table     *table             // of a struct
-	elem      *TypeInfo          // of a pointer's target, or of the elements of a slice or a map
+	elem      *TypeInfo          // TypeInfo of a pointer's target, or of the elements of a slice or map
 	elements  *memory.ArrayMaker // of a slice
 	projected bool               // some fields of the value are dropped
-	share     *share.Site        // nil if sharing cannot pay
+	share     *share.Site        // nil if sharing cannot pay off
 	quantity  bool               // for a type left to the reference: it contains quantities
-	guard     *guard.Guard       // of a type left to the reference; may be nil
+	guard     *guard.Guard       // guard of a type left to the reference; may be nil
 	mapBytes  guard.MapBytes     // of a map
 
-	quantityFields func() [][]byte // of a pointer, a slice or a map; see quantityFieldNames
+	quantityFields func() [][]byte // for a pointer, a slice or a map; see quantityFieldNames
 }
 
 // ReadsObjects reports whether the values are structs that have a table.
 func (k *TypeInfo) ReadsObjects() bool { return k.op == opStruct }
 
-// op determines how a value is read.
+// op determines how a value is decoded.
 type op uint8
 
 const (
-	opUnknown     op = iota // the reference reads the whole object
-	opReference             // the reference reads the value; for rare types
+	opUnknown     op = iota // the reference decodes the whole object
+	opReference             // the reference decodes the value; for rare types
 	opUnmarshaler           // the type has an UnmarshalJSON method
 	opTime
 	opQuantity
@@ -65,7 +65,7 @@ const (
 	opMap
 )
 
-// table describes the fields of a struct.
+// table describes a struct's fields.
 type table struct {
 	fields []tableField
 	byName map[string]*tableField
@@ -76,10 +76,10 @@ type table struct {
 type tableField struct {
 	name     string
 	number   int // index in the table
-	place    int // index of what the decoder remembers about the field
+	place    int // index of the data that the decoder remembers about the field
 	offset   uintptr
 	typeInfo *TypeInfo
-	share    *share.Site // of a string, if sharing it may pay
+	share    *share.Site // for a string, if sharing it may pay off
 }
 
 // partName identifies a kind of part in JSON: the type of a pointer's target, of an element or of a
@@ -87,7 +87,7 @@ type tableField struct {
 type partName struct {
 	typ    reflect.Type
 	op     op
-	wanted string // key of a selection
+	wanted string // the selection's key
 }
 
 // textName identifies a string field.
@@ -96,11 +96,11 @@ type textName struct {
 	name string
 }
 
-// maxFields is how many fields a struct with a table may have. The widest struct of the API has
-// about forty.
+// maxFields is how many fields a struct with a table may have. The API's widest struct has about
+// forty.
 const maxFields = 256
 
-// typeInfos caches all TypeInfos. The types of a program are few and live as long as the program.
+// typeInfos caches all TypeInfos. A program has few types, and they live as long as the program.
 var typeInfos = struct {
 	sync.Mutex
 	known  map[typeKey]*TypeInfo
@@ -110,18 +110,18 @@ var typeInfos = struct {
 // typeKey identifies a TypeInfo: a type and a selection of its fields.
 type typeKey struct {
 	typ    reflect.Type
-	wanted string // key of a selection
+	wanted string // the selection's key
 }
 
-// TypeInfoOf returns the TypeInfo of a type for a selection. The type may contain itself.
+// TypeInfoOf returns a type's TypeInfo for a selection. The type may contain itself.
 func TypeInfoOf(t reflect.Type, s *selection.Tree) *TypeInfo {
 	typeInfos.Lock()
 	defer typeInfos.Unlock()
 	return makeTypeInfo(t, s)
 }
 
-// makeTypeInfo requires the lock of typeInfos. The caller releases it after the TypeInfo and
-// everything it leads to are complete.
+// makeTypeInfo requires the lock of typeInfos. The caller releases it once the TypeInfo and
+// everything reachable from it are complete.
 func makeTypeInfo(t reflect.Type, s *selection.Tree) *TypeInfo {
 	key := typeKey{t, s.Key()}
 	k := typeInfos.known[key]
@@ -145,7 +145,7 @@ func (k *TypeInfo) set(s *selection.Tree) {
 
 func (k *TypeInfo) setAll(s *selection.Tree) {
 	t := k.typ
-	// The methods of the pointer type count if a value is addressable and its type has a name.
+	// The pointer type's methods count if a value is addressable and its type has a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
 		switch {
 		case t == reflect.TypeFor[metav1.Time]():
@@ -190,7 +190,7 @@ func (k *TypeInfo) setAll(s *selection.Tree) {
 }
 
 // leaveToReference leaves values of the type to the reference. If a value on its own has methods
-// that it lacks as a part of another value, the reference reads the whole object.
+// that it lacks when nested in another value, the reference decodes the whole object.
 func (k *TypeInfo) leaveToReference() {
 	k.op = opReference
 	k.setGuard()
@@ -199,7 +199,7 @@ func (k *TypeInfo) leaveToReference() {
 	}
 }
 
-// setGuard sets the guard of a type that the reference reads.
+// setGuard sets the guard of a type that the reference decodes.
 func (k *TypeInfo) setGuard() {
 	k.quantity = guard.ReachesQuantity(k.typ)
 	if g := guard.Of(k.typ); g != nil && g.Form != guard.Raw {
@@ -281,7 +281,7 @@ func newPlace() int {
 	return typeInfos.places
 }
 
-// add adds the wanted fields of a struct at an offset from the table's struct.
+// add adds the wanted fields of a struct at an offset within the table's struct.
 func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -323,20 +323,20 @@ func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 	return nil
 }
 
-// nameBytes are the characters of usual names.
+// nameBytes are the characters in ordinary names.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
-// unshareable reports whether a part must not be shared with another object, because it leads to an
-// addressable quantity. Reading a quantity may write to it, so a reader of one object would change
-// the other. Values of maps are not addressable: reading one copies it. unshareable only searches
-// for names of fields, so it may return true because a text equals such a name.
+// unshareable reports whether a part must not be shared with another object, because an addressable
+// quantity can be reached from it. Reading a quantity may write to it, so a reader of one object
+// would modify the other. Map values are not addressable: reading one copies it. unshareable only
+// searches for field names, so it may return true because some text equals such a name.
 func (k *TypeInfo) unshareable(raw []byte) bool {
 	return slices.ContainsFunc(k.quantityFields(), func(name []byte) bool { return bytes.Contains(raw, name) })
 }
 
 // quantityFieldNames returns the quoted names of the fields below a part that point to quantities
 // or to values that contain quantities. If the part itself contains one, the result includes the
-// empty name, which every text contains.
+// empty name, which occurs in every text.
 func (k *TypeInfo) quantityFieldNames() (names [][]byte) {
 	type way struct {
 		to   *TypeInfo

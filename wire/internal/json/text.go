@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// eachHigh is a word with the high bit of each of its eight bytes set.
+// eachHigh is a word in which each of the eight bytes has its high bit set.
 const eachHigh = 0x8080808080808080
 
 // isASCII reports whether text contains only ASCII.
@@ -29,7 +29,7 @@ func isASCII(text []byte) bool {
 // isSound reports whether text is valid UTF-8. The reference replaces invalid bytes.
 func isSound(text []byte) bool { return isASCII(text) || utf8.Valid(text) }
 
-// unescape appends the text of a JSON string to dst. text is the inside of the string. It fails at
+// unescape appends a JSON string's text to dst. text is the inside of the string. It fails at
 // invalid escapes and unpaired surrogates.
 func unescape(dst, text []byte) ([]byte, error) {
 	if !isSound(text) {
@@ -77,7 +77,7 @@ var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// hexRune reads the four digits at the beginning of text.
+// hexRune reads the four digits at the start of text.
 func hexRune(text []byte) (r rune, ok bool) {
 	if len(text) < 4 {
 		return 0, false

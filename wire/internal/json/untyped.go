@@ -12,7 +12,7 @@ import (
 )
 
 // untypedDecoder decodes values without a Go type: objects become map[string]any, arrays []any, and
-// numbers int64 if they are whole and fit, and float64 otherwise.
+// numbers int64 if they are whole and fit, or float64 otherwise.
 //
 // It decodes a value in two steps. The first splits the value into a row of nodes and counts its
 // strings, numbers and elements. The second builds the value with one allocation of the exact size
@@ -26,12 +26,12 @@ type untypedDecoder struct {
 	sizes   untypedSizes
 }
 
-// node is a value in the row, or the beginning of an object or array, whose elements follow it.
+// node is a value in the row, or the start of an object or array, whose elements follow it.
 type node struct {
 	kind  nodeKind
 	named bool           // the object may keep name
-	n     int64          // number of elements, length of a text, or value of a number
-	at    unsafe.Pointer // a text, or a part
+	n     int64          // number of elements, length of the text, or value of the number
+	at    unsafe.Pointer // text, or a part
 	name  string         // of a field
 }
 
@@ -59,7 +59,7 @@ type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 // maxReusedNodes is the longest row that is kept for the next value.
 const maxReusedNodes = 1 << 12
 
-// begin prepares for an object. If there are too many places, it forgets all of them.
+// begin prepares for an object. If there are too many positions, it forgets all of them.
 func (f *untypedDecoder) begin() {
 	if f.objects++; f.pathCount >= maxPaths {
 		f.paths.forget()
@@ -80,7 +80,7 @@ func (f *untypedDecoder) value(s *path) (any, error) {
 	return f.standalone(f.readValue, s, backing{})
 }
 
-// standalone reads a value into its own memory.
+// standalone decodes a value into its own memory.
 func (f *untypedDecoder) standalone(read func(*path) error, s *path, own backing) (v any, err error) {
 	first, need, was := len(f.nodes), f.sizes, f.backing
 	f.sizes, f.backing = untypedSizes{}, own
@@ -119,9 +119,9 @@ func (f *untypedDecoder) readValue(s *path) error {
 	return f.digits()
 }
 
-// reserve makes room for the nodes of a value, so that a long list does not grow the row step by
-// step. Each value follows a comma or begins an object or array, so reserve counts those bytes.
-// Text may contain such bytes as well, but each node takes at least two bytes.
+// reserve makes room for a value's nodes, so that a long list does not grow the row step by
+// step. Each value follows a comma or starts an object or array, so reserve counts those bytes.
+// Text may contain such bytes too, but each node takes up at least two bytes.
 func (f *untypedDecoder) reserve(raw []byte) {
 	if len(raw)/2 <= cap(f.nodes) {
 		return
@@ -153,7 +153,7 @@ func (f *untypedDecoder) string(s *path) error {
 	}
 	f.sizes.strings++
 	if plain && f.backing.raw != nil {
-		// The text ends one byte before f.at, with the quote.
+		// The text ends one byte before f.at, at the quote.
 		start := f.at - 1 - len(text) - f.backing.start
 		f.push(node{kind: nodeBacked, at: unsafe.Pointer(&f.backing.raw[start]), n: int64(len(text))})
 		return nil
@@ -190,7 +190,7 @@ func (f *untypedDecoder) digits() error {
 	return fault.Unusual(err)
 }
 
-// part appends an object or an array: a shared one, or its elements.
+// part appends an object or array: either a shared one, or its elements.
 func (f *untypedDecoder) part(s *path) error {
 	raw := f.containerBytes()
 	if len(f.nodes) == 0 {
@@ -228,7 +228,7 @@ func (f *untypedDecoder) part(s *path) error {
 	return nil
 }
 
-// container appends an object or an array and its elements.
+// container appends an object or array and its elements.
 func (f *untypedDecoder) container(s *path) error {
 	row := len(f.nodes)
 	f.push(node{kind: nodeObject})
@@ -313,8 +313,7 @@ func (f *untypedDecoder) fieldValue(at *path, name string) error {
 	return nil
 }
 
-// name reads the name of a field. If its place is unknown, the name points into the
-// body.
+// name reads a field's name. If its position is unknown, the name points into the body.
 func (f *untypedDecoder) name(s, likely *path) (*path, string, error) {
 	if f.peek() != '"' {
 		return nil, "", fault.ErrUnusual

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// builder makes a value from a row of nodes.
+// builder builds a value from a row of nodes.
 type builder struct {
 	nodes    []node
 	text     []byte
@@ -33,14 +33,14 @@ type anyHeader struct {
 	typ, data unsafe.Pointer
 }
 
-// pointTo returns an interface value of v's type whose value is at at. The compiler does the same
-// but allocates each value separately. The value must not change afterwards.
+// pointTo returns an interface value of v's type whose value is at at. The compiler does the
+// same, but allocates each value separately. The value must not change afterwards.
 func pointTo(v any, at unsafe.Pointer) any {
 	(*anyHeader)(unsafe.Pointer(&v)).data = at
 	return v
 }
 
-// value returns the next value of the row.
+// value returns the next value in the row.
 func (b *builder) value() any {
 	n := &b.nodes[0]
 	b.nodes = b.nodes[1:]
@@ -71,7 +71,7 @@ func (b *builder) value() any {
 	return nil
 }
 
-// copy copies a text into the memory for this value's strings.
+// copy copies text into the memory for this value's strings.
 func (b *builder) copy(text string) string {
 	start := len(b.text)
 	b.text = append(b.text, text...)
@@ -103,7 +103,7 @@ func (b *builder) object(n int) any {
 		}
 		if b.nodes[0].kind == nodeDropped {
 			b.nodes = b.nodes[1:]
-			delete(fields, name) // if two fields have the same name, the second counts
+			delete(fields, name) // if two fields have the same name, the second one counts
 			continue
 		}
 		fields[name] = b.value()

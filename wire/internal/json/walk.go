@@ -30,8 +30,8 @@ func (w *walk) peek() byte {
 	return 0
 }
 
-// enter enters the object or array that begins here. It reports whether there is anything in it; if
-// not, it has left it again.
+// enter enters the object or array that starts here. It reports whether there is anything in it; if
+// not, it has already left it again.
 func (w *walk) enter(closing byte) bool {
 	w.at++
 	w.next++
@@ -64,13 +64,13 @@ func (w *walk) colon() error {
 	return fault.ErrUnusual
 }
 
-// containerBytes returns the bytes of the object or array that begins here.
+// containerBytes returns the bytes of the object or array that starts here.
 func (w *walk) containerBytes() []byte {
 	end := w.Tape[w.next].End
 	return w.Raw[w.at:end:end]
 }
 
-// skipContainer skips the object or array that begins here.
+// skipContainer skips the object or array that starts here.
 func (w *walk) skipContainer() {
 	over := w.Tape[w.next]
 	w.at, w.next = int(over.End), int(over.Next)
@@ -144,7 +144,7 @@ func (w *walk) number() (text []byte, whole bool, err error) {
 	return text, whole, nil
 }
 
-// digits returns the end of the digits that begin at n.
+// digits returns the end of the digits that start at n.
 func digits(b []byte, n int) int {
 	for n < len(b) && b[n]-'0' < 10 {
 		n++
@@ -152,7 +152,7 @@ func digits(b []byte, n int) int {
 	return n
 }
 
-// wholeNumber returns the value of a number without fraction and exponent.
+// wholeNumber returns the value of a number without a fraction or exponent.
 func wholeNumber(text []byte) (int64, error) {
 	if len(text) > 18 {
 		return strconv.ParseInt(memory.String(text), 10, 64)
