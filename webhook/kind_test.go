@@ -74,11 +74,11 @@ func TestAWebhookRefusesOtherKinds(t *testing.T) {
 
 		"another object":        {admissionv1.Create, podKind, objectOf(deploymentKind), "null", `got "apps/v1" "Deployment"`},
 		"a list as the object":  {admissionv1.Create, podKind, objectOf(podListKind), "null", `got "v1" "PodList"`},
-		"an object of no kind":  {admissionv1.Create, podKind, `{"metadata":{"name":"a"}}`, "null", "the body names no kind"},
+		"an object of no kind":  {admissionv1.Create, podKind, `{"metadata":{"name":"a"}}`, "null", "the body specifies no kind"},
 		"an object of no group": {admissionv1.Create, podKind, `{"kind":"Pod"}`, "null", `got "" "Pod"`},
 		"metadata alone":        {admissionv1.Create, podKind, `{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata"}`, "null", `got "meta.k8s.io/v1"`},
 		"another old object":    {admissionv1.Update, podKind, objectOf(podKind), objectOf(deploymentKind), `got "apps/v1" "Deployment"`},
-		"an old object of none": {admissionv1.Update, podKind, objectOf(podKind), `{}`, "the body names no kind"},
+		"an old object of none": {admissionv1.Update, podKind, objectOf(podKind), `{}`, "the body specifies no kind"},
 		"another deleted one":   {admissionv1.Delete, podKind, "null", objectOf(deploymentKind), `got "apps/v1" "Deployment"`},
 	}
 	for _, kind := range []schema.GroupVersionKind{deploymentKind, podListKind, evictionKind, bindingKind, scaleKind} {

@@ -18,13 +18,13 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// jsonEncoding reads JSON with the semantics of Kubernetes: field names are case-sensitive,
-// integers stay integers, unknown fields are ignored. It decodes objects with the table of their Go
-// type, or without one, and leaves anything unusual to the reference.
+// jsonEncoding decodes JSON with Kubernetes' semantics: field names are case-sensitive,
+// integers stay integers, unknown fields are ignored. It decodes objects with their Go type's
+// table, or without one, and leaves anything unusual to the reference.
 type jsonEncoding struct {
 	decoderConfig
-	typeInfo *json.TypeInfo // nil for unstructured objects, and if the reference reads all objects
-	codec    *codec         // of packed objects; nil if the decoder cannot pack bytes as received
+	typeInfo *json.TypeInfo // nil for unstructured objects, and if the reference decodes all objects
+	codec    *codec         // codec for packed objects; nil if the decoder cannot pack bytes as received
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -166,7 +166,7 @@ func (d jsonObjectDecoder) object(i frame.Item, needName bool) (obj object.Objec
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, needName)
 }
 
-// unmarshal decodes the selected fields of an object.
+// unmarshal decodes an object's selected fields.
 func (d jsonObjectDecoder) unmarshal(i frame.Item) (obj object.Object, err error) {
 	obj, err = d.new(), fault.ErrUnusual
 	u, untyped := obj.(*unstructured.Unstructured)
@@ -221,10 +221,10 @@ func (d *jsonEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 
 func (d *jsonEncoding) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
 
-// UnmarshalJSON decodes untrusted JSON, such as a part of a webhook's body, as apimachinery does.
-// It refuses an object whose own apiVersion and kind are missing or differ from kind. It also
-// refuses what a [Decoder] refuses (W02): text nested deeper than 1,000 levels, values that would
-// keep apimachinery's code busy for hours, and objects that would take more memory than
+// UnmarshalJSON decodes untrusted JSON, such as a value from a webhook's body, the way apimachinery
+// does. It rejects an object whose own apiVersion and kind are missing or differ from kind. It also
+// rejects everything that a [Decoder] rejects (W02): text nested deeper than 1,000 levels, values
+// that would keep apimachinery's code busy for hours, and objects that would take more memory than
 // [MaxMemoryPerByte] allows. It does not require a name. Its errors wrap [ErrKind], [ErrSyntax],
 // [ErrTooDeep], [ErrTooDense], [ErrQuantity] or io.ErrUnexpectedEOF. They quote only the apiVersion
 // and kind, because the object may be a Secret. It is safe for concurrent use.
@@ -257,8 +257,8 @@ func unmarshalJSON(raw []byte, opts Options) (object.Object, error) {
 }
 
 // EstimateJSONMemory estimates how many bytes of memory apimachinery's code needs to decode raw
-// into a value of type t, a pointer. While a list grows, it may need three times as much. raw must
-// be valid JSON. EstimateJSONMemory refuses nothing.
+// into a value of type t, a pointer. While growing lists, it may need three times as much. raw
+// must be valid JSON. EstimateJSONMemory refuses nothing.
 func EstimateJSONMemory(raw []byte, t reflect.Type) int64 {
 	return json.EstimateMemory(guard.Of(t), raw)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// jsonList reads one list body. The fields of a list come in any order, so the items may precede
-// the list's kind.
+// jsonList reads one list body. A list's fields come in any order, so the items may precede the
+// list's kind.
 type jsonList struct {
 	*jsonEncoding
 	*frame.JSON
 	*parallel.Decoder[item]
 	meta       *metav1.ListMeta
-	selector   string // that the server has applied
+	selector   string // selector applied by the server
 	apiVersion string
 	kind       string
 	status     metav1.Status // the body, if it turns out to be a Status
@@ -67,7 +67,7 @@ func (l *jsonList) check(itemsLackKind bool) (selector string, err error) {
 	return l.selector, l.checkListKind(l.apiVersion, l.kind, itemsLackKind || !l.seenItems)
 }
 
-// field reads a field of the list other than its items.
+// field reads one of the list's fields other than its items.
 func (l *jsonList) field(name string) error {
 	value, err := l.Value()
 	if err != nil {
@@ -145,13 +145,13 @@ func (l *jsonList) readNull() error {
 	return err
 }
 
-// itemFailed returns the error for a body that is broken at the current item.
+// itemFailed returns the error for a body that is malformed at the current item.
 func (l *jsonList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*Error](err); ok {
-		return err // of an earlier item
+		return err // from an earlier item
 	}
 	return l.fail(whereItem(l.Count()), nil, err)
 }

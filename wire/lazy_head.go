@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// lazyHead is the head of an object that is not decoded yet. The filter function gets it. It reads
-// only the fields that the function asks for, and its strings point into the bytes of the object.
-// It belongs to one goroutine and is reused for each object.
+// lazyHead is the head of an object that has not been decoded yet. It is passed to the filter
+// function. It reads only the fields that the function asks for, and its strings point into the
+// object's bytes. It must be used by only one goroutine, and is reused for each object.
 type lazyHead struct {
 	wanted  func(object.Head) bool
 	decoder *decoder
@@ -36,7 +36,7 @@ func newLazyHead(d *decoder) *lazyHead {
 }
 
 // excludes reports whether the filter rejects an object, and returns its version. An object that
-// cannot be decoded is not excluded, so decoding it reports the error.
+// cannot be decoded is not excluded, so that decoding it reports the error.
 func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool) {
 	if h == nil {
 		return v, false

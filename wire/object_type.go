@@ -27,8 +27,8 @@ const (
 	formMetadata                 // only metadata, under the real kind
 )
 
-// objectType describes the objects of a decoder: which Go type to allocate, which kinds to accept,
-// and which fields a finished object must have. It is immutable.
+// objectType describes a decoder's objects: which Go type to allocate, which kinds to accept, and
+// which fields a finished object must have. It is immutable.
 type objectType struct {
 	kind       object.GVK
 	apiVersion string
@@ -112,8 +112,8 @@ func (t *objectType) kindFromScheme(opts Options) error {
 	return nil
 }
 
-// checkScheme returns an error if the scheme knows the Go type only for other kinds, because its
-// fields would misread the bytes. The type of another version of the same kind is allowed.
+// checkScheme returns an error if the scheme has the Go type only under other kinds, because its
+// fields would misinterpret the bytes. A type for a different version of the same kind is allowed.
 func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	if t.form != formTyped || scheme == nil {
 		return nil
@@ -129,7 +129,7 @@ func (t *objectType) new() object.Object {
 	return reflect.New(t.goType).Interface().(object.Object)
 }
 
-// kindToSet returns the kind that a decoded object must have although its bytes may lack it.
+// kindToSet returns the kind that a decoded object must have even if its bytes lack it.
 func (t *objectType) kindToSet() object.GVK {
 	if t.form == formTyped {
 		return object.GVK{}
@@ -139,15 +139,15 @@ func (t *objectType) kindToSet() object.GVK {
 
 func (t *objectType) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind) }
 
-// isStatus reports whether this is the kind of a metav1.Status.
+// isStatus reports whether this is the kind of metav1.Status.
 func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
 
-// isMetadata reports whether a server uses this kind to send only metadata.
+// isMetadata reports whether servers use this kind to send only metadata.
 func isMetadata(apiVersion, kind, suffix string) bool {
 	return kind == "PartialObjectMetadata"+suffix && (apiVersion == "meta.k8s.io/v1" || apiVersion == "meta.k8s.io/v1beta1")
 }
 
-// matches reports whether apiVersion and kind name the expected kind.
+// matches reports whether apiVersion and kind denote the expected kind.
 func (t *objectType) matches(apiVersion, kind string) bool {
 	return apiVersion == t.apiVersion && kind == t.kind.Kind
 }
@@ -164,7 +164,7 @@ func (t *objectType) checkKind(apiVersion, kind string) error {
 	return t.wrongKind(apiVersion, kind, "")
 }
 
-// checkNamed is checkKind for an object that must name its kind.
+// checkNamed is checkKind for an object that must specify its kind.
 func (t *objectType) checkNamed(apiVersion, kind string) error {
 	if apiVersion == "" || kind == "" {
 		return t.wrongKind(apiVersion, kind, "")
@@ -172,9 +172,10 @@ func (t *objectType) checkNamed(apiVersion, kind string) error {
 	return t.checkKind(apiVersion, kind)
 }
 
-// checkListKind is checkKind for a list. itemsLackKind means that some items do not name their kind
-// or that there are no items; then the kind of the list must match. A CustomResourceDefinition may
-// give its list any kind; Kubernetes itself always appends "List".
+// checkListKind is checkKind for a list. itemsLackKind means that some items do not specify their
+// kind or that there are no items; in that case the list's kind must match. A
+// CustomResourceDefinition may choose any kind for its list; Kubernetes itself always appends
+// "List".
 func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) error {
 	switch {
 	case t.form == formMetadata && isMetadata(apiVersion, kind, "List"):
@@ -189,7 +190,7 @@ func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) 
 }
 
 // isBuiltinGroup reports whether a group is part of k8s.io/api, whatever Go type its objects have.
-// The groups of custom resources contain a dot.
+// Groups of custom resources contain a dot.
 func isBuiltinGroup(group string) bool {
 	switch name, ok := strings.CutSuffix(group, ".k8s.io"); {
 	case ok:
@@ -199,30 +200,30 @@ func isBuiltinGroup(group string) bool {
 	}
 }
 
-// builtinGroups are the groups of k8s.io/api whose names end in ".k8s.io", without that suffix.
+// builtinGroups lists the groups in k8s.io/api whose names end in ".k8s.io", without that suffix.
 var builtinGroups = []string{
 	"admission", "admissionregistration", "apidiscovery", "authentication", "authorization", "certificates",
 	"coordination", "discovery", "events", "flowcontrol.apiserver", "imagepolicy", "internal.apiserver", "networking",
 	"node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
 }
 
-// wrongKind returns the error for an object of another kind. suffix is "List" or empty.
+// wrongKind returns the error for an object of a different kind. suffix is "List" or empty.
 func (t *objectType) wrongKind(apiVersion, kind, suffix string) error {
 	want := t.kind.Kind + suffix
 	if apiVersion == "" && kind == "" {
-		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, want)
+		return fmt.Errorf("%w: the body specifies no kind, want %s %s", ErrKind, t.apiVersion, want)
 	}
 	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind), t.apiVersion, want)
 }
 
-// finish sets the TypeMeta for the object's form. It fails if needName is set and the object has no
-// name.
+// finish sets the TypeMeta required by the object's form. It fails if needName is set and the
+// object has no name.
 func (t *objectType) finish(obj object.Object, needName bool) error {
 	switch t.form {
 	case formTyped:
 		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
 	case formUnstructured:
-		// Most objects name their kind already, and writing to a map is slow.
+		// Most objects already specify their kind, and writing to a map is slow.
 		if u := obj.(*unstructured.Unstructured); u.GetAPIVersion() != t.apiVersion || u.GetKind() != t.kind.Kind {
 			u.SetGroupVersionKind(t.kind)
 		}
@@ -235,8 +236,8 @@ func (t *objectType) finish(obj object.Object, needName bool) error {
 	return nil
 }
 
-// project removes the unselected fields of an object. It defines what decoders leave out. The
-// object must not share parts with others, because project changes it.
+// project removes an object's unselected fields. It defines which fields decoders omit. The object
+// must not share values with others, because project modifies it.
 func (t *objectType) project(obj object.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		selection.PruneUntyped(u.Object, t.fields)
@@ -245,10 +246,11 @@ func (t *objectType) project(obj object.Object) {
 	selection.Prune(reflect.ValueOf(obj), t.fields)
 }
 
-// SupportsProtobuf reports whether [NewDecoder] can read the Go type in opts from protobuf: the
-// type has a generated Unmarshal method and does not contain itself. Generated code recurses as
-// deeply as its input asks. A few hostile megabytes would overflow the stack with a type that
-// contains itself, and the program could not recover. Read such types from JSON.
+// SupportsProtobuf reports whether [NewDecoder] can decode the Go type in opts from protobuf:
+// the type has a generated Unmarshal method and does not contain itself. Generated code
+// recurses as deep as its input demands. With a type that contains itself, a few hostile
+// megabytes would overflow the stack, and the program could not recover. Decode such types from
+// JSON.
 func SupportsProtobuf(opts Options) bool {
 	t, err := newObjectType(opts)
 	return err == nil && protobuf.UnsupportedReason(t.goType) == ""

@@ -16,34 +16,35 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// The media types that a [Decoder] reads.
+// The media types that a [Decoder] supports.
 const (
 	MediaJSON     = "application/json"
 	MediaProtobuf = "application/vnd.kubernetes.protobuf"
 	MediaCBOR     = "application/cbor"
 
-	// MediaCBORSequence is the content type of a watch in CBOR. Request it with MediaCBOR.
+	// MediaCBORSequence is the content type of a CBOR watch. To request it, use MediaCBOR.
 	MediaCBORSequence = "application/cbor-seq"
 )
 
-// DefaultMaxObjectBytes is the default for the largest object that is read. etcd accepts requests
-// of 1.5 MiB, the API server bodies of 3 MiB, and JSON is at most a few times larger than the
-// stored form. 16 MiB is therefore enough for anything that a server could store, and limits the
-// cost of one bad frame.
+// DefaultMaxObjectBytes is the default size limit for an object. etcd accepts requests of 1.5
+// MiB, the API server bodies of 3 MiB, and JSON is at most a few times larger than the stored
+// form. 16 MiB is therefore enough for anything that a server could store, and limits the cost of
+// a single bad frame.
 const DefaultMaxObjectBytes = 16 << 20
 
 // defaultMaxDepth is the default for [Options].MaxDepth. Schemas of custom resources, the deepest
-// objects in practice, stay below a hundred levels. At 1000 a decoder needs less than a megabyte of
-// stack.
+// objects in practice, stay below a hundred levels. At 1000, a decoder needs less than a megabyte
+// of stack.
 const defaultMaxDepth = 1000
 
-// MaxMemoryPerByte and MaxMemoryBase bound the memory of one decoded object: it may take
+// MaxMemoryPerByte and MaxMemoryBase limit the memory of a decoded object: it may use
 // MaxMemoryBase bytes, plus MaxMemoryPerByte for each byte of input, plus its text. An empty list
-// element takes two bytes of input and may be a struct of 400 bytes or more. Objects that servers
-// store need less: a NetworkPolicy of empty rules 25 bytes per byte, a LimitRange 50, and a custom
-// resource in CBOR that is a list of nested one-letter maps 104. Larger objects fail with
-// [ErrTooDense]. If Options.Keep leaves out the field that is too dense, the tables for JSON and
-// protobuf still read the rest of the object; the reference and every CBOR decoder refuse it.
+// element takes two bytes of input and may become a struct of 400 bytes or more. Objects that
+// servers store need less: 25 bytes per byte for a NetworkPolicy with empty rules, 50 for a
+// LimitRange, and 104 for a custom resource in CBOR that is a list of nested one-letter maps.
+// Larger objects fail with [ErrTooDense]. If Options.Keep leaves out the field that is too dense,
+// the tables for JSON and protobuf still decode the rest of the object; the reference and every
+// CBOR decoder reject it.
 const (
 	MaxMemoryPerByte = guard.MemoryPerByte
 	MaxMemoryBase    = guard.MemoryBase
@@ -51,42 +52,42 @@ const (
 
 // Options configures a [Decoder].
 type Options struct {
-	// Scheme determines the kind if Kind is empty, and the Go type of Kind if Type is an interface.
-	// It may be nil if neither is needed.
+	// Scheme determines the kind if Kind is empty, and the Go type for Kind if Type is an
+	// interface. It may be nil if neither is needed.
 	Scheme *runtime.Scheme
 
-	// Kind is the kind of the objects. A body with any other kind fails with ErrKind, and so does a
-	// Type that Scheme knows only under other kinds. Kind may be empty if Type points to a type
-	// that Scheme knows under exactly one kind.
+	// Kind is the objects' kind. A body with any other kind fails with ErrKind, and so does a Type
+	// that Scheme has only under other kinds. Kind may be empty if Type points to a type that
+	// Scheme has under exactly one kind.
 	Kind object.GVK
 
-	// Type is the type under which the program uses the objects: a pointer to a struct, such as
+	// Type is the type that the program uses for the objects: a pointer to a struct, such as
 	// *corev1.Pod, *unstructured.Unstructured or *metav1.PartialObjectMetadata, or an interface
 	// that they implement. For an interface, Scheme determines the struct, and objects of unknown
 	// kinds are unstructured. Nil means object.Object.
 	Type reflect.Type
 
-	// MaxObjectBytes is the size of the largest object, in bytes, without the surrounding list or
-	// frame. Zero means DefaultMaxObjectBytes; more than 1 GB means 1 GB.
+	// MaxObjectBytes is the size limit for an object, in bytes, not counting the surrounding list
+	// or frame. Zero means DefaultMaxObjectBytes; more than 1 GB means 1 GB.
 	MaxObjectBytes int
 
 	// MaxDepth is how deeply arrays and objects may nest in one JSON or CBOR object. Zero means
-	// 1,000. For CBOR, apimachinery v0.35 reads at most 64 levels, 1,024 elements of an array and
-	// 1,024 entries of a map. Protobuf needs no limit, because types that contain themselves are
-	// not read from protobuf; see [SupportsProtobuf].
+	// 1,000. For CBOR, apimachinery v0.35 supports at most 64 levels, 1,024 elements in an array
+	// and 1,024 entries in a map. Protobuf needs no limit, because types that contain themselves
+	// are not decoded from protobuf; see [SupportsProtobuf].
 	MaxDepth int
 
-	// Keep selects the fields to decode. Others are skipped without checking that they could be
-	// decoded. Bookmarks are decoded completely, because their annotations carry their message.
+	// Keep selects the fields to decode. Other fields are skipped without checking that they could
+	// be decoded. Bookmarks are decoded completely, because their annotations carry information.
 	Keep Fields
 
-	// Pool, if not nil, lets objects of lists and watches share equal parts with all other objects
-	// decoded with the same pool. Such objects must not be changed. Objects that Decoder.Object
-	// returns, and objects decoded from CBOR, share nothing and belong to the caller.
+	// Pool, if not nil, lets objects in lists and watches share equal values with all other
+	// objects decoded with the same pool. Such objects must not be modified. Objects returned by
+	// Decoder.Object, and objects decoded from CBOR, share nothing, and the caller owns them.
 	Pool *Pool
 
-	// Reference decodes every object with apimachinery's own code. It is slower and shares nothing.
-	// Tests compare the tables with it.
+	// Reference decodes every object with apimachinery's own code. That is slower, and nothing is
+	// shared. Tests compare the tables with it.
 	Reference bool
 }
 
@@ -110,7 +111,9 @@ func (o *Options) checkSize(raw []byte) error {
 }
 
 // NewDecoder returns the decoder for a content type. Parameters such as "charset" or "stream=watch"
-// are ignored. It fails with
+// are ignored. It fails with [ErrMedia] if there is no decoder for the media type or the Go type
+// cannot be decoded from it, with [ErrKind] if opts does not determine the kind and a Go type that fits
+// it, and with [ErrFields] if opts.Keep contains a path to a field that the Go type lacks.
 func NewDecoder(contentType string, opts Options) (Decoder, error) {
 	return newDecoder(contentType, opts, objectOutput())
 }
@@ -161,32 +164,33 @@ func mediaType(contentType string) (string, error) {
 	return media, nil
 }
 
-// A Pool lets objects share equal parts. An environment, probe or set of labels that many objects
-// have is decoded once, and all of them point to the same copy. Objects that share parts must not
-// be changed (L16). Use [NewPool] to create a Pool.
+// A Pool lets objects share equal values. If many objects have the same environment, probe or
+// set of labels, it is decoded once, and all of them point to the same copy. Objects that share
+// values must not be modified (L16). Use [NewPool] to create a Pool.
 //
-// A part is a pointer, a slice, a map or a string inside an object. A pool identifies a part by the
-// bytes from which it was decoded, and refers to it weakly: when the last object that uses a part
-// is garbage collected, the pool forgets the part and its bytes (W03). A part is remembered when it
-// appears in a second object, so content that never repeats costs a hash and no memory. Sharing
-// saves memory from the third object with the same part on; with only two, the pool's copy of the
-// bytes costs up to a tenth of the part's memory. Versions of one object in a watch do not count as
-// different objects. If a part is remembered, the parts inside it are not remembered separately.
+// A part of an object that can be shared is a pointer, a slice, a map or a string. A pool
+// identifies a part by the bytes from which it was decoded, and refers to it weakly: when the last
+// object that uses a part is garbage collected, the pool forgets the part and its bytes (W03). A
+// part is remembered when it appears in a second object, so content that never repeats costs a hash
+// and no memory. Sharing starts to save memory with the third object that has the same part; with
+// only two, the pool's copy of the bytes costs up to a tenth of the part's memory. Versions of the
+// same object in a watch do not count as different objects. If a part is remembered, the parts
+// inside it are not remembered separately.
 //
 // A Pool is safe for concurrent use.
 type Pool struct {
 	shared *share.Pool
 }
 
-// NewPool returns an empty pool. It takes about a kilobyte and grows with the number of parts in
+// NewPool returns an empty pool. It uses about a kilobyte and grows with the number of parts in
 // use.
 func NewPool() *Pool { return &Pool{shared: share.NewPool()} }
 
-// Forget makes the pool forget all parts. Call it if a shared part was changed in violation of L16:
-// objects decoded later do not get any of the current parts. Existing objects keep theirs.
+// Forget makes the pool forget all parts. Call it if a shared part was modified in violation of
+// L16: objects decoded later do not get any of the current parts. Existing objects keep theirs.
 func (p *Pool) Forget() { p.shared.Forget() }
 
-// Len returns the number of parts that the pool knows.
+// Len returns the number of parts that the pool remembers.
 func (p *Pool) Len() int { return p.shared.Len() }
 
 // sharePool returns the pool for decoders, or nil if p is nil.

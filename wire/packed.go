@@ -24,11 +24,11 @@ type Packed struct {
 	meta   *sharedMeta
 	text   pack.Text // name, UID, resource version and packedRest, then the object
 	headEnds
-	damaged atomic.Bool // set when damage is found
+	damaged atomic.Bool // set when corruption is detected
 	opened  memory.Weak
 }
 
-// Type returns the Go type of the object, a pointer.
+// Type returns the object's Go type, a pointer.
 func (o *Packed) Type() reflect.Type { return reflect.PointerTo(o.meta.codec.goType) }
 
 // GetNamespace returns the namespace.
@@ -54,8 +54,8 @@ func (o *Packed) GetGeneration() int64 { return packedRest(o.text.Prefix()[o.rv:
 // GetDeletionTimestamp returns the time of the deletion request, or nil. Other objects share it.
 func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.meta.deleted }
 
-// GetLabels returns the labels, which other objects may share. It allocates a map if the object's
-// name is the value of a label; [Packed.Labels] does not.
+// GetLabels returns the labels, which other objects may share. It allocates a map if one of the
+// labels has the object's name as its value; [Packed.Labels] does not.
 func (o *Packed) GetLabels() map[string]string { return o.meta.allLabels(o.GetName()) }
 
 // Labels returns the labels for a selector. See [object.Labels].
@@ -105,9 +105,9 @@ func (o *Packed) GetAnnotations() map[string]string {
 	return opened.GetAnnotations()
 }
 
-// Open returns the object, which must not be changed. While any caller holds it, all callers of
-// Open get the same object. Open fails with an [*Error] that wraps [ErrDamaged]. After that the
-// Packed has no resource version, because its state is unknown.
+// Open returns the object, which must not be modified. While any caller is using it, all
+// callers of Open get the same object. Open fails with an [*Error] that wraps [ErrDamaged].
+// After that the Packed has no resource version, because its state is unknown.
 func (o *Packed) Open() (object.Object, error) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, nil
@@ -123,17 +123,17 @@ func (o *Packed) Open() (object.Object, error) {
 }
 
 // OpenBoth opens o and old, which is another state of the same object. It is faster than opening
-// one after the other, and the result shares unchanged parts. It opens neither object and returns
-// false if one of them cannot be opened or is in use already, or if a small old would keep a large
-// o alive. It also returns false with [Packer.OnOpen], because a change to one object could spoil
-// the other.
+// one after the other, and the two objects share unchanged values. It opens neither object and
+// returns false if one of them cannot be opened or is already in use, or if a small old object
+// would keep a large o alive. It also returns false with [Packer.OnOpen], because a change to one
+// object could corrupt the other.
 func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	p, c := o.packer, o.meta.codec
 	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {
 		return now, was, false
 	}
 	if o.text.Size() > maxRecentBytes && old.text.Size() <= maxRecentBytes {
-		return now, was, false // the old object stays in use (see publish) and would keep the text of the new one alive
+		return now, was, false // the old object stays in use (see publish) and would keep the new one's text alive
 	}
 	_, used := p.inUse(o)
 	_, oldUsed := p.inUse(old)
@@ -146,8 +146,8 @@ func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	return now, was, ok
 }
 
-// Copy returns an object that belongs to the caller and may be changed. It copies the object if it
-// is in use, and decodes the bytes otherwise. It fails as [Packed.Open] does.
+// Copy returns an object that the caller owns and may modify. It copies the object if it is in use,
+// and decodes the bytes otherwise. It fails in the same cases as [Packed.Open].
 func (o *Packed) Copy() (object.Object, error) {
 	if shared, ok := o.InUse(); ok {
 		return shared.DeepCopyObject().(object.Object), nil
@@ -160,7 +160,7 @@ func (o *Packed) Copy() (object.Object, error) {
 	return made, nil
 }
 
-// InUse returns the opened object if any caller still holds it.
+// InUse returns the opened object if any caller is still using it.
 func (o *Packed) InUse() (object.Object, bool) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, true
@@ -168,12 +168,12 @@ func (o *Packed) InUse() (object.Object, bool) {
 	return o.packer.inUse(o)
 }
 
-// KeptWhole reports whether the packer holds the object itself, because its bytes would not decode
+// KeptWhole reports whether the packer keeps the object itself, because its bytes would not decode
 // to an equal object.
 func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 
-// Size returns the object's memory in bytes, without the opened object that [Packed.Open] returns.
-// Labels and owners that several objects share are counted for the first of them.
+// Size returns the object's memory in bytes, not counting the opened object that [Packed.Open]
+// returns. Labels and owners shared by several objects are counted for the first of them.
 func (o *Packed) Size() int {
 	size := o.text.HeldBytes() + packedSize
 	if o.meta.firstName == o.GetName() {
@@ -190,11 +190,11 @@ func (o *Packed) String() string {
 	return fmt.Sprintf("%s, packed in %d bytes", object.FormatKey(object.KeyOf(o)), o.Size())
 }
 
-// headEnds are the end offsets of the parts in the prefix of a packed object. The packedRest
-// follows the last part.
+// headEnds are the end offsets of the fields in a packed object's prefix. The packedRest follows
+// the last field.
 type headEnds struct{ name, uid, rv uint32 }
 
-// appendHead appends the head of o to dst, without its sharedMeta.
+// appendHead appends o's head to dst, without its sharedMeta.
 func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, headEnds) {
 	dst, at := appendNames(dst, o.GetName(), string(o.GetUID()), o.GetResourceVersion())
 	have := o.GetAnnotations()
@@ -204,7 +204,7 @@ func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, headEn
 	}), at
 }
 
-// appendNames appends the parts of a head that have a headEnds entry.
+// appendNames appends the fields of a head that have a headEnds entry.
 func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 	start := len(dst)
 	var at headEnds
@@ -217,12 +217,12 @@ func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 	return dst, at
 }
 
-// packedRest is the part of an object's head that is neither a name or version nor shared: the
-// generation, followed by the annotations that can be read without decoding, each with its index in
-// the packer's list. It is empty if the object has neither.
+// packedRest contains the rest of an object's head, which is neither a name or version nor shared:
+// the generation, followed by the annotations that can be read without decoding, each with its
+// index in the packer's list. It is empty if the object has neither.
 type packedRest string
 
-// appendRest appends a packedRest with the listed annotations that the object has.
+// appendRest appends a packedRest with those of the listed annotations that the object has.
 func appendRest(dst []byte, generation int64, annotations []string, annotation func(key string) (value string, ok bool)) []byte {
 	start := len(dst)
 	dst = binary.AppendVarint(dst, generation)
@@ -244,14 +244,14 @@ func (r packedRest) generation() int64 {
 	return int64(folded>>1) ^ -int64(folded&1) // zigzag encoding, as in binary.Varint
 }
 
-// annotation returns the annotation at index n of the packer's list.
+// annotation returns the annotation at index n in the packer's list.
 func (r packedRest) annotation(n int) (value string, ok bool) {
 	_, r = r.number()
 	for len(r) > 0 {
 		var at, size uint64
 		at, r = r.number()
 		size, r = r.number()
-		size = min(size, uint64(len(r))) // the size of a damaged text may be too large
+		size = min(size, uint64(len(r))) // the size in a corrupt text may be too large
 		if at == uint64(n) {
 			return string(r[:size]), true
 		}

@@ -23,15 +23,15 @@ var ErrDamaged = pack.ErrDamaged
 // mediaPacked is the Media of an Error about packed objects.
 const mediaPacked = "packed bytes"
 
-// A Packer compresses the objects of one cache. It compresses an object against another one of the
-// same controller, which is nearly equal, or else against samples of all objects. Use [NewPacker]
-// to create one. It is safe for concurrent use.
+// A Packer compresses the objects in one cache. It compresses an object against another one that
+// has the same controller, and is therefore nearly equal, or else against samples of all objects.
+// Use [NewPacker] to create one. It is safe for concurrent use.
 type Packer struct {
 	compressor      *pack.Compressor
 	metas           *metaTable
 	codecs          codecs
 	sharingDecoders sync.Pool // of *bodyDecoders
-	plainDecoders   sync.Pool // of *bodyDecoders without a Pool, whose objects share nothing
+	plainDecoders   sync.Pool // *bodyDecoders without a Pool, whose objects share nothing
 	pool            *Pool
 
 	annotations []string                     // can be read without decoding
@@ -62,16 +62,16 @@ func PackerOf(p PackerRef) *Packer {
 	return packer
 }
 
-// maxRecent is how many of the objects opened last a packer keeps alive. An object that several
-// handlers receive, or that is read again soon, is then decoded once. For Pods they take some
-// hundred kilobytes.
+// maxRecent is how many of the most recently opened objects a packer keeps alive. An object
+// that several handlers receive, or that is soon read again, is then decoded only once. For
+// Pods they use a few hundred kilobytes.
 const maxRecent = 64
 
 // maxRecentBytes is the size of the largest object that a packer keeps alive.
 const maxRecentBytes = 1 << 16
 
-// NewPacker returns an empty packer. If pool is not nil, objects that the packer opens share equal
-// parts through it.
+// NewPacker returns an empty packer. If pool is not nil, objects opened by the packer share equal
+// values through it.
 func NewPacker(pool *Pool) *Packer {
 	p := &Packer{compressor: pack.NewCompressor(), metas: new(metaTable), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.sharingDecoders.New = func() any { return newBodyDecoders(pool) }
@@ -79,10 +79,10 @@ func NewPacker(pool *Pool) *Packer {
 	return p
 }
 
-// Decoder returns a decoder as [NewDecoder] does, which packs the objects it reads. If possible it
-// keeps the bytes as received, without the fields that opts.Keep leaves out, and only checks that
-// they can be decoded. Bookmarks are not packed. For equal options it returns the same decoder.
-// opts must not be changed after the call.
+// Decoder returns a decoder like [NewDecoder], but the decoder packs the objects it reads. If
+// possible it keeps the bytes as received, without the fields that opts.Keep leaves out, and only
+// checks that they can be decoded. Bookmarks are not packed. Equal options yield the same decoder.
+// opts must not be modified after the call.
 func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
 	of := decoderKey{contentType, opts}
 	p.mu.Lock()
@@ -97,7 +97,7 @@ func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if have, ok := p.decoders[of]; ok { // another goroutine was faster
+	if have, ok := p.decoders[of]; ok { // another goroutine got there first
 		return have, nil
 	}
 	if p.decoders == nil {
@@ -125,23 +125,24 @@ func (p *Packer) newDecoder(contentType string, opts Options) (Decoder, error) {
 }
 
 // OnOpen registers opened, which is called with each decoded object before any caller gets it.
-// opened must not change the object. OnOpen must be called before anything is packed.
+// opened must not modify the object. OnOpen must be called before anything is packed.
 func (p *Packer) OnOpen(opened func(o *Packed, opened object.Object)) { p.onOpen = opened }
 
-// OnDamage registers damaged, which is called once for each damaged object, when the damage is
-// found, with the error of [Packed.Open]. It may be called in any goroutine and with any lock held
-// that the caller of Open holds. OnDamage must be called before anything is packed.
+// OnDamage registers damaged, which is called once for each corrupt object, when the
+// corruption is detected, with the error from [Packed.Open]. It may be called in any
+// goroutine, and with any lock held that the caller of Open holds. OnDamage must be called
+// before anything is packed.
 func (p *Packer) OnDamage(damaged func(o *Packed, err error)) { p.onDamage = damaged }
 
-// KeepAnnotations keeps the values of the given annotations uncompressed, so that reading them does
-// not decode the object. See [object.Annotation]. A value takes as much memory as its length.
-// KeepAnnotations must be called before anything is packed.
+// KeepAnnotations keeps the values of the given annotations uncompressed, so that they can be read
+// without decoding the object. See [object.Annotation]. A value takes up as much memory as its
+// length. KeepAnnotations must be called before anything is packed.
 func (p *Packer) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
 
 // Opened returns how many objects have been decoded.
 func (p *Packer) Opened() uint64 { return p.opened.Load() }
 
-// buffers hold uncompressed bytes.
+// buffers contains buffers for uncompressed bytes.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxReusedBytes is the size of the largest buffer that is reused.
@@ -156,7 +157,7 @@ func putBuffer(b *[]byte) {
 // packBuffers are the reusable buffers for packing bytes as received.
 type packBuffers struct {
 	head head.Head
-	raw  []byte // the bytes of the object without dropped fields
+	raw  []byte // the object's bytes without dropped fields
 }
 
 var packBufferPool = sync.Pool{New: func() any { return new(packBuffers) }}
@@ -171,7 +172,7 @@ func (b *packBuffers) release() {
 }
 
 // Pack compresses o. The result does not refer to o, unless its bytes would not decode to an equal
-// object: then it holds o itself. Pack fails with an [*Error] if o is too large.
+// object; in that case it keeps o itself. Pack fails with an [*Error] if o is too large.
 func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	c := p.codecs.of(o)
 	buffer := buffers.Get().(*[]byte)
@@ -199,14 +200,14 @@ func (p *Packer) packBytes(c *codec, h *head.Head, raw []byte) *Packed {
 	return &Packed{packer: p, meta: meta, text: p.compressor.Pack(meta.group, prefix, raw), headEnds: at}
 }
 
-// packWhole returns a Packed that holds o itself.
+// packWhole returns a Packed that keeps o itself.
 func (p *Packer) packWhole(o object.Object) *Packed {
 	prefix, at := appendHead(nil, o, p.annotations)
 	return &Packed{packer: p, meta: metaOfUnpacked(p.codecs.of(o), o), text: pack.Plain(prefix), headEnds: at}
 }
 
-// write appends the encoding of o to dst. It returns false and appends nothing if the encoding does
-// not decode to an equal object: a format may omit details that an API server never sends, such as
+// write appends o's encoding to dst. It returns false and appends nothing if the encoding does not
+// decode to an equal object: a format may omit details that an API server never sends, such as
 // fractions of a second.
 func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bool) {
 	if c.format == formatNone {
@@ -214,7 +215,7 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	}
 	start := len(dst)
 	var written object.Object = o
-	if c.format != formatTree { // encoding a quantity stores its text in it, and other code may hold the object
+	if c.format != formatTree { // encoding a quantity stores its text in it, and other code may be using the object
 		copied, ok := o.DeepCopyObject().(object.Object)
 		if !ok {
 			return dst, false
@@ -237,13 +238,13 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	return raw, true
 }
 
-// sameContent reports whether a and b mean the same. They are usually identical, which is fast to
-// find out.
+// sameContent reports whether a and b have the same meaning. They are usually identical, which is
+// quick to check.
 func sameContent(a, b object.Object) (same bool) {
 	if reflect.DeepEqual(a, b) {
 		return true
 	}
-	// It panics at an unexported field, such as those of a time.Time. The objects then count as
+	// It panics at an unexported field, such as those in a time.Time. The objects then count as
 	// different.
 	defer func() { _ = recover() }()
 	return equality.Semantic.DeepEqual(a, b)
@@ -267,7 +268,7 @@ func (p *Packer) Equal(a, b *Packed) bool {
 	return err == nil && err2 == nil && reflect.DeepEqual(one, other)
 }
 
-// content returns the object of o for a comparison. The object may be a temporary one.
+// content returns o's object for a comparison. The object may be temporary.
 func (p *Packer) content(o *Packed) (any, error) {
 	if o.meta.unpacked != nil {
 		return o.meta.unpacked, nil
@@ -321,7 +322,7 @@ func (p *Packer) unpackBoth(c *codec, o, old *Packed) (now, was object.Object, o
 	return made, oldMade, true
 }
 
-// inUse returns the opened object of o if any caller still holds it.
+// inUse returns o's opened object if any caller is still using it.
 func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	lock := p.lock(o)
 	lock.Lock()
@@ -333,7 +334,7 @@ func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object), true
 }
 
-// publish makes opened the object that all callers of Open get, unless there is one already. It
+// publish makes opened the object that all callers of Open get, unless there already is one. It
 // returns that object.
 func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 	opened = p.shareOpened(o, opened)
@@ -363,7 +364,7 @@ func (p *Packer) shareOpened(o *Packed, opened object.Object) object.Object {
 	return opened
 }
 
-// noteDamage marks o as damaged and returns the error for it.
+// noteDamage marks o as corrupt and returns the error for it.
 func (p *Packer) noteDamage(o *Packed, err error) error {
 	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.HeldBytes(), Err: err}
 	if !o.damaged.Swap(true) && p.onDamage != nil {

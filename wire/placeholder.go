@@ -17,7 +17,7 @@ type placeholders struct {
 
 // Placeholder returns an object of the same Go type that has only the key, the UID and the resource
 // version, for code that only compares versions. [Packer.PackedOf] returns the packed object for
-// it. Placeholder returns false if the setters of the Go type panic on an empty object.
+// it. Placeholder returns false if the Go type's setters panic on an empty object.
 func (o *Packed) Placeholder() (placeholder object.Object, ok bool) {
 	if o.meta.unpacked != nil {
 		return o.meta.unpacked.(object.Object), true
@@ -33,8 +33,8 @@ func (o *Packed) Placeholder() (placeholder object.Object, ok bool) {
 	return placeholder, true
 }
 
-// PackedOf returns the packed object for a placeholder that [Packed.Placeholder] returned. It
-// returns false for other objects.
+// PackedOf returns the packed object for a placeholder returned by [Packed.Placeholder]. It returns
+// false for other objects.
 func (p *Packer) PackedOf(placeholder object.Object) (*Packed, bool) {
 	v := reflect.ValueOf(placeholder)
 	if v.Kind() != reflect.Pointer {

@@ -15,16 +15,16 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// maxSmallField bounds the fields of a list body other than its items.
+// maxSmallField limits the size of a list body's fields other than its items.
 const maxSmallField = 1 << 20
 
-// protobufEncoding decodes protobuf with the table of the Go type, and falls back to
-// the type's Unmarshal method.
+// protobufEncoding decodes protobuf with the Go type's table, and falls back to the type's
+// Unmarshal method.
 type protobufEncoding struct {
 	decoderConfig
-	table    *protobuf.Table // nil if only the reference reads
-	messages *protobuf.Guard // guards the messages that the reference reads
-	codec    *codec          // of packed objects; nil if the decoder cannot pack bytes as received
+	table    *protobuf.Table // nil if only the reference decodes
+	messages *protobuf.Guard // guards the messages that the reference decodes
+	codec    *codec          // codec for packed objects; nil if the decoder cannot pack bytes as received
 }
 
 func newProtobuf(c decoderConfig) (encoding, error) {
@@ -43,7 +43,7 @@ func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 	if bytes.HasPrefix(raw, []byte(protobuf.Magic)) {
 		raw = nil // an envelope is not an object
 	}
-	// The object was refused already, so a part of the key will do.
+	// The object has already been rejected, so an incomplete key will do.
 	of, _ := protobuf.IdentityOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
@@ -52,7 +52,7 @@ func (d *protobufEncoding) wholeBody(body []byte) (frame.Item, error) {
 	return frame.Item{Raw: body}, nil
 }
 
-// unwrap removes the envelope of an object. The envelope must name its kind.
+// unwrap removes an object's envelope. The envelope must specify its kind.
 func (d *protobufEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	e, err := protobuf.Open(MediaProtobuf, i.Raw)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *protobufEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	return frame.Item{Raw: e.Raw}, nil
 }
 
-// status returns nil: the envelope tells a Status from an object.
+// status returns nil: the envelope distinguishes a Status from an object.
 func (d *protobufEncoding) status(frame.Item) error { return nil }
 
 func (d *protobufEncoding) watchError(i frame.Item) error {
@@ -120,7 +120,8 @@ func (d protobufObjectDecoder) pack(i frame.Item, needName bool) (packed object.
 }
 
 // object decodes with the table, or with the reference if the table gives up. noKind is always
-// false: the list names the kind of its items, and the envelope names the kind of any other object.
+// false: the list specifies the kind of its items, and the envelope specifies the kind of any other
+// object.
 func (d protobufObjectDecoder) object(i frame.Item, needName bool) (obj object.Object, noKind bool, err error) {
 	obj = d.new()
 	if d.table == nil || d.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), i.Raw) != nil {

@@ -23,7 +23,7 @@ type protobufList struct {
 	*frame.Protobuf
 	*parallel.Decoder[item]
 	meta     *metav1.ListMeta
-	selector string // that the server has applied
+	selector string // selector applied by the server
 	envelope protobuf.Envelope
 }
 
@@ -83,7 +83,7 @@ func (l *protobufList) readSmall(number int, size uint64) error {
 	return l.envelope.Set(number, b)
 }
 
-// readRaw reads the list message, which has size bytes.
+// readRaw reads the list message, which is size bytes long.
 func (l *protobufList) readRaw(size uint64) error {
 	if l.envelope.HasRaw {
 		return fmt.Errorf("%w: a second list in one body", ErrSyntax)
@@ -171,7 +171,7 @@ func selectedProtobuf(metadata []byte) string {
 	return string(lastField(lastField(metadata, 5), 1))
 }
 
-// lastField returns the last field of a message with the given number.
+// lastField returns the last field with the given number in a message.
 func lastField(msg []byte, number int) (content []byte) {
 	for len(msg) > 0 {
 		f, rest, err := protobuf.NextField(msg)

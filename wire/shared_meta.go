@@ -24,15 +24,15 @@ type sharedMeta struct {
 	labels    map[string]string // without the derived ones
 	derived   []derivedLabel
 	owners    []metav1.OwnerReference
-	deleted   *metav1.Time // when the deletion was requested; nil if it was not
-	group     string       // the UID of the controller; empty if there is none
+	deleted   *metav1.Time // when deletion was requested; nil if it was not
+	group     string       // the controller's UID; empty if there is none
 	unpacked  any          // the object itself, if it cannot be encoded
-	firstName string       // the name of the object for which it was created
+	firstName string       // the name of the object that it was created for
 }
 
-// metaTable holds each sharedMeta of a packer once, while any object refers to it. It is separate
-// from the packer because the cleanup of a sharedMeta keeps the table alive, so the table must not
-// lead to anything that refers to the sharedMeta.
+// metaTable contains each sharedMeta of a packer once, while any object refers to it. It is
+// separate from the packer because a sharedMeta's cleanup keeps the table alive, so the sharedMeta
+// must not be reachable from the table.
 type metaTable struct {
 	mu   sync.Mutex // guards all
 	seed maphash.Seed
@@ -54,8 +54,8 @@ func (t *metaTable) intern(c *codec, h *head.Head) *sharedMeta {
 	return made
 }
 
-// newSharedMeta returns a new sharedMeta for an object with the head h. It does not refer to memory
-// of h.
+// newSharedMeta returns a new sharedMeta for an object with the head h. It does not refer to h's
+// memory.
 func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
 	m := &sharedMeta{codec: c, firstName: strings.Clone(h.Name), namespace: strings.Clone(h.Namespace), deleted: h.Deleted.DeepCopy()}
 	if h.HasLabels {
@@ -82,7 +82,7 @@ func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
 	return m
 }
 
-// headOf returns the fields of o's head from which a sharedMeta is made.
+// headOf returns the fields of o's head that determine its sharedMeta.
 func headOf(o object.Head) *head.Head {
 	labels, owners := o.GetLabels(), o.GetOwnerReferences()
 	h := &head.Head{Owners: owners, Deleted: o.GetDeletionTimestamp(), HasLabels: labels != nil, HasOwners: owners != nil}
@@ -129,7 +129,7 @@ func metaOfUnpacked(c *codec, o object.Object) *sharedMeta {
 	return &sharedMeta{codec: c, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), unpacked: o}
 }
 
-// deadMeta identifies a sharedMeta that was garbage collected.
+// deadMeta identifies a sharedMeta that has been garbage collected.
 type deadMeta struct {
 	hash uint64
 	meta weak.Pointer[sharedMeta]
@@ -165,9 +165,9 @@ func (t *metaTable) hash(c *codec, h *head.Head) uint64 {
 	return sum
 }
 
-// derivedLabel is a label whose value comes from the name of its object, such as the name and the
-// index of a Pod in the labels of a StatefulSet. It lets siblings share their labels although these
-// values differ.
+// derivedLabel is a label whose value is derived from its object's name, such as the Pod name and
+// index among the labels of a StatefulSet's Pods. It lets siblings share their labels even though
+// these values differ.
 type derivedLabel struct {
 	key  string
 	from labelSource
@@ -178,7 +178,7 @@ type labelSource uint8
 
 const (
 	literal    labelSource = iota
-	fullName               // the name of the object
+	fullName               // the object's name
 	nameSuffix             // the part of the name after the last dash
 )
 
@@ -193,7 +193,7 @@ func labelSourceOf(value, name string) labelSource {
 	return literal
 }
 
-// value returns the value of the label in an object with this name.
+// value returns the label's value in an object with this name.
 func (from labelSource) value(name string) string {
 	if from == nameSuffix {
 		return name[strings.LastIndexByte(name, '-')+1:]
@@ -225,7 +225,7 @@ func (m *sharedMeta) allLabels(name string) map[string]string {
 	return all
 }
 
-// memorySize returns the memory of m in bytes.
+// memorySize returns m's memory in bytes.
 func (m *sharedMeta) memorySize() int {
 	size := metaSize + len(m.firstName) + len(m.namespace)
 	if m.labels != nil {
@@ -244,7 +244,7 @@ func (m *sharedMeta) memorySize() int {
 	return size
 }
 
-// Sizes without the memory to which a value refers. The size of a sharedMeta includes its entry in
+// Sizes without the memory that a value refers to. The size of a sharedMeta includes its entry in
 // the table and the cleanup that removes the entry.
 var (
 	metaSize      = sizeOf[sharedMeta]() + 150

@@ -29,7 +29,7 @@ func TestUnmarshalJSON(t *testing.T) {
 func TestUnmarshalJSONRefusesOtherKinds(t *testing.T) {
 	deployment := object.GVK{Group: "apps", Version: "v1", Kind: "Deployment"}
 	for body, got := range map[string]string{
-		`{}`:                                   "the body names no kind",
+		`{}`:                                   "the body specifies no kind",
 		`{"kind":"Deployment"}`:                `got "" "Deployment"`,
 		`{"apiVersion":"apps/v1"}`:             `got "apps/v1" ""`,
 		`{"apiVersion":"v1","kind":"Pod"}`:     `got "v1" "Pod"`,

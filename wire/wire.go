@@ -13,29 +13,29 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// A Decoder decodes bodies of one media type. It separates the transport from the encoding: package
-// rest uses a Decoder and knows nothing of encodings. A Decoder is safe for concurrent use. Each
-// iterator it returns belongs to one goroutine and can be ranged over once.
+// A Decoder decodes bodies of one media type. It separates transport from encoding: package rest
+// uses a Decoder and knows nothing about encodings. A Decoder is safe for concurrent use. Each
+// iterator it returns must be used by only one goroutine, and can be ranged over once.
 type Decoder interface {
-	// Object decodes a body that holds one object.
+	// Object decodes a body that contains one object.
 	Object(body []byte) (object.Head, error)
 
 	// List decodes a list body item by item while it arrives. If the iteration ends without an
-	// error, meta holds the metadata of the list. A body that ends early is an error, never a
+	// error, meta contains the list's metadata. A body that ends early is an error, never a
 	// shorter list. If cached returns an object with an item's UID and resource version, List
 	// yields that object and does not decode the item. cached may be nil.
 	List(body io.Reader, meta *metav1.ListMeta, cached Cached) iter.Seq2[object.Head, error]
 
 	// Watch decodes a watch stream frame by frame. If the stream ends between two frames, the
 	// iteration ends without an error. An ERROR event ends it with the API server's
-	// *errors.StatusError, and a malformed frame ends it with an [*Error]. For ADDED events, cached
-	// objects are reused as in List, because a streaming list begins with such events. Other events
-	// are newer than anything the caller has.
+	// *errors.StatusError, and a malformed frame with an [*Error]. For ADDED events, cached objects
+	// are reused as in List, because a streaming list starts with such events. Other events are
+	// newer than anything the caller has.
 	Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error]
 
 	// WithFilter returns a decoder that leaves out the objects for which wanted returns false:
-	// lists lack them, and their events have [Event].Passed instead of an object. wanted is called
-	// for every item of a list and for the object of every event except bookmarks, before the rest
+	// lists omit them, and their events have [Event].Passed instead of an object. wanted is called
+	// for every item in a list and for the object in every event except bookmarks, before the rest
 	// of the object is read and regardless of Options.Keep. It must not keep the head. The rest of
 	// an unwanted object is not checked. wanted may be called from any goroutine and must not
 	// block.
@@ -52,20 +52,20 @@ type Decoder interface {
 // It must not keep the key, whose strings point into a buffer that is reused.
 type Cached func(key object.Key) (object.Head, bool)
 
-// item is a decoded item of a list.
+// item is a decoded list item.
 type item struct {
 	object   object.Head
-	noKind   bool // the bytes do not name the kind
+	noKind   bool // the bytes do not specify the kind
 	excluded bool // the filter rejected it; there is no object
 }
 
 // An Event is one frame of a watch: the type of the change and the object after it, or before it
-// for a deletion. A bookmark's object has only a resource version and perhaps annotations.
+// for a deletion. A bookmark's object has only a resource version and possibly annotations.
 type Event[T object.Head] struct {
 	Type     watch.EventType
 	Object   T
 	Bytes    int       // size of the frame on the wire
-	Received time.Time // when the frame's last byte had been read
+	Received time.Time // when the frame's last byte was read
 	Decoded  time.Time // when Object was ready
 
 	// Passed, if not nil, identifies an object that the filter rejected (see source.Request).
@@ -73,7 +73,7 @@ type Event[T object.Head] struct {
 	Passed *object.Version
 }
 
-// Namespace returns the namespace of the object, even if the filter rejected it.
+// Namespace returns the object's namespace, even if the filter rejected it.
 func (e Event[T]) Namespace() string {
 	if e.Passed != nil {
 		return e.Passed.Key.Namespace

@@ -251,8 +251,8 @@ func (w *walk) skipText() error {
 // uncountable is the result of count for invalid input.
 const uncountable = -1
 
-// count returns the number of elements of the array, or of fields of the object, that begins here.
-// If first is not 0, each value must be null or begin with that byte. The memory for all elements
+// count returns the number of elements in the array, or of fields in the object, that starts here.
+// If first is not 0, each value must be null or start with that byte. The memory for all elements
 // is allocated before any is decoded, so count checks that all of them exist.
 func (w *walk) count(first byte) int {
 	at, next := w.at, w.next

@@ -6,12 +6,12 @@ import (
 )
 
 // An Archive writes texts in a form that another [Compressor] can read without expanding them. Each
-// base is written with the first text that needs it, and has a number from then on:
+// base is written with the first text that needs it, and is numbered from then on:
 //
 //	text form, checksum, size, prefix, base, and the bytes unless it is a base itself
 //	base  its number; 0 for none; the next one where its own text follows
 //
-// The zero Archive is ready to use. An Archive belongs to one goroutine.
+// The zero Archive is ready to use. An Archive must be used by only one goroutine.
 type Archive struct{ numbers map[*base]uint64 }
 
 // Append appends t to dst.
@@ -50,30 +50,30 @@ func (a *Archive) appendBase(dst []byte, b *base) []byte {
 	return AppendString(dst, b.data)
 }
 
-// AppendString appends the length of s, and s.
+// AppendString appends the length of s, followed by s.
 func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ArchiveReader reads what an [Archive] wrote. Its texts keep no reference to the input. It belongs
-// to one goroutine.
+// ArchiveReader reads the output of an [Archive]. Its texts keep no reference to the input. It must
+// be used by only one goroutine.
 type ArchiveReader struct {
 	input
 	compressor *Compressor
 	bases      []*base
 }
 
-// NewArchiveReader returns a reader of raw, whose texts c can expand.
+// NewArchiveReader returns a reader for raw, whose texts c can expand.
 func (c *Compressor) NewArchiveReader(raw []byte) *ArchiveReader {
 	return &ArchiveReader{input: input{rest: raw}, compressor: c}
 }
 
-// maxText is the largest size that a text may claim for its expanded bytes: twice the largest
-// object that is read from an API server.
+// maxText is the largest expanded size that a text may claim: twice the largest object that is read
+// from an API server.
 const maxText = 32 << 20
 
-// Text reads a text of a group. It fails with ErrDamaged if the bytes were not written by an
-// Archive, as far as it can tell without expanding them.
+// Text reads a text that belongs to a group. It fails with ErrDamaged if the bytes were not written
+// by an Archive, as far as it can tell without expanding them.
 func (x *ArchiveReader) Text(group string) (Text, error) {
 	form, sum, size, prefix := form(x.Byte()), x.uint32(), x.Uvarint(), x.Bytes()
 	base, err := x.base(false)
@@ -104,8 +104,8 @@ func fits(form form, size uint64, held int, base *base) bool {
 	return form == packed && size <= maxText && held <= int(size)
 }
 
-// base reads a base, or the number of a base read before. With onlySamples it fails for any other
-// base.
+// base reads a base, or the number of a base that was read before. With onlySamples it fails for
+// any other base.
 func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	number := x.Uvarint()
 	switch {
@@ -143,7 +143,7 @@ func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	return b, nil
 }
 
-// addToGroup adds b to the bases of a group, for later texts.
+// addToGroup adds b to a group's bases, for later texts.
 func (c *Compressor) addToGroup(group string, b *base) {
 	if group == "" {
 		return
@@ -153,7 +153,7 @@ func (c *Compressor) addToGroup(group string, b *base) {
 	c.addBase(group, b)
 }
 
-// addSamples makes b the samples unless there are later ones.
+// addSamples makes b the samples unless there are newer ones.
 func (c *Compressor) addSamples(b *base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,16 +164,16 @@ func (c *Compressor) addSamples(b *base) {
 
 func errDamaged(what string) error { return fmt.Errorf("%w: invalid %s", ErrDamaged, what) }
 
-// input is the bytes being read. After the first missing part, all reads return zero.
+// input is the bytes being read. After the first missing piece, all reads return zero.
 type input struct {
 	rest   []byte
 	failed bool
 }
 
-// Failed reports whether a part was missing.
+// Failed reports whether anything was missing.
 func (i *input) Failed() bool { return i.failed }
 
-// Left returns how many bytes have not been read.
+// Left returns the number of unread bytes.
 func (i *input) Left() int { return len(i.rest) }
 
 // Byte reads one byte.
@@ -208,7 +208,7 @@ func (i *input) Uvarint() uint64 {
 	return n
 }
 
-// Bytes reads bytes that AppendString wrote. The result is a part of the input.
+// Bytes reads bytes written by AppendString. The result is part of the input.
 func (i *input) Bytes() []byte {
 	n := i.Uvarint()
 	if n > uint64(len(i.rest)) {

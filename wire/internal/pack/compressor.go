@@ -15,42 +15,42 @@ import (
 type Compressor struct {
 	mu      sync.Mutex                      // guards the fields below
 	groups  map[string][]weak.Pointer[base] // the newest last
-	samples *base                           // nil until enough objects were seen
-	recent  [recentBases]*dictionary        // used last, kept alive
+	samples *base                           // nil until enough objects have been seen
+	recent  [recentBases]*dictionary        // most recently used, kept alive
 	next    int                             // index in recent
 	sampler sampler
 }
 
 const (
-	// recentBases is how many bases are kept expanded. A base is as large as an object, samples are
+	// recentBases is how many bases are kept expanded. A base is as large as an object; samples are
 	// 32 KB larger. Any other base is expanded when needed, unless the garbage collector has not
 	// run since its last use.
 	recentBases = 16
 
-	// goodRatio is the compression ratio that a text reaches if the base of its group suits it.
-	// Below that, the samples may suit it better.
+	// goodRatio is the compression ratio that a text reaches if a base of its group suits it. Below
+	// that, the samples may suit it better.
 	goodRatio = 6
 
-	// maxBases is the largest number of bases of a group. One controller may have objects of
-	// several shapes, such as the head and the workers of a RayCluster.
+	// maxBases is the maximum number of bases per group. A controller may have objects of several
+	// shapes, such as the head and the workers of a RayCluster.
 	maxBases = 8
 
-	// maxTries is the largest number of bases that are tried for a text. Each try takes time for
-	// every object without a sibling.
+	// maxTries is the maximum number of bases to try for a text. Each attempt costs time for every
+	// object without a sibling.
 	maxTries = 2
 
-	// minPacked is the size from which compression pays.
+	// minPacked is the size from which compression pays off.
 	minPacked = 64
 
-	// maxBase is the size of the largest base, which S2 limits.
+	// maxBase is the size of the largest base, which is limited by S2.
 	maxBase = s2.MaxDictSize - 1
 )
 
 // NewCompressor returns an empty Compressor.
 func NewCompressor() *Compressor { return &Compressor{groups: make(map[string][]weak.Pointer[base])} }
 
-// Pack compresses raw and returns it as a text with the given prefix. group identifies the siblings
-// of raw; it is empty if there are none. The text does not refer to prefix or raw.
+// Pack compresses raw and returns it as a text with the given prefix. group identifies raw's
+// siblings; it is empty if there are none. The text does not refer to prefix or raw.
 func (c *Compressor) Pack(group string, prefix, raw []byte) Text {
 	samples, near := c.bases(group, raw)
 	switch {
@@ -77,8 +77,8 @@ func (c *Compressor) Pack(group string, prefix, raw []byte) Text {
 	return text
 }
 
-// bases returns the samples and the bases of a group whose sizes are nearest to that of raw,
-// nearest first. It offers raw to the sampler.
+// bases returns the samples, and those of a group's bases whose sizes are closest to raw's, closest
+// first. It offers raw to the sampler.
 func (c *Compressor) bases(group string, raw []byte) (samples *base, near [maxTries]*base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +111,7 @@ func (c *Compressor) newBase(group string, text Text, raw []byte) Text {
 	return Text{data: text.data, base: own, size: text.size, head: text.head, sum: text.sum, form: isBase}
 }
 
-// addBase adds b to the bases of a group, and removes the oldest if there are too many. It requires
-// mu.
+// addBase adds b to a group's bases, and removes the oldest if there are too many. It requires mu.
 func (c *Compressor) addBase(group string, b *base) {
 	group = strings.Clone(group)
 	at, bases := weak.Make(b), c.groups[group]
@@ -123,7 +122,7 @@ func (c *Compressor) addBase(group string, b *base) {
 	runtime.AddCleanup(b, c.forget, deadBase{group, at})
 }
 
-// deadBase identifies a base that was collected.
+// deadBase identifies a base that has been collected.
 type deadBase struct {
 	group string
 	base  weak.Pointer[base]
@@ -146,7 +145,7 @@ func (c *Compressor) groupCount() int {
 	return len(c.groups)
 }
 
-// scratch holds buffers to compress into.
+// scratch contains buffers to compress into.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxReusedScratch is the size of the largest buffer that is kept in scratch.
@@ -158,7 +157,7 @@ func (c *Compressor) compress(b *base, prefix, raw []byte) Text {
 	if b != nil {
 		var err error
 		if dict, err = c.dictionary(b); err != nil {
-			b = nil // a damaged base is not used again; reading its texts fails
+			b = nil // a corrupt base is not used again; reading its texts fails
 		}
 	}
 	room := scratch.Get().(*[]byte)
@@ -223,13 +222,13 @@ func (c *Compressor) dictionary(b *base) (*dictionary, error) {
 	return dict, nil
 }
 
-// dictSlack is the spare room that S2 needs behind the bytes of a dictionary to avoid a copy.
+// dictSlack is the spare room that S2 needs after a dictionary's bytes to avoid a copy.
 const dictSlack = 16
 
-// sampler takes samples of the objects that are packed: twelve of the first thirty-two objects,
-// then twelve spread evenly over the next ninety-six, and so on, with each period ending at four
-// times as many objects as the one before. So the samples follow changes, ever more slowly, and few
-// versions of them are in use at any time.
+// sampler takes samples of the objects being packed: twelve of the first thirty-two objects, then
+// twelve spread evenly over the next ninety-six, and so on, with each period ending at four times
+// as many objects as the previous one. This way the samples follow changes, ever more slowly, and
+// few versions of them are in use at any time.
 type sampler struct {
 	seen    int // number of objects seen
 	next    int // number of the next object to sample
@@ -250,7 +249,7 @@ const (
 	firstPeriod = 32
 )
 
-// add counts one more object. It returns the new samples at the end of a period.
+// add counts another object. It returns the new samples at the end of a period.
 func (s *sampler) add(raw []byte) (samples []byte) {
 	if s.period == 0 {
 		s.period = firstPeriod

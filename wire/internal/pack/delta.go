@@ -6,22 +6,22 @@ import (
 	"math/bits"
 )
 
-// appendDelta appends src, compressed as a block of S2 with a sibling as the dictionary. It walks
-// both in step. When they differ, it first looks a little ahead in step, because a value is usually
-// replaced by one of the same length. Then it searches the sibling for equal bytes near the place
-// where they began to differ.
+// appendDelta appends src, compressed as an S2 block with a sibling as the dictionary. It walks
+// both in parallel. If they differ, it first looks a little ahead in both, because a value is
+// usually replaced with one of the same length. Then it searches the sibling for equal bytes near
+// the position where they started to differ.
 //
 // S2's own encoder looks up every position of src in a table of the whole dictionary and in a table
 // of src. Siblings are so similar that it would spend most of its time building the tables.
 //
-// The block starts with the length of src, followed by literals and copies in turn. The format is
-// that of Snappy (https://github.com/google/snappy/blob/main/format_description.txt), with the
-// extensions of S2 (https://github.com/klauspost/compress/tree/master/s2#format-extensions). A copy
-// with a one-byte offset of 0 repeats the offset of the previous copy and has more room for its
-// length. The dictionary precedes src, and the initial repeat offset points to its beginning.
+// The block starts with the length of src, followed by literals and copies. The format is Snappy's
+// (https://github.com/google/snappy/blob/main/format_description.txt), with S2's extensions
+// (https://github.com/klauspost/compress/tree/master/s2#format-extensions). A copy with a one-byte
+// offset of 0 repeats the previous copy's offset and has more room for its length. The dictionary
+// precedes src, and the initial repeat offset points to its start.
 //
-// All copies are from the sibling. Its size and that of src are limited; see canDelta. A block is
-// at most one byte in 256 longer than src.
+// All copies are from the sibling. The sizes of the sibling and src are limited; see canDelta. A
+// block is at most one byte in 256 longer than src.
 func appendDelta(dst, sibling, src []byte) []byte {
 	d := deltaEncoder{dst: binary.AppendUvarint(dst, uint64(len(src))), sibling: sibling, src: src, offset: len(sibling)}
 	for s, c, ok := 0, 0, true; ok; s, c, ok = d.nextMatch(s, c) {
@@ -35,23 +35,23 @@ func appendDelta(dst, sibling, src []byte) []byte {
 }
 
 // canDelta reports whether appendDelta accepts texts of these sizes. It does if all offsets and
-// lengths fit into two bytes.
+// lengths fit in two bytes.
 func canDelta(sibling, src int) bool { return sibling+src <= math.MaxUint16 }
 
 const (
-	// minAligned is the shortest match for which a copy with the previous offset pays: the copy
+	// minAligned is the shortest match for which a copy with the previous offset pays off: the copy
 	// takes two bytes, and a literal after it takes one more.
 	minAligned = 4
 
-	// minMatch is the shortest match for which a copy with another offset pays, and how many bytes
-	// are compared at once.
+	// minMatch is the shortest match for which a copy with a different offset pays off, and how
+	// many bytes are compared at once.
 	minMatch = 8
 
-	// maxSkip is how far to look ahead in step. It exceeds the length of a UID.
+	// maxSkip is how far to look ahead in both texts. It exceeds the length of a UID.
 	maxSkip = 64
 
-	// window is how many bytes of the sibling are searched before and after the place where the
-	// texts begin to differ. The search widens while nothing is found.
+	// window is how many bytes of the sibling are searched before and after the position where the
+	// texts start to differ. The search widens while nothing is found.
 	window = 256
 
 	// stride is the distance between the indexed positions of a sibling. A match of
@@ -66,13 +66,14 @@ type deltaEncoder struct {
 	dst          []byte
 	sibling, src []byte
 	written      int // how much of src is in dst
-	offset       int // of the previous copy
+	offset       int // offset of the previous copy
 
 	table   [1 << tableBits]uint16 // positions in the sibling plus one, by the hash of the bytes there
-	indexed int                    // positions of the sibling below this one are in the table
+	indexed int                    // positions in the sibling below this one are in the table
 }
 
-// nextMatch finds the next place where src and the sibling are equal, after they differ at s and c.
+// nextMatch finds the next position where src and the sibling are equal, after they differ at s and
+// c.
 func (d *deltaEncoder) nextMatch(s, c int) (int, int, bool) {
 	src, sibling := d.src[s:], d.sibling[c:]
 	for n := 1; n <= maxSkip && n+minAligned <= len(src) && n+minAligned <= len(sibling); {
@@ -83,7 +84,7 @@ func (d *deltaEncoder) nextMatch(s, c int) (int, int, bool) {
 		n += (bits.Len32(differ) + 7) / 8 // continue after the last byte that differs
 	}
 	d.indexed = max(d.indexed, c-window)
-	for n := 0; n+minMatch <= len(src); n += 1 + n/32 { // in growing steps: there may be no match at all
+	for n := 0; n+minMatch <= len(src); n += 1 + n/32 { // in growing steps, because there may be no match at all
 		d.index(c + n + window)
 		next := binary.LittleEndian.Uint64(src[n:])
 		if at := int(d.table[hashOf(next)]) - 1; at >= 0 && binary.LittleEndian.Uint64(d.sibling[at:]) == next {
@@ -93,7 +94,7 @@ func (d *deltaEncoder) nextMatch(s, c int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// index adds the positions of the sibling below to to the table.
+// index adds the sibling's positions below to to the table.
 func (d *deltaEncoder) index(to int) {
 	to = min(to, len(d.sibling)-minMatch+1)
 	for ; d.indexed < to; d.indexed += stride {
@@ -103,7 +104,7 @@ func (d *deltaEncoder) index(to int) {
 
 func hashOf(eight uint64) uint64 { return eight * 0x9e3779b97f4a7c15 >> (64 - tableBits) }
 
-// extendBack moves back from equal places to the beginning of the match.
+// extendBack moves back from equal positions to the start of the match.
 func (d *deltaEncoder) extendBack(s, c int) (int, int, bool) {
 	for s > d.written && c > 0 && d.src[s-1] == d.sibling[c-1] {
 		s, c = s-1, c-1
@@ -111,13 +112,13 @@ func (d *deltaEncoder) extendBack(s, c int) (int, int, bool) {
 	return s, c, true
 }
 
-// The kinds of elements, by the lowest bits of their first byte. They are 0 for a literal.
+// The types of elements, in the lowest bits of their first byte. They are 0 for a literal.
 const (
 	tagCopy1 = 1
 	tagCopy2 = 2
 )
 
-// writeLiteral writes src up to a position as it is.
+// writeLiteral writes src up to a position as is.
 func (d *deltaEncoder) writeLiteral(to int) {
 	text := d.src[d.written:to]
 	d.written = to
@@ -133,7 +134,7 @@ func (d *deltaEncoder) writeLiteral(to int) {
 	d.dst = append(d.dst, text...)
 }
 
-// writeCopy writes a copy: the n bytes of src at s equal those of the sibling at c.
+// writeCopy writes a copy: the n bytes of src at s equal the sibling's at c.
 func (d *deltaEncoder) writeCopy(s, c, n int) {
 	d.writeLiteral(s)
 	d.written = s + n

@@ -1,11 +1,12 @@
-// Package pack compresses objects that have much in common with others.
+// Package pack compresses objects that have much in common with other objects.
 //
 // # How
 //
 // A text is compressed against a sibling of its group, such as another Pod of the same ReplicaSet,
-// with which it shares nearly everything. That sibling is a base of the group. A base is itself
-// compressed against samples of everything that the [Compressor] has seen. So expanding a text
-// takes at most two steps, and a group costs no more than the bytes of its first members.
+// with which it shares nearly everything. That sibling is one of the group's bases. A base is
+// itself compressed against samples of everything that the [Compressor] has seen. Therefore
+// expanding a text takes at most two steps, and a group's only overhead is the bytes of its first
+// members.
 //
 //	samples  of everything, plain
 //	  ↑
@@ -13,8 +14,8 @@
 //	  ↑
 //	text     compressed against a base of its group
 //
-// All compressed bytes are blocks of S2. S2 itself compresses against the samples, or without a
-// dictionary; appendDelta compresses against a base by walking siblings in step.
+// All compressed bytes are S2 blocks. S2 itself compresses against the samples, or without a
+// dictionary; appendDelta compresses against a base by walking both siblings in parallel.
 //
 // A text becomes a base itself if no base of its group suits it. A group has a few bases, for
 // objects of several shapes, and replaces the oldest first. Samples are replaced, too. Bases have

@@ -14,7 +14,7 @@ import (
 // Text is compressed bytes with an uncompressed prefix. The zero Text is empty.
 type Text struct {
 	data string // prefix and bytes
-	base *base  // that it is compressed against, or that it is; may be nil
+	base *base  // the base it is compressed against, or that it is; may be nil
 	size uint32 // of the uncompressed bytes
 	head uint32 // of the prefix
 	sum  uint32 // checksum of the prefix and the uncompressed bytes
@@ -26,10 +26,10 @@ type form uint8
 const (
 	plain  form = iota // the bytes are not compressed
 	packed             // the bytes are compressed, against base if there is one
-	isBase             // the text is base itself
+	isBase             // the text itself is base
 )
 
-// base is a text that others are compressed against. It has no prefix.
+// base is a text against which others are compressed. It has no prefix.
 type base struct {
 	Text
 	samples uint32                   // 0 for a member of a group; otherwise the number of the samples, from 1
@@ -48,21 +48,21 @@ func (t Text) Prefix() string { return t.data[:t.head] }
 // Size returns the size of the uncompressed bytes.
 func (t Text) Size() int { return int(t.size) }
 
-// HeldBytes returns how many bytes t keeps in memory, without its base.
+// HeldBytes returns how many bytes t keeps in memory, not counting its base.
 func (t Text) HeldBytes() int { return len(t.data) }
 
 // castagnoli is the polynomial for which processors have an instruction. Verifying the checksum
 // takes far less time than expanding the bytes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumOf returns the checksum of a text. S2 has none: without a checksum, a flipped bit would
-// usually give a different object.
+// sumOf returns a text's checksum. S2 has none: without a checksum, a flipped bit would usually
+// yield a different object.
 func sumOf(prefix, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
 }
 
-// Unpack appends the bytes of t to dst, without the prefix. It fails with ErrDamaged if they, or
-// the prefix, differ from what was packed.
+// Unpack appends t's bytes to dst, without the prefix. It fails with ErrDamaged if they, or the
+// prefix, differ from what was packed.
 func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	start := len(dst)
 	form, from := t.form, t.base
@@ -83,7 +83,7 @@ func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	return dst, nil
 }
 
-// expand appends data to dst, expanded with a base or nil.
+// expand appends data to dst, expanded with a base if it is not nil.
 func (c *Compressor) expand(dst []byte, against *base, data string, size int) ([]byte, error) {
 	raw := memory.Bytes(data)
 	if n, err := s2.DecodedLen(raw); err != nil || n != size {

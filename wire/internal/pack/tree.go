@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The kinds of values of a tree.
+// The types of values in a tree.
 const (
 	treeNil byte = iota
 	treeFalse
@@ -19,8 +19,8 @@ const (
 	treeMap
 )
 
-// AppendTree appends a value of an untyped object: nil, a bool, an int64, a float64, a string, or a
-// []any or map[string]any of such values. It fails for any other type.
+// AppendTree appends a value from an untyped object: nil, a bool, an int64, a float64, a string, or
+// a []any or map[string]any of such values. It fails for any other type.
 func AppendTree(dst []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -54,7 +54,7 @@ func AppendTree(dst []byte, value any) ([]byte, error) {
 	return dst, fmt.Errorf("a %T cannot be part of an untyped object: want nil, bool, int64, float64, string, []any or map[string]any", value)
 }
 
-// appendMap appends a map in the order of its keys, so that equal maps have equal bytes.
+// appendMap appends a map sorted by key, so that equal maps have equal bytes.
 func appendMap(dst []byte, v map[string]any) ([]byte, error) {
 	if v == nil {
 		return append(dst, 0), nil
@@ -75,8 +75,8 @@ func appendMap(dst []byte, v map[string]any) ([]byte, error) {
 	return dst, nil
 }
 
-// Tree reads a value that AppendTree wrote. raw must contain nothing else. The strings of the value
-// are parts of raw. Tree fails with ErrDamaged.
+// Tree reads a value written by AppendTree. raw must contain nothing else. The value's strings are
+// parts of raw. Tree fails with ErrDamaged.
 func Tree(raw string) (any, error) {
 	t := tree{rest: raw}
 	value := t.value(0)
@@ -89,11 +89,11 @@ func Tree(raw string) (any, error) {
 // tree is the remaining input.
 type tree struct {
 	rest    string
-	owed    int // values that lists and maps have announced and that have not been read
+	owed    int // values that lists and maps have announced and that have not been read yet
 	damaged bool
 }
 
-// deepest is how deeply damaged bytes may nest. It exceeds the depth that decoders allow.
+// deepest is how deeply corrupt bytes may nest. It exceeds the depth that decoders allow.
 const deepest = 100_000
 
 func (t *tree) value(depth int) any {
@@ -165,9 +165,9 @@ func (t *tree) mapping(depth int) any {
 	return m
 }
 
-// length reads a number of values. It fails if fewer bytes are left than all announced values need,
-// at least one each, including those of the surrounding lists. So nested lists cannot announce the
-// same bytes twice. none marks a nil list or map.
+// length reads the number of values in a list or map. It fails if fewer bytes are left than all
+// announced values need, at least one each, including those in the surrounding lists. Therefore
+// nested lists cannot announce the same bytes twice. none marks a nil list or map.
 func (t *tree) length() (n int, none bool) {
 	length := t.uvarint()
 	if length == 0 {

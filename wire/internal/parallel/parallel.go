@@ -1,6 +1,6 @@
-// Package parallel decodes the values of a body on all processors and yields them in order. The
+// Package parallel decodes the values in a body on all processors and yields them in order. The
 // goroutine that reads the body finds the values and helps to decode them. Other goroutines only
-// decode, and end when there is no work left.
+// decode, and exit when no work is left.
 package parallel
 
 import (
@@ -18,10 +18,10 @@ import (
 // batchBytes is the smallest amount of work for another goroutine, in bytes of input.
 const batchBytes = 32 << 10
 
-// Decoder decodes the values of a body on all processors and yields them in order.
-// The goroutine that ranges over the body reads it and finds the values. When it
-// has found a batch, another goroutine may decode it. Before the first goroutine
-// reads more, it helps until everything found is decoded and yielded:
+// Decoder decodes the values in a body on all processors and yields them in order. The
+// goroutine that ranges over the body reads it and finds the values. When it has found a
+// batch, another goroutine may decode it. Before the first goroutine reads more, it helps
+// until everything found has been decoded and yielded:
 //
 //	body → source → batch | batch | batch | rest     found in what has arrived
 //	                  ↓       ↓       ↓      ↓
@@ -29,9 +29,9 @@ const batchBytes = 32 << 10
 //	                  ↓       ↓       ↓      ↓
 //	                yield → yield → yield → yield    the caller
 //
-// So every value is yielded before the source waits for more, values stay in the source's buffer
-// until they are decoded, and no other part of the body is in memory. If less than a batch arrives
-// at once, only the caller decodes it, value by value.
+// Therefore every value is yielded before the source waits for more, values stay in the source's
+// buffer until they have been decoded, and no other part of the body is in memory. If less than a
+// batch arrives at once, only the caller decodes it, value by value.
 type Decoder[V any] struct {
 	yield     func(V) bool
 	newDecode func() Decode[V] // called for each goroutine
@@ -47,31 +47,31 @@ type Decoder[V any] struct {
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
-	failure error // of a value, or ErrStopped; nothing is yielded after it
+	failure error // error about a value, or ErrStopped; nothing is yielded after it
 }
 
-// ErrStopped ends the reading when the consumer has stopped. It is not returned to callers.
+// ErrStopped stops reading when the consumer has stopped. It is not returned to callers.
 var ErrStopped = errors.New("stopped by the consumer")
 
-// Decode decodes a value. number is the number of the value, for messages.
+// Decode decodes a value. number is the value's number, for messages.
 type Decode[V any] func(i frame.Item, number int) (V, error)
 
-// batch is some values of a body with their own tape. Decoding a value may write to
-// its part of the tape.
+// batch is some of the values in a body, with their own tape. Decoding a value may write to its
+// part of the tape.
 type batch[V any] struct {
 	items  []frame.Item
 	tape   frame.Tape
-	number int // of the first item
+	number int // number of the first item
 
-	done  chan struct{} // holds a token when the fields below are complete
+	done  chan struct{} // contains a token when the fields below are complete
 	out   []V
-	err   error // of the value after the last of out
+	err   error // error about the value after the last one in out
 	panic *Panic
 	ended bool // false if decode called runtime.Goexit
 }
 
-// Panic is a panic while a value was decoded, with the stack of the goroutine that decoded it,
-// which may be another one than the caller's.
+// Panic is a panic while decoding a value, with the stack of the goroutine that decoded it, which
+// may not be the caller's.
 type Panic struct {
 	Value any
 	Stack []byte
@@ -92,18 +92,17 @@ type workerState[V any] struct {
 	free   []*batch[V]
 }
 
-// maxReusedItems is for how many items room is kept between two reads.
+// maxReusedItems is the number of items up to which their memory is kept between two reads.
 const maxReusedItems = 1 << 6
 
-// New returns a Decoder for the values of a body. It flushes before s reads
-// more.
+// New returns a Decoder for the values in a body. It flushes before s reads more.
 func New[V any](s *frame.Source, newDecode func() Decode[V], yield func(V) bool) *Decoder[V] {
 	d := &Decoder[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
 	s.BeforeRead(d.Flush)
 	return d
 }
 
-// Add adds a value that lies in the source's buffer.
+// Add adds a value located in the source's buffer.
 func (d *Decoder[V]) Add(i frame.Item) {
 	start := len(d.tape)
 	d.tape = append(d.tape, i.Tape...)
@@ -116,7 +115,7 @@ func (d *Decoder[V]) Add(i frame.Item) {
 // Err returns the error that stopped the decoder, or nil.
 func (d *Decoder[V]) Err() error { return d.failure }
 
-// Count returns how many values were found.
+// Count returns the number of values found.
 func (d *Decoder[V]) Count() int { return d.before + len(d.items) }
 
 // Flush yields all values found so far. After an error it always returns that
@@ -150,7 +149,7 @@ func (d *Decoder[V]) Flush() error {
 	return d.failure
 }
 
-// dispatch makes a batch of the values found. Any goroutine may decode it.
+// dispatch creates a batch from the values found. Any goroutine may decode it.
 func (d *Decoder[V]) dispatch() {
 	b := d.newBatch()
 	b.items, d.items = d.items, b.items
@@ -189,7 +188,7 @@ func (d *Decoder[V]) spareState() *workerState[V] {
 	return d.spare.Set(new(workerState[V]))
 }
 
-// startWorker starts a worker, which ends when there are no more batches.
+// startWorker starts a worker, which exits when there are no more batches.
 func (d *Decoder[V]) startWorker() {
 	w := d.spareState()
 	if d.running == len(w.decode) {
@@ -206,7 +205,7 @@ func (d *Decoder[V]) startWorker() {
 	})
 }
 
-// stopWorkers waits for the workers to end.
+// stopWorkers waits for the workers to exit.
 func (d *Decoder[V]) stopWorkers() {
 	if d.work == nil {
 		return
@@ -225,7 +224,7 @@ func (d *Decoder[V]) Close() {
 	d.stopWorkers()
 }
 
-// await decodes other batches until b is decoded.
+// await decodes other batches until b has been decoded.
 func (d *Decoder[V]) await(b *batch[V]) {
 	for {
 		select {
@@ -255,7 +254,7 @@ func (b *batch[V]) run(decode Decode[V]) {
 	b.ended = true
 }
 
-// deliver yields the values of a batch. A panic or runtime.Goexit in a worker is repeated in the
+// deliver yields a batch's values. A panic or runtime.Goexit in a worker is repeated in the
 // caller's goroutine. Otherwise a list without its last values would look complete.
 func (d *Decoder[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {

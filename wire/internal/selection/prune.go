@@ -4,7 +4,7 @@ import (
 	"reflect"
 )
 
-// Prune sets the unselected fields of v to zero. v must be settable, unless it is a pointer.
+// Prune sets v's unselected fields to zero. v must be settable, unless it is a pointer.
 func Prune(v reflect.Value, s *Tree) {
 	if s == nil {
 		return

@@ -1,6 +1,6 @@
-// Package selection selects fields of objects. A decoder walks the tree of a selection together with
-// the object; alternatively, the tree prunes a decoded object. Paths can be checked against a Go type.
-// Trees are immutable.
+// Package selection selects object fields. A decoder walks the tree of a selection together with the
+// object; alternatively, a decoded object can be pruned with the tree. Paths can be checked against
+// a Go type. Trees are immutable.
 package selection
 
 import (
@@ -21,24 +21,24 @@ import (
 //	if !kept { skip the value }
 //	...                          // else decode what sub wants of it
 //
-// Pointers, lists and maps are not levels of the tree: the selection of a list applies to its
-// elements. Inlined structs are not levels either; they have the selection of the outer struct.
+// Pointers, lists and maps are not levels of the tree: a list's selection applies to its elements.
+// Inlined structs are not levels either; they have the outer struct's selection.
 type Tree struct {
 	fields map[string]*Tree // by JSON name; a dropped field has a tree that selects nothing
-	others bool             // whether fields without a name in the tree are selected
+	others bool             // whether fields that are not in the tree are selected
 }
 
-// identity is the paths that every object keeps.
+// identity lists the paths that every object keeps.
 var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
 // IsIdentity reports whether every object keeps the field at path.
 func IsIdentity(path string) bool { return slices.Contains(identity[:], path) }
 
-// Only selects the fields at the paths and the identity.
+// Only selects the fields at the given paths and the identity.
 func Only(paths []string) *Tree { return newSelection(paths, true) }
 
-// Without selects all fields but those at the paths. The identity is
-// selected anyway. It returns nil if there are no paths.
+// Without selects all fields except those at the given paths. The identity is always selected. It
+// returns nil if there are no paths.
 func Without(paths []string) *Tree {
 	if len(paths) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func newSelection(paths []string, only bool) *Tree {
 // KeepsValues reports whether a value without fields is selected.
 func (s *Tree) KeepsValues() bool { return s == nil || s.others }
 
-// set makes end the selection at path, unless the whole value at path is selected already.
+// set makes end the selection at path, unless the whole value at path is already selected.
 func (s *Tree) set(path []string, end *Tree) {
 	name := path[0]
 	sub, named := s.fields[name]
@@ -83,7 +83,7 @@ func (s *Tree) set(path []string, end *Tree) {
 	}
 }
 
-// Field returns the selection of a field. It returns false if no part of the field is selected.
+// Field returns a field's selection. It returns false if nothing in the field is selected.
 func (s *Tree) Field(name string) (sub *Tree, kept bool) {
 	if s == nil {
 		return nil, true
@@ -95,7 +95,7 @@ func (s *Tree) Field(name string) (sub *Tree, kept bool) {
 	return sub, sub == nil || sub.others || len(sub.fields) > 0
 }
 
-// Of is Field for a field of a struct.
+// Of is Field for a struct field.
 func (s *Tree) Of(f reflect.StructField) (sub *Tree, kept bool) {
 	name, inlined := jsonName(f)
 	if inlined {
@@ -123,8 +123,8 @@ func (s *Tree) Key() string {
 	return b.String()
 }
 
-// jsonName returns the JSON name of a field. inlined means that the field has no name because its
-// own fields take its place. A field that JSON leaves out has no name and is not inlined.
+// jsonName returns a field's JSON name. inlined means that the field has no name because its own
+// fields take its place. A field that JSON omits has no name and is not inlined.
 func jsonName(f reflect.StructField) (name string, inlined bool) {
 	tag := f.Tag.Get("json")
 	if tag == "-" {
@@ -160,7 +160,7 @@ func Check(paths []string, t reflect.Type) error {
 	return nil
 }
 
-// CheckUntyped is Check if there is no type to compare with.
+// CheckUntyped is Check for when there is no type to compare with.
 func CheckUntyped(paths []string) error {
 	for _, path := range paths {
 		if slices.Contains(strings.Split(path, "."), "") {
@@ -196,7 +196,7 @@ func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// suggestion returns the error text for an unknown field name at way, with the names that exist.
+// suggestion returns the error text for an unknown field name at way, including the names that exist.
 func suggestion(way, name string, fields map[string]reflect.Type) string {
 	where := "it"
 	if way != "" {
