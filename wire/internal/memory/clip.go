@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Clip removes the spare capacity of every slice in v, which must be addressable, so two readers
-// that append to a shared slice do not write to the same memory. It follows pointers, maps and
-// interfaces, and skips unexported fields.
+// Clip removes the spare capacity of every slice in v, which must be addressable, so that two
+// readers appending to a shared slice do not write to the same memory. It follows pointers, maps
+// and interfaces, and skips unexported fields.
 func Clip(v reflect.Value) { new(clipper).clip(v) }
 
-// clipper remembers the values it has followed, because a value may lead to itself.
+// clipper remembers the values it has followed, because a value may contain a pointer to itself.
 type clipper struct{ visited map[visited]struct{} }
 
 type visited struct {
@@ -79,7 +79,7 @@ func (c *clipper) clipCopy(v reflect.Value) (clipped reflect.Value, changed bool
 	return clipped, c.clip(clipped)
 }
 
-// visit reports whether v leads to anything that was not clipped yet.
+// visit reports whether v leads to anything that has not been clipped yet.
 func (c *clipper) visit(v reflect.Value) bool {
 	at := visited{v.Type(), v.Pointer()}
 	if _, again := c.visited[at]; again || v.IsNil() {
@@ -92,7 +92,7 @@ func (c *clipper) visit(v reflect.Value) bool {
 	return true
 }
 
-// isReachable reports whether code of another package can reach the field, or a field that it embeds.
+// isReachable reports whether code in another package can reach the field, or a field that it embeds.
 func isReachable(f reflect.StructField) bool {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -101,7 +101,7 @@ func isReachable(f reflect.StructField) bool {
 	return f.IsExported() || f.Anonymous && t.Kind() == reflect.Struct
 }
 
-// holdsSlice reports whether a value of t may lead to a slice.
+// holdsSlice reports whether a value of type t may lead to a slice.
 func holdsSlice(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Interface:

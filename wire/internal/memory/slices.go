@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// ArrayMaker allocates the elements of slices of one type. reflect.MakeSlice would also allocate a
+// ArrayMaker allocates elements for slices of one type. reflect.MakeSlice would also allocate a
 // slice header, which is not needed here.
 type ArrayMaker struct {
 	element reflect.Type
@@ -14,8 +14,8 @@ type ArrayMaker struct {
 	short   [maxShort + 1]atomic.Pointer[reflect.Type] // array types by length
 }
 
-// maxShort is the longest slice for which an array type is made, because array
-// types are never freed.
+// maxShort is the longest slice for which an array type is created, because array types are never
+// freed.
 const maxShort = 8
 
 func NewArrayMaker(element reflect.Type) *ArrayMaker {
@@ -42,7 +42,7 @@ type slice struct {
 	len, cap int
 }
 
-// PutSlice sets the slice at at to the n elements that begin at data.
+// PutSlice sets the slice at at to the n elements that start at data.
 func PutSlice(at, data unsafe.Pointer, n int) { *(*slice)(at) = slice{data, n, n} }
 
 // SliceLen returns the length of the slice at at.

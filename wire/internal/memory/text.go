@@ -1,18 +1,18 @@
-// Package memory allocates the memory of decoded objects: text, the elements of slices, and values
-// that a decoder reuses. Nothing in it is safe for concurrent use except [ArrayMaker].
+// Package memory allocates memory for decoded objects: text, slice elements, and values that a
+// decoder reuses. Nothing in it is safe for concurrent use except [ArrayMaker].
 package memory
 
 import "unsafe"
 
-// Text collects the strings and byte slices of an object that is being decoded. At first they point
-// into the body. [Text.Commit] moves them into one allocation of their exact size, so an object
-// keeps no part of the body alive and costs one allocation for all its text.
+// Text collects the strings and byte slices of the object being decoded. At first they point into
+// the body. [Text.Commit] moves them into one allocation of their exact size, so that an object
+// keeps no part of the body alive and needs one allocation for all its text.
 type Text struct {
 	refs []reference
 	size int
 }
 
-// reference is the address of a pointer to n bytes of the body: the first word of a string or of a
+// reference is the address of a pointer to n bytes of the body: the first word of a string or
 // slice.
 type reference struct {
 	at *unsafe.Pointer
@@ -58,8 +58,8 @@ func (t *Text) Commit() {
 	t.Discard()
 }
 
-// maxReusedRefs is how many references Text keeps room for between objects. One huge object must
-// not stay in memory for the hours that a watch lasts.
+// maxReusedRefs is the number of references up to which Text keeps their memory between objects. A
+// single huge object must not stay in memory for the hours that a watch lasts.
 const maxReusedRefs = 1 << 14
 
 // Discard forgets the text. Call it if decoding fails.

@@ -7,8 +7,8 @@ import (
 	"weak"
 )
 
-// Reusable holds a value for reuse, such as a large buffer. After [Reusable.Release] it holds the
-// value weakly, so the next garbage collection may free it. The zero Reusable holds nothing.
+// Reusable stores a value for reuse, such as a large buffer. After [Reusable.Release] it refers to
+// the value only weakly, so the next garbage collection may free it. The zero Reusable is empty.
 type Reusable[V any] struct {
 	used *V
 	weak weak.Pointer[V]
@@ -31,15 +31,15 @@ func (r *Reusable[V]) Set(v *V) *V {
 // Release allows the garbage collector to free the value.
 func (r *Reusable[V]) Release() { r.used = nil }
 
-// WeakTable is a decoder's memory of each place, such as texts that objects have in common. The
-// table is held while an object is decoded, and weakly between objects. Objects hold the texts they
-// use (W03).
+// WeakTable is what a decoder remembers about each place, such as text that many objects contain.
+// The table is referenced strongly while an object is decoded, and weakly between objects. Objects
+// keep the texts they use alive (W03).
 type WeakTable[V any] struct {
 	table []V // by place; nil between objects
 	weak  Reusable[[]V]
 }
 
-// At returns the entry of a place. It is valid until the next call.
+// At returns a place's entry. It is valid until the next call.
 func (r *WeakTable[V]) At(place int) *V {
 	if place < len(r.table) {
 		return &r.table[place]
@@ -47,7 +47,7 @@ func (r *WeakTable[V]) At(place int) *V {
 	return r.grow(place)
 }
 
-// grow is At if there is no table, or if the table is too short.
+// grow is At for when there is no table, or the table is too short.
 func (r *WeakTable[V]) grow(place int) *V {
 	held := r.weak.Get()
 	if held == nil {
@@ -73,10 +73,10 @@ type Weak struct{ at weak.Pointer[byte] }
 // WeakTo returns a Weak for the target of a pointer, which must be on the heap.
 func WeakTo(pointer reflect.Value) Weak { return Weak{weak.Make((*byte)(pointer.UnsafePointer()))} }
 
-// Value returns the address of the variable, or nil if it was collected.
+// Value returns the variable's address, or nil if it was collected.
 func (w Weak) Value() unsafe.Pointer { return unsafe.Pointer(w.at.Value()) }
 
-// OnCollect arranges for gone(w) to be called some time after the target of pointer was collected.
+// OnCollect arranges for gone(w) to be called some time after pointer's target has been collected.
 // w must refer to that target.
 func OnCollect(pointer reflect.Value, w Weak, gone func(Weak)) {
 	runtime.AddCleanup((*byte)(pointer.UnsafePointer()), gone, w)

@@ -11,33 +11,33 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Decoder decodes objects from protobuf by their tables, one after the other.
-// It belongs to one goroutine.
+// Decoder decodes protobuf objects by their tables, one after another. It must be used by only one
+// goroutine.
 //
-// It reads the form that API servers write: elements of a list or a map side by
-// side, messages once, lists unpacked. At anything else it gives up with
-// ErrUnusual, and the reference decodes the object again. So it need not know what
-// is an error.
+// It handles the form that API servers write: the elements of a list or map are adjacent,
+// messages occur once, lists are unpacked. For anything else it gives up with ErrUnusual,
+// and the reference decodes the object again. Therefore it need not know which input is
+// invalid.
 type Decoder struct {
 	share.Sharer
 	text     memory.Text
-	Versions bool // of one object there may be several
+	Versions bool // several versions of the same object are expected
 
 	textMode textMode
 	filter   filter
 }
 
-// textMode says where decoded text goes.
+// textMode determines where decoded text is stored.
 type textMode uint8
 
 const (
 	textOfObject textMode = iota // into one allocation for the whole object
-	textInPlace                  // it stays in the bytes of the current part
+	textInPlace                  // text stays in the bytes of the current part
 	textCopied                   // each string into its own allocation
 )
 
-// Decode decodes raw into the zeroed struct at at, of the table's type. After an
-// error the struct is useless.
+// Decode decodes raw into the zeroed struct at at, which must be of the table's type. After an error
+// the struct must not be used.
 func (d *Decoder) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
 	defer d.EndObject()
@@ -50,7 +50,7 @@ func (d *Decoder) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	return nil
 }
 
-// nextObject returns the number of the current object.
+// nextObject returns the number of the next object to decode.
 func (d *Decoder) nextObject(raw []byte) uint8 {
 	if !d.Versions || d.Pool == nil {
 		return d.NextObject()
@@ -60,7 +60,7 @@ func (d *Decoder) nextObject(raw []byte) uint8 {
 	return d.ObjectNamed(name)
 }
 
-// varint reads a number. n is 0 where there is none.
+// varint reads a number. n is 0 if there is none.
 func varint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1
@@ -78,7 +78,7 @@ func varint(b []byte) (v uint64, n int) {
 	return 0, 0
 }
 
-// fields decodes the fields of a message into the struct at at.
+// fields decodes a message's fields into the struct at at.
 func (d *Decoder) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 	for len(msg) > 0 {
 		tag, n := varint(msg)
@@ -130,8 +130,8 @@ func (d *Decoder) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 	return nil
 }
 
-// skipField returns what follows the first field of msg, or nil where that is
-// not a field of a kind in use.
+// skipField returns the bytes after the first field of msg, or nil if that field is invalid or of an
+// unused type.
 func skipField(msg []byte) []byte {
 	_, rest, err := NextField(msg)
 	if err != nil {
@@ -143,8 +143,8 @@ func skipField(msg []byte) []byte {
 	return rest
 }
 
-// measureFields returns how many bytes and how many fields the fields with this tag
-// at the beginning of msg have. size is 0 where they are broken.
+// measureFields returns the total size and the number of the fields with this tag at the start of
+// msg. size is 0 if they are malformed.
 func measureFields(msg []byte, tag uint64) (size, count int) {
 	for size < len(msg) {
 		got, n := varint(msg[size:])
@@ -172,8 +172,7 @@ func measureFields(msg []byte, tag uint64) (size, count int) {
 	return size, count
 }
 
-// nextValue splits the first field, whose tag is known and which measureFields has seen,
-// off a run.
+// nextValue splits the first field off a run; its tag is known, and measureFields has checked it.
 func nextValue(run []byte) (value, rest []byte) {
 	_, n := varint(run)
 	run = run[n:]
@@ -200,12 +199,12 @@ func (d *Decoder) number(f *tableField, at unsafe.Pointer, v uint64) {
 	}
 }
 
-// value stores a value that is bytes.
+// value stores a value that consists of bytes.
 func (d *Decoder) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
 		if *(*string)(at) != "" {
-			return fault.ErrUnusual // twice, and loose holds a place once
+			return fault.ErrUnusual // a second occurrence; text.SetString allows one call per string
 		}
 		d.string(f, (*string)(at), raw)
 	case opBytes:
@@ -235,7 +234,7 @@ func (d *Decoder) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	return nil
 }
 
-// string stores the text of a field, shared if other objects have it.
+// string stores a field's text, shared if other objects have it.
 func (d *Decoder) string(f *tableField, at *string, raw []byte) {
 	if w := share.Word(raw); w != "" {
 		*at = w
@@ -278,10 +277,10 @@ func (d *Decoder) bytes(at *[]byte, raw []byte) {
 	}
 }
 
-// repeated stores a list or a map with the count values of run. It may reuse a donor's values.
+// repeated stores a list or map with the count values in run. It may reuse a donor's values.
 func (d *Decoder) repeated(f *tableField, at unsafe.Pointer, run []byte, count int, donor donorValue) error {
 	if *(*unsafe.Pointer)(at) != nil {
-		return fault.ErrUnusual // they are not all side by side
+		return fault.ErrUnusual // they are not all adjacent
 	}
 	p, n, err := d.part(f, run, count, donor)
 	if err != nil {
@@ -295,7 +294,7 @@ func (d *Decoder) repeated(f *tableField, at unsafe.Pointer, run []byte, count i
 	return nil
 }
 
-// part returns the decoded part: a shared one, or a new one, which may reuse values of a donor.
+// part returns the decoded part: either a shared one or a new one, which may reuse a donor's values.
 func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (unsafe.Pointer, int, error) {
 	if !d.Worthwhile(f.share, len(raw)) {
 		return d.decodePart(f, raw, count, donor)
@@ -307,13 +306,13 @@ func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (
 	if found != nil {
 		return found, n, nil
 	}
-	// A projected part would keep all its bytes, also those of dropped fields.
+	// A projected part would keep all its bytes alive, including those of dropped fields.
 	if !keep || f.projected && len(raw) > count*int(f.typ.Size()) || f.partUnshareable(raw) {
 		return d.decodePart(f, raw, count, donor)
 	}
 	was := d.textMode
 	raw, d.textMode = d.BeginPart(raw), textInPlace
-	p, n, err := d.decodePart(f, raw, count, donorValue{}) // its bytes are its own
+	p, n, err := d.decodePart(f, raw, count, donorValue{}) // it has its own bytes
 	d.textMode = was
 	holds := d.EndPart(raw)
 	if err != nil {
@@ -323,7 +322,7 @@ func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (
 	return p, n, nil
 }
 
-// unmarshalOwn calls the Unmarshal method of a type.
+// unmarshalOwn calls a type's Unmarshal method.
 func (d *Decoder) unmarshalOwn(f *tableField, at unsafe.Pointer, raw []byte) error {
 	if f.guard.check(raw, &d.Budget) != nil {
 		return fault.ErrUnusual
@@ -348,7 +347,7 @@ func (d *Decoder) decodePart(f *tableField, raw []byte, count int, donor donorVa
 		p := reflect.New(f.typ).UnsafePointer()
 		return p, 1, d.unmarshalOwn(f, p, raw)
 	case opMap:
-		// The strings of a map cannot be moved later, so they are copied now.
+		// A map's strings cannot be moved later, so they are copied now.
 		was := d.textMode
 		switch {
 		case was == textInPlace:

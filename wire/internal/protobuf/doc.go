@@ -1,7 +1,7 @@
-// Package protobuf decodes protobuf objects that package frame has found, with the [Table] of their
-// Go type, which knows the offset of each field. It reads the form that API servers write. For
-// anything else it gives up with fault.ErrUnusual, and the reference decodes the object again, if
+// Package protobuf decodes protobuf objects found by package frame, with the [Table] of their Go
+// type, which contains each field's offset. It handles the form that API servers write. For
+// anything else it gives up with fault.ErrUnusual, and the reference decodes the object again if
 // its [Guard] allows it.
 //
-// Tables and guards are immutable. A [Decoder] belongs to one goroutine.
+// Tables and guards are immutable. A [Decoder] must be used by only one goroutine.
 package protobuf

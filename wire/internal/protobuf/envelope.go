@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Magic begins every protobuf body of the API server. A runtime.Unknown message follows it:
+// Magic is at the start of every protobuf body from the API server. It is followed by a
+// runtime.Unknown message:
 //
 //	1 typeMeta {1 APIVersion, 2 kind}   2 raw   3 contentEncoding   4 contentType
 const Magic = "k8s\x00"
@@ -24,8 +25,8 @@ type Envelope struct {
 	HasRaw     bool
 }
 
-// Open reads a whole protobuf body with an object of the media type. Its raw
-// is a part of body.
+// Open reads a whole protobuf body that contains an object of the media type. Its raw is part
+// of body.
 func Open(media string, body []byte) (Envelope, error) {
 	e := Envelope{Media: media}
 	if len(body) < len(Magic) || string(body[:len(Magic)]) != Magic {
@@ -119,7 +120,7 @@ func SplitEvent(msg []byte) (typ string, obj []byte, err error) {
 	return typ, obj, nil
 }
 
-// field is one field of a message in memory. For frame.WireBytes, bytes is a part of the message,
+// field is a field of a message in memory. For frame.WireBytes, bytes is part of the message,
 // not a copy.
 type field struct {
 	Number int

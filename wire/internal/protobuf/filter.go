@@ -22,22 +22,23 @@ type filter struct {
 	quantity resource.Quantity
 }
 
-// edit is a change to the bytes of an object: it removes a field, or replaces the length of a
-// message that has become shorter.
+// edit is a change to an object's bytes: it removes a field, or replaces the length of a message
+// that has become shorter.
 type edit struct {
 	start, end int
-	length     int // new length of a message; removed if the field is dropped
+	length     int // a message's new length; removed if the field is dropped
 }
 
 // removed is the length of a dropped field.
 const removed = -1
 
-// maxReusedEdits is for how many edits room is kept between objects.
+// maxReusedEdits is the number of edits up to which their memory is kept between objects.
 const maxReusedEdits = 1 << 8
 
-// Filter checks an object without decoding it. It returns true if Decode would decode it. Then kept
-// holds the bytes that Decode would read, which are raw itself or a copy in room, and h holds the
-// head. It also gives up in some cases that Decode understands, such as fields in an unusual order.
+// Filter checks an object without decoding it. It returns true if Decode would decode it. In that
+// case kept contains the bytes that Decode would read, which are raw itself or a copy in room, and
+// h contains the head. Filter also gives up in some cases that Decode supports, such as fields in
+// an unusual order.
 func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
 	s := &d.filter
 	defer func() {
@@ -48,7 +49,7 @@ func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (
 	s.edits = s.edits[:0]
 	s.budget = guard.BudgetOf(len(raw))
 	cut, ok := s.fields(table, raw, 0)
-	if !ok || !s.budget.Take(cut, guard.MemoryPerByte) { // account for the kept bytes as if nothing had been left out
+	if !ok || !s.budget.Take(cut, guard.MemoryPerByte) { // account for the kept bytes as if nothing had been dropped
 		return nil, false
 	}
 	if len(s.edits) > 0 {
@@ -58,7 +59,7 @@ func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (
 	return raw, ReadHead(h, raw)
 }
 
-// fields checks the fields of a message that begins at byte at. cut is how many bytes shorter it
+// fields checks the fields of a message that starts at byte at. cut is how many bytes shorter it
 // becomes.
 func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	before := uint64(0)
@@ -127,7 +128,7 @@ func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	return cut, true
 }
 
-// take takes the memory of a field from the budget. again means that the previous field had the same
+// take deducts a field's memory from the budget. again means that the previous field had the same
 // number.
 func (s *filter) take(f *tableField, again bool) bool {
 	switch {
@@ -139,7 +140,7 @@ func (s *filter) take(f *tableField, again bool) bool {
 	return s.budget.Take(1, f.pairs.mapBytes.First)
 }
 
-// value checks a value of wire type bytes.
+// value checks a value with wire type bytes.
 func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 	switch f.op {
 	case opStruct, opStructPtr, opStructs:
@@ -151,15 +152,15 @@ func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		// Nothing is cut within an entry, which would be rare.
+		// Nothing is cut within an entry, because that would be rare.
 		cut, ok = s.value(f.pairs.value, value, at+len(raw)-len(value))
 		return 0, ok && cut == 0
 	}
 	return 0, true
 }
 
-// entryValue returns the value in an entry of a map. It returns false if the entry does not have
-// the form that pair reads.
+// entryValue returns the value in a map entry. It returns false if the entry does not have the form
+// that pair supports.
 func entryValue(entry []byte) (value []byte, ok bool) {
 	_, rest, ok := lengthField(entry, 1)
 	if !ok {

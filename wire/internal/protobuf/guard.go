@@ -14,11 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// Guard describes how generated code decodes a message, and what to check before: quantities and
-// map entries, which that code reads without a limit, and fields that take memory.
+// Guard describes how generated code decodes a message, and what to check first: quantities and map
+// entries, which that code reads without limit, and fields that use memory.
 type Guard struct {
 	quantity bool      // the message is a quantity
-	entry    bool      // the message is an entry of a map
+	entry    bool      // the message is a map entry
 	fields   []guarded // by number
 }
 
@@ -27,7 +27,7 @@ type guarded struct {
 	memory   int64          // bytes of memory for each occurrence of the field
 	numbers  bool           // the field is a list of numbers, which may be packed
 	mapBytes guard.MapBytes // of a map
-	below    *Guard         // of the messages in the field; may be nil
+	below    *Guard         // guard of the messages in the field; may be nil
 }
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
@@ -99,15 +99,15 @@ func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	return guarded{below: GuardOf(t, known)}
 }
 
-// guardedElement returns how to check a field if each occurrence makes a value of type t.
+// guardedElement returns how to check a field if each occurrence creates a value of type t.
 func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	f := guardedOf(t, known)
 	return guarded{memory: f.memory + int64(t.Size()), below: f.below}
 }
 
-// Check fails if generated code must not read the message msg: with ErrTooDense if it would take
-// too much memory. Check reads the bytes as generated code does: numbers wrap around, and unknown
-// groups are skipped. It stops where that code would fail.
+// Check fails if generated code must not read the message msg: with ErrTooDense if it would use
+// too much memory. Check reads the bytes the way generated code does: numbers wrap around, and
+// unknown groups are skipped. It stops where that code would fail.
 func (g *Guard) Check(msg []byte) error {
 	budget := guard.BudgetOf(len(msg))
 	err := g.check(msg, &budget)
@@ -161,8 +161,8 @@ func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 	return nil
 }
 
-// take takes the memory of the field from the budget. again means that the previous field had the
-// same number.
+// take deducts the field's memory from the budget. again means that the previous field had the same
+// number.
 func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	switch {
 	case f.mapBytes == (guard.MapBytes{}):
@@ -173,9 +173,8 @@ func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	return budget.Take(1, f.mapBytes.First)
 }
 
-// checkEntry is check for an entry of a map. Generated code ignores the wire types in an entry, and
-// lets a key or a value extend beyond the entry: each of a million entries could copy all bytes
-// after it.
+// checkEntry is check for a map entry. Generated code ignores the wire types in an entry, and lets
+// a key or value extend beyond the entry: each of a million entries could copy all bytes after it.
 func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 	values := 0
 	for at := 0; at < len(entry); {
@@ -197,7 +196,7 @@ func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 		if number == 2 {
 			value := g.field(2)
 			if values++; values > 1 && !budget.Take(1, value.memory) {
-				return fault.ErrTooDense // each is allocated, and the last one kept
+				return fault.ErrTooDense // each one is allocated, and the last one kept
 			}
 			if err := value.below.check(entry[start:end], budget); err != nil {
 				return err
@@ -215,8 +214,8 @@ func (g *Guard) field(number int32) guarded {
 	return guarded{}
 }
 
-// looseVarint reads a number as generated code does, without the bits beyond 64. after is where it
-// ends, or -1 if it does not end.
+// looseVarint reads a number the way generated code does, without the bits beyond 64. after is
+// where it ends, or -1 if it does not end.
 func looseVarint(msg []byte, at int) (v uint64, after int) {
 	for shift := 0; shift < 64 && at < len(msg); shift += 7 {
 		c := msg[at]
@@ -229,7 +228,7 @@ func looseVarint(msg []byte, at int) (v uint64, after int) {
 	return 0, -1
 }
 
-// looseBytes reads a length and returns where the following bytes begin and end. end is -1 if bytes
+// looseBytes reads a length and returns where the following bytes start and end. end is -1 if bytes
 // are missing.
 func looseBytes(msg []byte, at int) (start, end int) {
 	size, start := looseVarint(msg, at)
@@ -276,7 +275,7 @@ func looseSkip(msg []byte, at int) int {
 // Unmarshaler is a type with a generated Unmarshal method.
 type Unmarshaler interface{ Unmarshal(data []byte) error }
 
-// UnsupportedReason returns why a type cannot be read from protobuf, or "".
+// UnsupportedReason returns the reason why a type cannot be decoded from protobuf, or "".
 func UnsupportedReason(t reflect.Type) string {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]()) {
 		return "it has no Unmarshal method"
@@ -287,7 +286,7 @@ func UnsupportedReason(t reflect.Type) string {
 	return ""
 }
 
-// ContainsItself reports whether values of t can nest without bound.
+// ContainsItself reports whether values of type t can nest without limit.
 func ContainsItself(t reflect.Type) bool {
 	if known, ok := recursiveTypes.Load(t); ok {
 		return known.(bool)

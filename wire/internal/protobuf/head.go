@@ -31,10 +31,10 @@ const (
 	ownerBlocks     = 7
 )
 
-// IdentityOf reads the identity of an object without decoding the rest. The apiVersion and kind are
+// IdentityOf reads an object's identity without decoding the rest. The apiVersion and kind are
 // missing, because they are in the envelope. Every API type has its ObjectMeta as field 1. ok is
-// false if one of these fields appears twice or the bytes are not what an API server writes; then
-// the identity has what was read before that.
+// false if one of these fields appears twice or the bytes are not in the form that API servers
+// write; in that case the identity contains what was read before that.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	var name, namespace, uid, rv []byte
 	ok = readIdentity(raw, &name, &namespace, &uid, &rv)
@@ -88,8 +88,8 @@ func plainField(msg []byte) (tag uint64, value, rest []byte) {
 	return 0, nil, nil
 }
 
-// once stores the bytes of a field. It returns false if the field was stored before or is not
-// bytes.
+// once stores a field's bytes. It returns false if the field has already been stored or does not
+// consist of bytes.
 func once(at *[]byte, tag uint64, value []byte) bool {
 	if tag&7 != frame.WireBytes || *at != nil {
 		return false
@@ -98,8 +98,8 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	return true
 }
 
-// ReadHead reads the head of an object, except its kind. IdentityOf must have accepted the object.
-// It returns false if only a decoder can interpret the bytes.
+// ReadHead reads an object's head, except its kind. IdentityOf must have accepted the object. It
+// returns false if only a decoder can interpret the bytes.
 func ReadHead(h *head.Head, raw []byte) bool {
 	meta, _, ok := lengthField(raw, 1)
 	for ok && len(meta) > 0 {
@@ -141,7 +141,7 @@ func ReadHead(h *head.Head, raw []byte) bool {
 	return ok
 }
 
-// addPair adds an entry of a map of strings. Servers sort the entries, so their keys are unique. It
+// addPair adds an entry to a map of strings. Servers sort the entries, so their keys are unique. It
 // returns false for anything else.
 func addPair(to []head.Label, entry []byte) ([]head.Label, bool) {
 	key, rest, _ := lengthField(entry, 1)
@@ -179,7 +179,7 @@ func readOwner(h *head.Head, o *metav1.OwnerReference, raw []byte) bool {
 	return true
 }
 
-// number returns the value of a number field.
+// number returns a number field's value.
 func number(field []byte) uint64 {
 	_, n := varint(field)
 	value, _ := varint(field[n:])

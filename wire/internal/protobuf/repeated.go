@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// list decodes the elements of a list. Each element may reuse the donor's element at the same
-// index.
+// list decodes a list's elements. Each element may reuse the donor's element with the same index.
 func (d *Decoder) list(f *tableField, run []byte, count int, donor donorValue) (unsafe.Pointer, error) {
 	p := f.elements.Make(count)
 	size := f.typ.Size()
@@ -59,8 +58,7 @@ func (d *Decoder) list(f *tableField, run []byte, count int, donor donorValue) (
 	return p, nil
 }
 
-// pair splits an entry of a map, which is a message with the key in field 1 and the value in field
-// 2.
+// pair splits a map entry, which is a message with the key in field 1 and the value in field 2.
 func pair(run []byte) (key, value, rest []byte, err error) {
 	entry, rest := nextValue(run)
 	key, value, err = keyAndValue(entry)
@@ -79,7 +77,7 @@ func keyAndValue(entry []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// wellFormedMap reports whether all entries of a map have the form that pair reads. For other
+// wellFormedMap reports whether all entries of a map have the form that pair supports. For other
 // entries, the result of generated code may depend on the bytes after them, because it reads keys
 // and values beyond the end of their entry.
 func wellFormedMap(run []byte) bool {
@@ -105,7 +103,8 @@ func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 	return msg[1+n : end : end], msg[end:], true
 }
 
-// readStringPairs reads a map with string keys and values, or with named types of the same layout.
+// readStringPairs reads a map with string keys and values, or with named types that have the same
+// layout.
 func readStringPairs(_ *Decoder, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]string, count)
 	for len(run) > 0 {

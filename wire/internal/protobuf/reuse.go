@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// DecodeReusing decodes raw as Decode does, and reuses parts of donor, an object of the same type that was
-// decoded from was. Where both have the same bytes, the new object refers to the strings, lists, maps and
-// pointers of donor. It also gives up at some things that Decode
-// understands, such as fields in another order than an API server's.
+// DecodeReusing decodes raw like Decode, and reuses parts of donor, an object of the same type that was
+// decoded from was. If both have the same bytes somewhere, the new object refers to donor's strings,
+// lists, maps and pointers. It also gives up in some cases that Decode supports, such as fields in a
+// different order than an API server's.
 func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, donor unsafe.Pointer, was []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
 	defer d.EndObject()
@@ -26,15 +26,16 @@ func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, don
 	return nil
 }
 
-// donorValue is a value of the donor: a struct, or the elements of a list. The zero donorValue means none.
+// donorValue is a value in the donor: a struct, or the elements of a list. The zero donorValue means
+// none.
 type donorValue struct {
 	at  unsafe.Pointer
 	raw []byte // its encoding; for a list, the fields
 }
 
-// fieldsReusing decodes the fields of a message, and reuses those of a struct of the same type. It walks both
-// messages in step, since field numbers ascend. If the donor's do not, a field may come twice, and
-// fieldsReusing gives up.
+// fieldsReusing decodes a message's fields, and reuses those of a struct of the same type. It walks both
+// messages in parallel, because field numbers ascend. If the donor's do not, a field may occur twice,
+// and fieldsReusing gives up.
 func (d *Decoder) fieldsReusing(table *Table, at unsafe.Pointer, msg []byte, donor donorValue) error {
 	if donor.at == nil {
 		return d.fields(table, at, msg)
@@ -97,14 +98,14 @@ func (d *Decoder) fieldsReusing(table *Table, at unsafe.Pointer, msg []byte, don
 	return nil
 }
 
-// startsWith reports whether the first field of a message has that tag.
+// startsWith reports whether a message's first field has that tag.
 func startsWith(msg []byte, tag uint64) bool {
 	next, _ := varint(msg)
 	return len(msg) > 0 && next == tag
 }
 
 // skipTo returns the rest of a message from its first field whose tag is not smaller, and that tag. It
-// returns nil if fields do not ascend.
+// returns nil if the fields do not ascend.
 func skipTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 	for before := uint64(0); len(msg) > 0; before = next {
 		var n int
@@ -121,7 +122,7 @@ func skipTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 	return []byte{}, 0
 }
 
-// fieldReusing decodes all values of one field, which are run, and reuses the same field of the donor.
+// fieldReusing decodes all values of one field, contained in run, and reuses the donor's field.
 func (d *Decoder) fieldReusing(table *Table, f *tableField, at unsafe.Pointer, run []byte, count int, donor donorValue, oldCount int) error {
 	from, to := unsafe.Add(donor.at, f.offset), unsafe.Add(at, f.offset)
 	if string(run) == string(donor.raw) && !f.hasQuantity && !f.anyUnshareable(run) {
@@ -149,7 +150,7 @@ func (d *Decoder) fieldReusing(table *Table, f *tableField, at unsafe.Pointer, r
 	return d.fields(table, at, run)
 }
 
-// elementReusing decodes an element of a list of structs or strings, and reuses one of the donor.
+// elementReusing decodes an element of a list of structs or strings, and reuses one of the donor's.
 func (d *Decoder) elementReusing(f *tableField, at unsafe.Pointer, raw []byte, donor donorValue) error {
 	same := bytes.Equal(raw, donor.raw)
 	switch {
@@ -165,7 +166,7 @@ func (d *Decoder) elementReusing(f *tableField, at unsafe.Pointer, raw []byte, d
 	return nil
 }
 
-// copy copies the value of a field, but not its targets.
+// copy copies a field's value, but not its targets.
 func (f *tableField) copy(to, from unsafe.Pointer) {
 	switch f.op {
 	case opBool:

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Table describes how the selected fields of one Go struct are read from protobuf. It is built once
+// Table describes how the selected fields of a Go struct are decoded from protobuf. It is built once
 // for each type and selection, from the struct's tags and layout, and is immutable afterwards.
 type Table struct {
 	typ             reflect.Type
@@ -27,8 +27,8 @@ type Table struct {
 	reachesQuantity bool          // a field has reachesQuantity set
 }
 
-// Message returns the table of the messages in a field, or nil if the field holds no messages with
-// a table. The entries of a map are messages, too.
+// Message returns the table for the messages in a field, or nil if the field contains no messages
+// with a table. Map entries are messages, too.
 func (t *Table) Message(number int) *Table {
 	if t == nil || number >= len(t.fields) || t.fields[number] == nil {
 		return nil
@@ -40,7 +40,7 @@ func (t *Table) Message(number int) *Table {
 	return f.table
 }
 
-// op determines how the value of a field is read.
+// op determines how a field's value is decoded.
 type op uint8
 
 const (
@@ -66,26 +66,26 @@ const (
 	opMap
 )
 
-// tableField is one field of a Table. Only the fields that its op needs are set.
+// tableField is a field of a Table. Only the fields that its op needs are set.
 type tableField struct {
 	op              op
 	wire            int
 	tag             uint64
 	offset          uintptr
-	typ             reflect.Type       // of the value, the pointer's target or the element
+	typ             reflect.Type       // table of the value, the pointer's target or the element
 	elements        *memory.ArrayMaker // of a list
 	table           *Table             // of a struct
 	unmarshal       func(at unsafe.Pointer, raw []byte) error
-	guard           *Guard      // of a type that decodes itself and is not a quantity; may be nil
+	guard           *Guard      // for a type that decodes itself and is not a quantity; may be nil
 	memory          int64       // bytes of memory for each occurrence of the field, in addition to the struct; 0 for a map
 	pairs           *pairs      // of a map
 	projected       bool        // some fields of the value are dropped
-	hasQuantity     bool        // the value contains a quantity, which may write to itself when it is read
-	reachesQuantity bool        // the value may lead to one with hasQuantity, through a pointer or a list
-	share           *share.Site // nil if sharing cannot pay
+	hasQuantity     bool        // the value contains a quantity, which may write to itself when read
+	reachesQuantity bool        // a value with hasQuantity may be reached from the value, through a pointer or a list
+	share           *share.Site // nil if sharing cannot pay off
 }
 
-// pairs describes how the entries of a map are read.
+// pairs describes how a map's entries are decoded.
 type pairs struct {
 	typ      reflect.Type
 	key      reflect.Type
@@ -99,7 +99,7 @@ type pairs struct {
 type partName struct {
 	typ    any
 	op     op
-	fields string // the key of the selection
+	fields string // the selection's key
 }
 
 // textName identifies a string field.
@@ -108,16 +108,16 @@ type textName struct {
 	number int
 }
 
-// tables caches the table of each type and selection, or the reason why there is none. The types of
-// a program are few and live as long as the program.
+// tables caches the table for each type and selection, or the reason why there is none. A program has
+// few types, and they live as long as the program.
 var tables sync.Map // tableKey → func() (*Table, error)
 
 type tableKey struct {
 	typ    reflect.Type
-	fields string // the key of the selection
+	fields string // the selection's key
 }
 
-// TableOf returns the table of a type for the selection s. The type must not contain itself.
+// TableOf returns a type's table for the selection s. The type must not contain itself.
 func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
 	key := tableKey{t, s.Key()}
 	compile, ok := tables.Load(key)
@@ -127,7 +127,7 @@ func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
 	return compile.(func() (*Table, error))()
 }
 
-// HasTable reports whether a type is read with a table: it is a struct of Kubernetes itself, and
+// HasTable reports whether a type is decoded with a table: it is one of Kubernetes' own structs, and
 // all of its fields have a protobuf tag. Other types decode themselves with their Unmarshal method.
 func HasTable(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), "k8s.io/api") || t == reflect.TypeFor[metav1.FieldsV1]() {
@@ -169,7 +169,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 	return table, nil
 }
 
-// maxFieldNumber keeps tables small. Field numbers of the API go up to a few dozen.
+// maxFieldNumber keeps tables small. The API's field numbers go up to a few dozen.
 const maxFieldNumber = 1 << 12
 
 func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *tableField, err error) {
@@ -194,7 +194,7 @@ func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (num
 	return number, field, nil
 }
 
-// fieldOf describes how the fields of a value of type t that s selects are read.
+// fieldOf describes how those fields of a value of type t that s selects are decoded.
 func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 	f := &tableField{typ: t, wire: frame.WireBytes}
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())
@@ -309,8 +309,8 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	return nil
 }
 
-// unmarshalFunc returns a function that calls the Unmarshal method of a type and clips the slices
-// that it has grown.
+// unmarshalFunc returns a function that calls a type's Unmarshal method and clips the slices that it
+// has grown.
 func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -329,19 +329,19 @@ func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	}
 }
 
-// unmarshalQuantity reads a quantity. It fails if parsing would take long.
+// unmarshalQuantity decodes a quantity. It fails if parsing would take long.
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
-	// Field 1 is the only field of a quantity. The reference handles other fields and lengths of
-	// more than one byte.
+	// Field 1 is a quantity's only field. The reference handles other fields and lengths of more than
+	// one byte.
 	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.AbsurdQuantity(raw[2:]) {
 		return fault.ErrUnusual
 	}
 	return q.Unmarshal(raw)
 }
 
-// unshareable reports whether the value of a field must not be shared with another object,
-// because it leads to an addressable quantity. Reading a quantity may write to it, so a reader of one
-// object would change the other. Values of maps are not addressable: reading one copies it.
+// unshareable reports whether a field's value must not be shared with another object, because an
+// addressable quantity can be reached from it. Reading a quantity may write to it, so a reader of one
+// object would modify the other. Map values are not addressable: reading one copies it.
 func (f *tableField) unshareable(value []byte) bool {
 	if !f.reachesQuantity {
 		return false
@@ -354,7 +354,7 @@ func (f *tableField) unshareable(value []byte) bool {
 	case opStruct:
 		return f.table.unshareable(value)
 	}
-	_, value, err := keyAndValue(value) // of a map entry
+	_, value, err := keyAndValue(value) // for a map entry
 	return err != nil || f.pairs.value.unshareable(value)
 }
 
@@ -380,7 +380,7 @@ func (f *tableField) partUnshareable(raw []byte) bool {
 	return f.anyUnshareable(raw)
 }
 
-// unshareable reports whether a field of the message is unshareable.
+// unshareable reports whether a field in the message is unshareable.
 func (t *Table) unshareable(msg []byte) bool {
 	if !t.reachesQuantity {
 		return false

@@ -1,6 +1,7 @@
-// Package share finds parts that objects have in common: a Pool knows them by the bytes
-// from which they were decoded, and a Sharer looks for them while an object is decoded.
-// Words and small numbers that nearly every object has are there from the start.
+// Package share finds parts that objects have in common: a Pool identifies them by the
+// bytes from which they were decoded, and a Sharer looks them up while an object is
+// decoded. Words and small numbers that occur in nearly every object are available from the
+// start.
 //
-// A Pool is safe for concurrent use. A Sharer belongs to one goroutine.
+// A Pool is safe for concurrent use. A Sharer must be used by only one goroutine.
 package share

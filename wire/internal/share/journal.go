@@ -6,13 +6,13 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// journal lists the parts that the previous object looked up, in order. A list is sorted by key, so most
-// objects follow a sibling with nearly the same parts, and this object's next part is likely the sibling's
-// next one. Comparing bytes with it takes less time than a lookup in the pool, whose tables exceed the
-// caches of the processor.
+// journal records the parts that the previous object looked up, in order. A list is sorted by key, so
+// most objects follow a sibling with nearly the same parts, and this object's next part is probably the
+// sibling's next one. Comparing bytes with it takes less time than a lookup in the pool, whose tables
+// exceed the processor's caches.
 type journal struct {
 	before, now []lookup
-	next        int    // place in before where the next part is expected
+	next        int    // position in before where the next part is expected
 	salt        uint64 // of the pool
 }
 
@@ -32,8 +32,8 @@ type found struct {
 }
 
 const (
-	maxJournal = 256 // lookups of an object that are noted
-	nearby     = 4   // places before and after the expected one that are tried
+	maxJournal = 256 // lookups recorded per object
+	nearby     = 4   // positions tried before and after the expected one
 )
 
 // begin prepares for the next object. If the pool forgot its parts, so does the journal.
@@ -44,7 +44,7 @@ func (j *journal) begin(salt uint64) {
 	}
 }
 
-// find returns the part with these bytes if it is near its expected place, or zero.
+// find returns the part with these bytes if it is near its expected position, or zero.
 func (j *journal) find(site *Site, raw []byte) found {
 	at := j.next
 	j.next++

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parts is a table of parts by hash. Reading takes no lock. A hash has a few adjacent places. If all
-// are taken, a new part replaces the first; the only loss is a chance to share. The table grows and
-// shrinks with the number of parts.
+// parts is a table of parts by hash. Lookups take no lock. A hash has a few adjacent slots. If all
+// are taken, a new part replaces the first; only an opportunity to share is lost. The table grows
+// and shrinks with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64
@@ -15,7 +15,7 @@ type parts struct {
 	mu sync.Mutex // guards writes
 }
 
-// slot is a place for a part. Its hash saves following the pointer to a wrong part. The hash may
+// slot is a slot for a part. Its hash saves following the pointer to a wrong part. The hash may
 // still, or already, be another part's.
 type slot struct {
 	hash atomic.Uint64
@@ -24,7 +24,7 @@ type slot struct {
 
 const (
 	firstSlots = 1 << 5  // 512 bytes
-	lastSlots  = 1 << 20 // 16 MB, when there are half a million parts in use
+	lastSlots  = 1 << 20 // 16 MB, if half a million parts are in use
 	places     = 4       // for each hash
 )
 
@@ -35,7 +35,7 @@ func newParts() *parts {
 	return p
 }
 
-// placesOf returns the places of a hash.
+// placesOf returns the slots for a hash.
 func placesOf(slots []slot, hash uint64) []slot {
 	first := hash >> 32 & uint64(len(slots)-1) &^ (places - 1)
 	return slots[first : first+places]
@@ -67,8 +67,8 @@ func (p *parts) add(made *part) {
 	}
 }
 
-// crowded reports whether there are too many parts for the slots: half as many, or
-// an eighth and no place for one with this hash.
+// crowded reports whether there are too many parts for the slots: half as many, or an eighth and no
+// free slot for this hash.
 func (p *parts) crowded(slots []slot, hash uint64) bool {
 	n := p.len.Load()
 	if n <= int64(len(slots)/8) || n > int64(len(slots)/2) {
@@ -83,8 +83,8 @@ func (p *parts) crowded(slots []slot, hash uint64) bool {
 	return true
 }
 
-// place puts a part into the place of the part with the same hash, else into a free one, else into the
-// first. It reports whether the number of parts grew.
+// place puts a part into the slot of the part with the same hash, or else into a free one, or else
+// into the first. It reports whether the number of parts grew.
 func place(slots []slot, made *part) bool {
 	at := placesOf(slots, made.hash)
 	free := -1
@@ -104,7 +104,7 @@ func place(slots []slot, made *part) bool {
 	return free >= 0
 }
 
-// resize moves all parts into n slots, and forgets those without a place.
+// resize moves all parts into n slots, and forgets those that find no slot.
 func (p *parts) resize(slots []slot, n int) []slot {
 	resized := make([]slot, n)
 	for i := range slots {
@@ -116,7 +116,7 @@ func (p *parts) resize(slots []slot, n int) []slot {
 	return resized
 }
 
-// remove removes a part that was collected, if it is still in the table.
+// remove removes a part that has been collected, if it is still in the table.
 func (p *parts) remove(gone *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 type Pool struct {
 	seed  maphash.Seed
 	parts *parts
-	seen  seenHashes // hashes of parts that were seen once
+	seen  seenHashes // hashes of parts that have been seen once
 	small atomic.Pointer[smallValues]
 	salt  atomic.Uint64 // part of every hash; Forget changes it
 }
@@ -30,7 +30,7 @@ type part struct {
 	n     uint32 // the length of a slice or string
 	holds uint32 // bytes of raw and of the parts within it
 
-	memory guard.Budget // that decoding it took from the object's budget
+	memory guard.Budget // how much of the object's budget decoding it took
 }
 
 // partKind is a kind of part: a type, an encoding and a projection. Parts are shared
@@ -39,15 +39,15 @@ type partKind struct {
 	salt uint64
 }
 
-// partKinds counts the kinds there are, for their salts.
+// partKinds counts the kinds, for their salts.
 var partKinds atomic.Uint64
 
 func newPartKind() *partKind { return &partKind{salt: partKinds.Add(1) * oddSalt} }
 
-// oddSalt spreads small numbers over 64 bits, each to another place.
+// oddSalt spreads small numbers over 64 bits.
 const oddSalt = 0x9e3779b97f4a7c15
 
-// stringKind is the kind of all strings, whatever their field.
+// stringKind is the kind of all strings, regardless of their field.
 var stringKind = newPartKind()
 
 // NewPool returns an empty pool.
@@ -57,7 +57,7 @@ func NewPool() *Pool {
 	return p
 }
 
-// hash names the bytes of a part for lookup, repeats and remember.
+// hash identifies a part's bytes for lookup, repeats and remember.
 func (p *Pool) hash(kind *partKind, raw []byte) uint64 {
 	return maphash.Bytes(p.seed, raw) ^ kind.salt ^ p.salt.Load()
 }
@@ -81,16 +81,16 @@ func (p *Pool) lookup(kind *partKind, hash uint64, raw []byte) found {
 	return found{at, known, int(part.n), int(part.holds), part.memory}
 }
 
-// remember makes lookup find a part until the part is collected. at points to a separate
+// remember makes a part available to lookup until it is collected. at points to a separate
 // allocation: a struct, the elements of a slice, a map, or the bytes of a string, for which raw is
-// nil. raw must not change any more. For holds, see Sharer.EndPart.
+// nil. raw must not change afterwards. For holds, see Sharer.EndPart.
 func (p *Pool) remember(kind *partKind, hash uint64, raw []byte, at unsafe.Pointer, n, holds int, took guard.Budget) {
 	made := &part{kind: kind, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: uint32(n), holds: uint32(holds), memory: took}
 	p.parts.add(made)
 	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
 }
 
-// RememberString returns a string like raw that later lookups find.
+// RememberString returns a string equal to raw that later lookups find.
 func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	own := make([]byte, len(raw), max(len(raw), OwnMemory))
 	copy(own, raw)
@@ -101,8 +101,8 @@ func (p *Pool) RememberString(hash uint64, raw []byte) string {
 // Forget makes the pool forget all parts. Objects keep theirs.
 func (p *Pool) Forget() {
 	p.small.Store(newSmallValues())
-	p.salt.Add(oddSalt) // parts with the old hashes are not found any more
+	p.salt.Add(oddSalt) // parts with the old hashes are no longer found
 }
 
-// Len returns the number of parts that the pool knows now.
+// Len returns the number of parts that the pool currently remembers.
 func (p *Pool) Len() int { return int(p.parts.len.Load()) }

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// seenHashes remembers hashes, to tell repeated parts from new ones. It begins
-// small and grows up to a limit. From then on, new hashes replace old ones.
+// seenHashes remembers hashes, to distinguish repeated parts from new ones. It starts small
+// and grows up to a limit. From then on, new hashes replace old ones.
 //
-// A mark is a hash whose lowest bits are replaced by the number of the object that had it.
-// The hash determines a few adjacent places for the mark.
+// A mark is a hash whose lowest bits are replaced with the number of the object that had it.
+// The hash determines a few adjacent slots for the mark.
 type seenHashes struct {
 	marks atomic.Pointer[[]atomic.Uint64] // their number is a power of two
 	noted atomic.Int64                    // marks since the last growth; not counted at the final size
@@ -22,10 +22,11 @@ const (
 	lastMarks  = 1 << 15 // 256 KB
 )
 
-// hashed masks the bits of the hash in a mark.
+// hashed masks the hash bits in a mark.
 const hashed = ^uint64(0xff)
 
-// repeats reports whether another object had the hash before, and notes that this object has it.
+// repeats reports whether another object has had the hash before, and records that this object
+// has it.
 func (s *seenHashes) repeats(hash uint64, object uint8) bool {
 	marks := s.marks.Load()
 	if marks == nil {
@@ -56,14 +57,14 @@ func (s *seenHashes) repeats(hash uint64, object uint8) bool {
 	return false
 }
 
-// marksOf returns the places of a mark.
+// marksOf returns the slots for a mark.
 func marksOf(marks []atomic.Uint64, mark uint64) []atomic.Uint64 {
 	first := mark >> 8 & uint64(len(marks)-1) &^ (places - 1)
 	return marks[first : first+places]
 }
 
-// grow replaces the marks from, unless another goroutine has replaced them already. Marks that
-// are noted at the same time may be lost.
+// grow replaces the marks from, unless another goroutine has already replaced them. Marks
+// recorded at the same time may be lost.
 func (s *seenHashes) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +76,7 @@ func (s *seenHashes) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
 		grown = make([]atomic.Uint64, min(4*len(*from), lastMarks))
 		for i := range *from {
 			if mark := (*from)[i].Load(); mark != 0 {
-				marksOf(grown, mark)[i%places].Store(mark) // marks that collide now collided before, so each finds a place
+				marksOf(grown, mark)[i%places].Store(mark) // marks that collide now collided before, so each finds a slot
 			}
 		}
 	}

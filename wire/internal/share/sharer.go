@@ -9,39 +9,39 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is never found, it
-// looks up samples only, so content that does not repeat costs almost nothing. Without a pool it
+// Sharer looks up parts in a pool on behalf of one goroutine. If a kind of part is never found, it
+// looks up only samples, so content that does not repeat costs almost nothing. Without a pool it
 // finds nothing.
 type Sharer struct {
 	Pool      *Pool
-	Budget    guard.Budget // memory that the object may still take, shared or not
+	Budget    guard.Budget // memory that the object may still use, shared or not
 	stats     []siteStats  // by site
 	object    uint8        // number of the current object; wraps around
-	lookBytes int          // bytes of the object that may still be looked up
+	lookBytes int          // how many of the object's bytes may still be looked up
 	journal   *journal     // nil between objects
 	held      memory.Reusable[journal]
 
 	// While a part that will be remembered is decoded, parts within it are looked up but not
-	// remembered, because its bytes include theirs. The found ones may hold room bytes at most.
+	// remembered, because its bytes include theirs. The parts found may hold at most room bytes.
 	keeping      bool
 	room         int
-	budgetBefore guard.Budget // Budget at the beginning of the part
+	budgetBefore guard.Budget // Budget at the start of the part
 }
 
-// siteStats counts the recent lookups of a site and their hits, and the lookups to skip.
+// siteStats counts a site's recent lookups and their hits, and the lookups to skip.
 type siteStats struct{ asked, found, rest, pause int }
 
 const (
 	minPart     = 8       // bytes; decoding a smaller part is as cheap as a lookup
-	trialPeriod = 512     // lookups after which the hits are judged
-	minHitRate  = 16      // one in so many lookups must hit
-	maxPause    = 16 << 9 // lookups skipped otherwise, at most; each pause doubles
+	trialPeriod = 512     // lookups after which the hit rate is checked
+	minHitRate  = 16      // one in this many lookups must hit
+	maxPause    = 16 << 9 // maximum number of lookups skipped otherwise; each pause doubles
 
-	// looksPerByte bounds how often a byte of an object is part of a lookup, because parts nest.
+	// looksPerByte limits how often a byte of an object is part of a lookup, because parts nest.
 	looksPerByte = 16
 )
 
-// BeginObject begins an object with this number and encoded size.
+// BeginObject begins an object with the given number and encoded size.
 func (s *Sharer) BeginObject(object uint8, size int) {
 	s.object, s.lookBytes, s.keeping = object, looksPerByte*size, false
 	s.Budget = guard.BudgetOf(size)
@@ -60,12 +60,12 @@ func (s *Sharer) EndObject() {
 	s.held.Release()
 }
 
-// NextObject returns another number than the current object's.
+// NextObject returns a different number than the current object's.
 func (s *Sharer) NextObject() uint8 { return s.object + 1 }
 
 // ObjectNamed returns the number of the object with this name. A watch delivers several versions of
-// an object. They have parts in common that no other object has, such as the name. Remembering these
-// does not pay, so all versions count as one object.
+// the same object. They have parts in common that no other object has, such as the name. Remembering
+// these does not pay off, so all versions count as one object.
 func (s *Sharer) ObjectNamed(name []byte) uint8 { return uint8(s.Pool.hash(stringKind, name)) }
 
 // Worthwhile reports whether to look up a part of this size.
@@ -97,8 +97,8 @@ func (s *Sharer) Worthwhile(at *Site, size int) bool {
 }
 
 // Find looks up a part. If it finds none, keep reports whether the caller should remember the part
-// that it decodes. A found part counts against Budget as if it were decoded: otherwise the verdict on
-// this object would depend on other objects.
+// that it decodes. A part that is found counts against Budget as if it had been decoded: otherwise
+// the result for this object would depend on other objects.
 func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
 	known := s.journal.find(at, raw)
 	if known.at == nil {
@@ -118,7 +118,7 @@ func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash ui
 	return known.at, known.n, hash, false
 }
 
-// Remember adds the part that was last begun to the pool. For at, n and holds, see Pool.remember.
+// Remember adds the most recently begun part to the pool. For at, n and holds, see Pool.remember.
 func (s *Sharer) Remember(part *Site, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
 	s.Pool.remember(part.kind, hash, raw, at, n, holds, s.budgetBefore-s.Budget)
 }
@@ -130,8 +130,8 @@ func (s *Sharer) BeginPart(raw []byte) []byte {
 }
 
 // EndPart ends the part. It returns how many bytes the part will hold: its own, and the bytes of the
-// parts within it, which are at most as many. So each part holds at most twice its own bytes, however
-// deep it nests.
+// parts within it, which are at most as many. Therefore each part holds at most twice its own bytes,
+// however deep it nests.
 func (s *Sharer) EndPart(raw []byte) (holds int) {
 	s.keeping = false
 	return 2*len(raw) - s.room
@@ -145,18 +145,19 @@ func (s *Sharer) ContinueFrom(other *Sharer) {
 // ForgetStats forgets the hit rates of all sites.
 func (s *Sharer) ForgetStats() { clear(s.stats) }
 
-// Site is a place of objects with parts of one kind. Each Sharer counts lookups by the site's number.
+// Site is a position in objects where parts of one kind occur. Each Sharer counts lookups by the
+// site's number.
 type Site struct {
 	kind   *partKind
 	Number int
 }
 
-// WithNumber returns a site of the same kind of part with another number.
+// WithNumber returns a site for the same kind of part with a different number.
 func (s *Site) WithNumber(number int) *Site { return &Site{kind: s.kind, Number: number} }
 
-// OwnMemory is the size, in bytes, from which a value certainly has an allocation to itself. The
-// allocator may put smaller values into one allocation, and empty values into none, so the pool would
-// learn late, or never, that they were collected.
+// OwnMemory is the size in bytes from which a value is certain to have its own allocation. The
+// allocator may combine smaller values in one allocation, and gives empty values none, so the pool
+// would learn late, or never, that they were collected.
 const OwnMemory = 16
 
 var sites = struct {
@@ -164,12 +165,12 @@ var sites = struct {
 	known map[any]*Site
 }{known: make(map[any]*Site)}
 
-// SiteOf returns the site of a part, the same for equal parts.
+// SiteOf returns the site for a part; it is the same for equal parts.
 func SiteOf(part any) *Site {
 	return siteFor(part, nil)
 }
 
-// StringSite is the site of a string field. Strings are shared across fields.
+// StringSite returns the site for a string field. Strings are shared across fields.
 func StringSite(field any) *Site {
 	return siteFor(field, stringKind)
 }

@@ -2,8 +2,7 @@ package share
 
 import "sync/atomic"
 
-// smallValues are the numbers and truth values that optional fields point at
-// again and again.
+// smallValues are the numbers and booleans that optional fields often point to.
 type smallValues struct {
 	bools  [2]bool
 	int32s smallNumbers[int32]
@@ -12,8 +11,7 @@ type smallValues struct {
 
 func newSmallValues() *smallValues { return &smallValues{bools: [2]bool{false, true}} }
 
-// smallNumbers are the numbers below tooLarge. They are made when they are asked
-// for, some at a time.
+// smallNumbers are the numbers below tooLarge. They are created on demand, some at a time.
 type smallNumbers[V int32 | int64] [tooLarge / atATime]atomic.Pointer[[atATime]V]
 
 const (
@@ -50,7 +48,7 @@ func (p *Pool) Bool(v bool) *bool {
 	return &small.bools[0]
 }
 
-// Int32 returns a pointer to v that all objects share, or nil if v is negative or
+// Int32 returns a pointer to v that all objects share, or nil if v is negative or too
 // large.
 func (p *Pool) Int32(v int32) *int32 {
 	if uint32(v) >= tooLarge {
@@ -59,7 +57,7 @@ func (p *Pool) Int32(v int32) *int32 {
 	return p.small.Load().int32s.at(v)
 }
 
-// Int64 is int32 for 64 bits.
+// Int64 is Int32 for 64 bits.
 func (p *Pool) Int64(v int64) *int64 {
 	if uint64(v) >= tooLarge {
 		return nil
@@ -67,7 +65,7 @@ func (p *Pool) Int64(v int64) *int64 {
 	return p.small.Load().int64s.at(v)
 }
 
-// Bool returns a pointer to v, which other objects may have too.
+// Bool returns a pointer to v, which may be shared with other objects.
 func (s *Sharer) Bool(v bool) *bool {
 	if s.Pool == nil {
 		return new(v)
@@ -75,7 +73,7 @@ func (s *Sharer) Bool(v bool) *bool {
 	return s.Pool.Bool(v)
 }
 
-// Int32 returns a pointer to v, which other objects may have too.
+// Int32 returns a pointer to v, which may be shared with other objects.
 func (s *Sharer) Int32(v int32) *int32 {
 	if s.Pool != nil {
 		if shared := s.Pool.Int32(v); shared != nil {
@@ -85,7 +83,7 @@ func (s *Sharer) Int32(v int32) *int32 {
 	return new(v)
 }
 
-// Int64 is int32 for 64 bits.
+// Int64 is Int32 for 64 bits.
 func (s *Sharer) Int64(v int64) *int64 {
 	if s.Pool != nil {
 		if shared := s.Pool.Int64(v); shared != nil {

@@ -1,7 +1,7 @@
 package share
 
-// wordTable has strings that the API and its components put into nearly every object. Objects point to
-// these strings, which saves memory and lookups in the pool.
+// wordTable contains strings that the API and its components put into nearly every object. Objects
+// point to these strings, which saves memory and lookups in the pool.
 var wordTable = newWordLookup(
 	// Metadata.
 	"v1", "apps/v1", "batch/v1", "status", "scale", "Update", "Apply", "FieldsV1",
@@ -21,14 +21,14 @@ var wordTable = newWordLookup(
 	"Burstable", "BestEffort", "Guaranteed", "Bound", "Available", "Progressing", "Active", "Complete",
 )
 
-// wordBits is the number of bits of the hash that select a slot.
+// wordBits is the number of hash bits that select a slot.
 const wordBits = 10
 
-// wordSlots is how many slots there are for some hundred words.
+// wordSlots is the number of slots, for about a hundred words.
 const wordSlots = 1 << wordBits
 
-// wordLookup finds words by a hash without collisions, so one comparison is enough. An unused slot has
-// the empty word.
+// wordLookup finds words using a hash without collisions, so one comparison is enough. An unused slot
+// contains the empty word.
 type wordLookup struct {
 	list    []string
 	slots   [wordSlots]uint8 // places in list
@@ -36,8 +36,8 @@ type wordLookup struct {
 	longest int
 }
 
-// newWordLookup returns a wordLookup of fewer than 256 words that differ in length, or in
-// the first, the middle or the last byte.
+// newWordLookup returns a wordLookup for fewer than 256 words that differ in length, or in the first,
+// middle or last byte.
 func newWordLookup(list ...string) *wordLookup {
 	x := &wordLookup{list: append([]string{""}, list...), factor: 1}
 	for _, w := range list {
@@ -62,14 +62,14 @@ func (x *wordLookup) fill() bool {
 	return true
 }
 
-// slot returns the slot of the word that is equal to raw, which must not be empty.
+// slot returns the slot of the word equal to raw, which must not be empty.
 func (x *wordLookup) slot(raw []byte) uint32 {
 	n := len(raw)
 	h := uint32(raw[0]) | uint32(raw[n/2])<<8 | uint32(raw[n-1])<<16 | uint32(n)<<24
 	return h * (x.factor * 0x9e3779b1) >> (32 - wordBits)
 }
 
-// Word returns the word that is equal to raw, or "".
+// Word returns the word equal to raw, or "".
 func Word(raw []byte) string {
 	if len(raw) == 0 || len(raw) > wordTable.longest {
 		return ""
