@@ -323,7 +323,7 @@ func validateCommon(o metav1.ListOptions) error {
 		errs = append(errs, fmt.Errorf("the limit %d is negative: use zero for none", o.Limit))
 	}
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds < 0 {
-		errs = append(errs, fmt.Errorf("the timeout of %d s is negative: omit it for none", *o.TimeoutSeconds))
+		errs = append(errs, fmt.Errorf("the timeout of %d s is negative: leave it unset for none", *o.TimeoutSeconds))
 	}
 	return errors.Join(errs...)
 }

@@ -255,7 +255,7 @@ func TestWrongCalls(t *testing.T) {
 		`watch pods: continue is only for lists`:                                                                                              watch(metav1.ListOptions{Continue: "x"}),
 		`watch pods: resourceVersionMatch on a watch needs sendInitialEvents`:                                                                 watch(metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: "NotOlderThan"}),
 		`watch pods: sendInitialEvents needs resourceVersionMatch NotOlderThan`:                                                               watch(metav1.ListOptions{SendInitialEvents: &yes}),
-		`watch pods: the timeout of -1 s is negative: omit it for none`:                                                                       watch(metav1.ListOptions{TimeoutSeconds: &minus}),
+		`watch pods: the timeout of -1 s is negative: leave it unset for none`:                                                                watch(metav1.ListOptions{TimeoutSeconds: &minus}),
 		`get "version": want an absolute path such as "/version"`:                                                                             second(client.Raw(ctx, "version")),
 		`get Gadget.example.com default/a: find the resource of example.com/v1 Gadget: the server does not serve example.com/v1, Kind=Gadget`: second(ResourceForKind[*unstructured.Unstructured](client, object.GVK{Group: "example.com", Version: "v1", Kind: "Gadget"}).Get(ctx, key, metav1.GetOptions{})),
 	} {

@@ -254,7 +254,7 @@ func joinLine(errs []error) error {
 
 func (i *Impersonation) validate() error {
 	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
-		return errors.New("impersonation of a uid, groups or extra fields without a user name: also set the user name to impersonate")
+		return errors.New("impersonation of a uid, groups or extra fields without a user name: set the user name to impersonate as well")
 	}
 	values := slices.Concat([]string{i.UserName, i.UID}, i.Groups, slices.Concat(slices.Collect(maps.Values(i.Extra))...))
 	for _, v := range values {

@@ -112,7 +112,7 @@ func LoadWith(o LoadOptions) (*Config, error) {
 
 	looked := describePaths(missing, found)
 	if explicit || o.Context != "" || o.Cluster != "" || o.User != "" {
-		return nil, fmt.Errorf("%w: %s: specify a kubeconfig that has a context", ErrNoConfig, looked)
+		return nil, fmt.Errorf("%w: %s: use a kubeconfig that has a context", ErrNoConfig, looked)
 	}
 	c, err := inCluster(o.accountDir())
 	if errors.Is(err, ErrNotInCluster) {
