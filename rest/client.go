@@ -165,15 +165,16 @@ func (c *Client) setPlain(gvr object.GVR) {
 	c.plain[gvr] = true
 }
 
-// maxWarnings limits how many distinct warnings are remembered. Beyond it, the log forgets them all and
-// may repeat some.
+// maxWarnings limits how many distinct warnings are remembered. If there are more, the log forgets them
+// all and may repeat some.
 const maxWarnings = 1000
 
 // maxWarning limits the length of a warning, in bytes. The API server limits all webhooks' warnings
 // together to 4 KiB.
 const maxWarning = 4 << 10
 
-// maxAnswerWarnings limits how many warnings are read from one response. The API server sends a few.
+// maxAnswerWarnings limits how many warnings are read from one response. The API server sends only a
+// few.
 const maxAnswerWarnings = 20
 
 // moreWarnings is logged in place of the remaining warnings.

@@ -153,8 +153,7 @@ func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, content
 	return body, wire.MediaJSON, nil
 }
 
-// withKind returns obj with its kind set. It does not change obj, which may belong to a
-// cache.
+// withKind returns obj with its kind set. It does not modify obj, which may belong to a cache.
 func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -96,8 +96,8 @@ func concealTexts(value any, conceal func(string) string) any {
 	return value
 }
 
-// nameDigits is the number of digits from which a string may be a credential rather than a
-// name such as "v1beta1", "x509" or "storage.k8s.io".
+// nameDigits is the minimum number of digits in a string that may be a credential rather
+// than a name such as "v1beta1", "x509" or "storage.k8s.io".
 const nameDigits = 4
 
 // maybeName reports whether text could be the name of a kind, resource, verb or group

@@ -22,7 +22,7 @@ import (
 
 // request is one API call in a form that can be sent repeatedly.
 type request struct {
-	verb        string // verb of the Kubernetes API, for messages: "list"
+	verb        string // Kubernetes API verb, for messages: "list"
 	what        string // the object or resource, for messages: "pods in namespace x"
 	resource    schema.GroupResource
 	name        string

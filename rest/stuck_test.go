@@ -68,7 +68,7 @@ func TestADialerThatNeverConnects(t *testing.T) {
 		}})
 		start := time.Now()
 		_, err := ResourceFor[*corev1.Pod](c).Get(context.Background(), key, metav1.GetOptions{})
-		require.ErrorContains(t, err, "the dialer of the configuration took longer than 30s")
+		require.ErrorContains(t, err, "the configured dialer took longer than 30s")
 		require.Equal(t, 30*time.Second, time.Since(start))
 	})
 }

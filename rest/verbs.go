@@ -173,7 +173,7 @@ var (
 	errPartial      = errors.New("a partial object would replace the whole: use Patch, or a Resource without Keep")
 )
 
-// ChangeOptions are the options of [Resource.Change]. The zero value is valid.
+// ChangeOptions are the options for [Resource.Change]. The zero value is valid.
 type ChangeOptions struct {
 	// Locked makes the server reject the patch if the object was written after it was read.
 	// Set it if change appends to a list, increments a counter, or removes a whole map:
@@ -181,7 +181,7 @@ type ChangeOptions struct {
 	// map. Changes to finalizers and owner references are always locked.
 	Locked bool
 
-	// Patch holds the options of the write request.
+	// Patch contains the options for the write request.
 	Patch metav1.PatchOptions
 }
 

@@ -24,7 +24,7 @@ var ErrKeptWhole = errors.New("the bytes would not decode to an equal object")
 // An Archive writes packed objects in a form that a [Packer] in another process can take over
 // without decoding them; see [Packer.Extract]. Metadata shared by several objects is written with
 // the first of them, so objects must be read in the order in which they were written. An Archive
-// must be used by only one goroutine. The zero Archive is ready to use.
+// is not safe for concurrent use. The zero Archive is ready to use.
 type Archive struct {
 	texts   pack.Archive
 	started bool
@@ -152,8 +152,8 @@ func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error)
 	return objects, nil
 }
 
-// ArchivedHeads returns the heads of the n objects that an [Archive] wrote to raw, whatever their
-// Go type. It fails in the same cases as [Packer.Extract].
+// ArchivedHeads returns the heads of the n objects that an [Archive] wrote to raw, regardless of
+// their Go type. It fails in the same cases as [Packer.Extract].
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	p := NewPacker(nil)
 	objects, err := p.extract(raw, n, &archiveReader{headsOnly: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})

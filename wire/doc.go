@@ -63,11 +63,12 @@
 //
 // # Concurrency
 //
-// A Decoder is immutable and safe for concurrent use. An iterator must be used by only one
-// goroutine, and reads only while it is ranged over: if the consumer stops or blocks,
+// A Decoder is immutable and safe for concurrent use. An iterator is not safe for
+// concurrent use, and reads only while it is ranged over: if the consumer stops or blocks,
 // reading stops, and with it the sender. If a body arrives faster than one goroutine can
-// decode it, the iterator starts one for each other processor. They only decode, and the
-// iterator waits for them before it ends. Nothing it yields refers to its buffer.
+// decode it, the iterator starts a goroutine for each of the other processors. They only
+// decode, and the iterator waits for them before it ends. Nothing it yields refers to its
+// buffer.
 //
 // # Failure
 //

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// jsonList reads one list body. A list's fields come in any order, so the items may precede the
-// list's kind.
+// jsonList reads one list body. A list's fields appear in any order, so the items may precede
+// the list's kind.
 type jsonList struct {
 	*jsonEncoding
 	*frame.JSON

@@ -11,7 +11,7 @@ import (
 
 // lazyHead is the head of an object that has not been decoded yet. It is passed to the filter
 // function. It reads only the fields that the function asks for, and its strings point into the
-// object's bytes. It must be used by only one goroutine, and is reused for each object.
+// object's bytes. It is not safe for concurrent use, and is reused for each object.
 type lazyHead struct {
 	wanted  func(object.Head) bool
 	decoder *decoder

@@ -168,7 +168,7 @@ func mediaType(contentType string) (string, error) {
 // set of labels, it is decoded once, and all of them point to the same copy. Objects that share
 // values must not be modified (L16). Use [NewPool] to create a Pool.
 //
-// A part of an object that can be shared is a pointer, a slice, a map or a string. A pool
+// The parts that can be shared are pointers, slices, maps and strings inside objects. A pool
 // identifies a part by the bytes from which it was decoded, and refers to it weakly: when the last
 // object that uses a part is garbage collected, the pool forgets the part and its bytes (W03). A
 // part is remembered when it appears in a second object, so content that never repeats costs a hash
@@ -186,8 +186,8 @@ type Pool struct {
 // use.
 func NewPool() *Pool { return &Pool{shared: share.NewPool()} }
 
-// Forget makes the pool forget all parts. Call it if a shared part was modified in violation of
-// L16: objects decoded later do not get any of the current parts. Existing objects keep theirs.
+// Forget makes the pool forget all parts. Call it if a shared part was modified in violation of L16:
+// objects decoded later do not share any of the current parts. Existing objects keep theirs.
 func (p *Pool) Forget() { p.shared.Forget() }
 
 // Len returns the number of parts that the pool remembers.

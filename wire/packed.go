@@ -51,7 +51,8 @@ func (o *Packed) GetResourceVersion() string {
 // GetGeneration returns the generation.
 func (o *Packed) GetGeneration() int64 { return packedRest(o.text.Prefix()[o.rv:]).generation() }
 
-// GetDeletionTimestamp returns the time of the deletion request, or nil. Other objects share it.
+// GetDeletionTimestamp returns the time of the deletion request, or nil. It may be shared with
+// other objects.
 func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.meta.deleted }
 
 // GetLabels returns the labels, which other objects may share. It allocates a map if one of the
@@ -83,7 +84,7 @@ func (l *packedLabels) Lookup(key string) (value string, ok bool) {
 	return l.meta.label(key, (*Packed)(l).GetName())
 }
 
-// GetOwnerReferences returns the owners. Other objects share them.
+// GetOwnerReferences returns the owners. They may be shared with other objects.
 func (o *Packed) GetOwnerReferences() []metav1.OwnerReference { return o.meta.owners }
 
 // GetAnnotation returns an annotation. It opens the object unless [Packer.KeepAnnotations] includes

@@ -79,10 +79,10 @@ func NewPacker(pool *Pool) *Packer {
 	return p
 }
 
-// Decoder returns a decoder like [NewDecoder], but the decoder packs the objects it reads. If
-// possible it keeps the bytes as received, without the fields that opts.Keep leaves out, and only
-// checks that they can be decoded. Bookmarks are not packed. Equal options yield the same decoder.
-// opts must not be modified after the call.
+// Decoder is like [NewDecoder], but the decoder packs the objects it reads. If possible it keeps
+// the bytes as received, without the fields that opts.Keep leaves out, and only checks that they
+// can be decoded. Bookmarks are not packed. Equal options yield the same decoder. opts must not be
+// modified after the call.
 func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
 	of := decoderKey{contentType, opts}
 	p.mu.Lock()

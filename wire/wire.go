@@ -14,8 +14,8 @@ import (
 )
 
 // A Decoder decodes bodies of one media type. It separates transport from encoding: package rest
-// uses a Decoder and knows nothing about encodings. A Decoder is safe for concurrent use. Each
-// iterator it returns must be used by only one goroutine, and can be ranged over once.
+// uses a Decoder and knows nothing about encodings. A Decoder is safe for concurrent use. The
+// iterators it returns are not safe for concurrent use, and can be ranged over once.
 type Decoder interface {
 	// Object decodes a body that contains one object.
 	Object(body []byte) (object.Head, error)

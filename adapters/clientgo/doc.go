@@ -37,7 +37,7 @@
 //
 // # Debugging
 //
-// Status reports the state of an informer or of all informers of a factory; an Observer does the same
+// Status reports the state of an informer, or of all informers in a factory; an Observer does the same
 // for client-go's own informers. A factory and an Observer implement metrics.InformerSource. Pass them
 // to manager.Manager.AddInformers to show them in /metrics, /readyz and /debug/status.
 package clientgo

@@ -24,7 +24,7 @@ func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 func (h Holding) Scope() shard.Scope { return h.of.shard }
 
 // Holds reports whether the store contains every object in a hash's slot, at least as recent as the last
-// writes by the slot's previous owner (S04). Handlers are called after Holds has become true. Before the
+// writes by the slot's previous owner (S04). Holds becomes true before handlers are called. Before the
 // informer runs, Holds returns false. See [sharedinformer.Informer].
 func (h Holding) Holds(hash uint64) bool {
 	i := h.of.inner()

@@ -288,8 +288,8 @@ func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWith
 	return i.configure(func() { i.onWatchError = h })
 }
 
-// SetTransform sets the function that changes objects before they are stored. The function may return an
-// object of a different type, but must not change its key. It is not called with tombstones.
+// SetTransform sets the function that modifies objects before they are stored. The function may return
+// an object of a different type, but must not change its key. It is not called with tombstones.
 // SetTransform returns an error once the informer runs.
 func (i *informer) SetTransform(t cache.TransformFunc) error {
 	return i.configure(func() { i.transform = t })

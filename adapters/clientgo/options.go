@@ -56,7 +56,7 @@ func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) Option 
 	return func(o *options) { o.tweak = tweak }
 }
 
-// WithTransform sets the transform of every informer. Transformed objects do not share equal parts, so
+// WithTransform sets the transform of every informer. Transformed objects do not share equal values, so
 // WithKeep is cheaper than a transform that only drops fields.
 func WithTransform(transform cache.TransformFunc) Option {
 	return func(o *options) { o.transform = transform }
@@ -83,7 +83,7 @@ func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer
 	return i
 }
 
-// WithCustomResyncConfig sets the resync periods of some types. It has no effect on a ResourceFactory,
+// WithCustomResyncConfig sets the resync periods for some types. It has no effect on a ResourceFactory,
 // whose objects are all of one type.
 func WithCustomResyncConfig(periods map[metav1.Object]time.Duration) Option {
 	return func(o *options) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// registration is a handler of an informer. It implements cache.ResourceEventHandlerRegistration, and the
+// registration is an informer's handler. It implements cache.ResourceEventHandlerRegistration, and the
 // ShutdownChan that cache.ShutDownEventHandler needs.
 type registration struct {
 	informer *informer
@@ -75,7 +75,7 @@ func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object
 	return nil
 }
 
-// gone reports that an object has left the cache.
+// gone notifies the handler that an object has left the cache.
 func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Object) {
 	switch {
 	case e.Moved:

@@ -44,7 +44,7 @@ type ResourceOptions struct {
 	// Shard selects this process's share of the objects; see sharedinformer.Options. The zero value
 	// selects all of them.
 	//
-	// An object that moves to another process leaves the store without a call of OnDelete, because it was
+	// An object that moves to another process leaves the store without a call to OnDelete, because it was
 	// not deleted (S03). A handler that needs to be notified implements MoveHandler. An object moving to
 	// this process is reported by OnAdd, but not as part of the initial list. So a handler may receive
 	// two OnAdd calls for an object, with nothing in between.

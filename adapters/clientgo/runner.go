@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// runner holds informers by key and runs each once.
+// runner stores informers by key and runs each once.
 type runner[K comparable] struct {
 	mu        sync.Mutex // guards the fields below; held while informers are created, which calls no user functions except InformerFor's
 	informers map[K]cache.SharedIndexInformer

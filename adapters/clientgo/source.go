@@ -45,7 +45,7 @@ func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *ups
 // Describe implements source.ListerWatcher.
 func (s *upstream) Describe() source.Description { return source.Description{Name: s.name} }
 
-// maxEmptyPages is the largest number of consecutive empty pages in a list, as in package rest.
+// maxEmptyPages limits the number of consecutive empty pages in a list, as in package rest.
 const maxEmptyPages = 1000
 
 // List implements source.ListerWatcher.
@@ -185,7 +185,7 @@ func end(w watch.Interface) {
 	}
 }
 
-// event checks one event of a watch. client-go ignores objects of another type in a watch and accepts
+// event checks one event of a watch. client-go ignores objects of the wrong type in a watch and accepts
 // them in a list. Here, it is an error in both (L21).
 func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	now := time.Now()

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Status returns the status of an informer created by this package: its state and since when it has been
-// in it, its last failure, and each handler's progress. It returns false for other informers.
+// Status returns the status of an informer created by this package: its state and when that state began,
+// its last failure, and each handler's progress. It returns false for other informers.
 func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 	if c, ok := informer.GetController().(controller); ok { // the informer itself may be wrapped
 		return c.status(), true

@@ -91,8 +91,8 @@ var errNewInformer = errors.New("cache.Options.NewInformer: this cache creates i
 	"If it is set for metrics, leave it nil: metrics.NewInformers exports this cache. " +
 	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes the same arguments as cache.NewSharedIndexInformerWithOptions")
 
-// NewCache is a function for manager.Options.NewCache. It supports all options except NewInformer. If
-// you need NewInformer, keep cache.New and set NewInformer to clientgo.NewInformerWithOptions. It also
+// NewCache can be used as manager.Options.NewCache. It supports all options except NewInformer. If you
+// need NewInformer, keep cache.New and set NewInformer to clientgo.NewInformerWithOptions. It also
 // rejects selectors that match nothing.
 func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	return Options{}.NewCache(cfg, opts)

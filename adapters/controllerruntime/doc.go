@@ -17,7 +17,7 @@
 // Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Whole objects
 // share equal values, across all kinds (W03), except objects that went through a transform. Get and List
 // return copies, unless the options say otherwise. As in controller-runtime, handlers, predicates and
-// map functions receive cached objects and must not change them.
+// map functions receive cached objects and must not modify them.
 //
 // # Concurrency
 //
@@ -28,8 +28,8 @@
 //
 // If a kind is not served, calls return the RESTMapper's error, such as a *meta.NoKindMatchError, and
 // may be retried. If an informer cannot sync, WaitForSync returns the state and the last failure of each
-// informer, WaitForCacheSync logs them, and the error of a read that waited includes them. A panic in a
-// handler, a predicate or a map function crashes the process unless utilruntime.ReallyCrash is false;
+// informer, WaitForCacheSync logs them, and the error from a read that waited includes them. A panic in
+// a handler, a predicate or a map function crashes the process unless utilruntime.ReallyCrash is false;
 // controller-runtime treats a panic in a reconciler as a failure.
 //
 // # Debugging

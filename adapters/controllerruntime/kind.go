@@ -26,7 +26,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// kind holds the informers for a form: one per namespace in the options, or one for all namespaces.
+// kind contains the informers for a form: one per namespace in the options, or one for all
+// namespaces.
 type kind struct {
 	form
 	namespaced bool

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// reader reads from the informers of a kind.
+// reader reads from a kind's informers.
 type reader struct {
 	*kind
 	partial bool     // the cached objects are whole, but only their metadata is wanted

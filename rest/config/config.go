@@ -124,8 +124,8 @@ type Config struct {
 	// The caller must close it.
 	Recorder *recording.Recorder
 
-	// Replay, if set, takes the place of the server: the client sends nothing and does not authenticate.
-	// An empty Host means the recording's host. Only one client may use a Replay.
+	// Replay, if set, replaces the server: the client sends nothing and does not authenticate. An empty
+	// Host means the recording's host. Only one client may use a Replay.
 	Replay *recording.Replay
 }
 

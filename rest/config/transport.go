@@ -103,7 +103,7 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 // replaces it when a certificate or the certificate authority changes. Requests in progress keep their
 // connections, and new requests use the new files. Verification is left to crypto/tls. A watch would
 // continue under the identity of a replaced client certificate, so connections that presented it are
-// closed once all other requests must have been answered.
+// closed once all other requests must have completed.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -365,4 +365,4 @@ func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(c
 	}
 }
 
-var errDial = fmt.Errorf("the dialer of the configuration took longer than %v", dialTimeout)
+var errDial = fmt.Errorf("the configured dialer took longer than %v", dialTimeout)

@@ -58,10 +58,10 @@ const (
 // Lookups still find a definition after it has been removed. If the server answers 404 for a whole
 // resource, call [Mapper.Invalidate].
 //
-// All methods are safe for concurrent use. The slices in a Mapping are shared and must
-// not be changed. A Mapper starts no goroutines that outlive a call: discovery runs
-// under the context of the caller that started it. If that context is canceled, the next
-// waiting caller starts a new run.
+// All methods are safe for concurrent use. The slices in a Mapping are shared and must not
+// be modified. A Mapper starts no goroutines that outlive a call: discovery runs under the
+// context of the caller that started it. If that context is canceled, the next waiting
+// caller starts a new run.
 type Mapper struct {
 	get Get // honors Retry-After
 	log *slog.Logger

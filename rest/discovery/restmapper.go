@@ -59,7 +59,7 @@ func (r restMapper) ResourcesFor(gvr object.GVR) ([]object.GVR, error) {
 	return resources, err
 }
 
-// RESTMapping returns the mapping of the first of the versions that is served. Without versions, it
+// RESTMapping returns the mapping for the first version that is served. Without versions, it
 // returns the preferred version's mapping.
 func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := r.find(gk, versions)

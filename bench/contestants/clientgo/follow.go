@@ -51,7 +51,7 @@ type dynamicStarter struct {
 
 func (d dynamicStarter) StartWithContext(ctx context.Context) { d.Start(ctx.Done()) }
 
-// follow keeps a cache of the server's objects.
+// follow maintains a cache of the server's objects.
 func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func prepare(s *protocol.Session) (*runtime.Scheme, error) {
 	return types, scheme.AddToScheme(types)
 }
 
-// follow keeps a cache of the server's objects.
+// follow maintains a cache of the server's objects.
 func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	types, err := prepare(s)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// follow keeps a cache of the server's objects.
+// follow maintains a cache of the server's objects.
 func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if s.Scenario == "restart" {
 		return k.restart(ctx, s)

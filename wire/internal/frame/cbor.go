@@ -129,7 +129,7 @@ func (s *CBOR) Value() ([]byte, error) {
 	}
 }
 
-// More reports whether the array or map with head h has more than the n elements or pairs already
+// More reports whether the array or map with head h has more elements or pairs than the n already
 // consumed. It consumes the break that may end the item.
 func (s *CBOR) More(h CBORHead, n uint64) (bool, error) {
 	if !h.Indefinite {

@@ -23,7 +23,7 @@ type JSON struct {
 	Part string
 
 	tape     Tape    // the current value's tape
-	open     []int32 // the tape's unfinished extents
+	open     []int32 // the unfinished extents on the tape
 	inString bool    // the scan is inside a string
 }
 

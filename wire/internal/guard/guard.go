@@ -1,7 +1,7 @@
 // Package guard limits the memory of a decoded object. It also determines which input
 // apimachinery's own code must not read because it would compute for hours or allocate gigabytes:
 // absurd quantities, and elements that take far more memory than bytes. A Guard describes where
-// values of a Go type may contain such input. Each encoding's package looks for it in its bytes.
+// values of a Go type may contain such input. Each encoding's package searches its bytes for it.
 package guard
 
 import (
@@ -25,7 +25,7 @@ import (
 // that the value needs no check.
 type Guard struct {
 	Form     Form
-	Size     int64    // bytes of memory: a pointer's target, a list's element, or the structs that a struct embeds by pointer
+	Size     int64    // size in bytes of a pointer's target, a list's element, or the structs that a struct embeds by pointer
 	MapBytes MapBytes // of a map
 	Elem     *Guard   // guard of a pointer's target, or of the elements of a list or map
 
@@ -46,7 +46,7 @@ func (f field) hides(other field) bool {
 	return f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged
 }
 
-// Form is the form of Go value that a value is decoded into.
+// Form is the kind of Go value that a value is decoded into.
 type Form uint8
 
 const (

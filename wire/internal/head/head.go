@@ -23,8 +23,8 @@ func (i Identity) Version() object.Version {
 	return object.Version{Key: object.Key{Namespace: i.Namespace, Name: i.Name}, UID: types.UID(i.UID), RV: i.RV}
 }
 
-// Head is the head of a packed object. Its strings point into the bytes it was read from. It must
-// be used by only one goroutine, and can be reused.
+// Head is the head of a packed object. Its strings point into the bytes it was read from. It is
+// not safe for concurrent use, and can be reused.
 type Head struct {
 	Identity
 
@@ -64,7 +64,7 @@ func (h *Head) Reset() {
 	}
 }
 
-// maxReused is the number of labels, annotations or owners up to which Reset keeps their memory.
+// maxReused is the largest number of labels, annotations or owners whose memory Reset keeps.
 const maxReused = 64
 
 // BoolPtr returns a pointer to on.

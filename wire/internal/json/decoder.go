@@ -22,7 +22,7 @@ import (
 )
 
 // Decoder decodes JSON objects one after another: typed objects with the [TypeInfo] of their Go
-// type, others as maps (see untypedDecoder). It must be used by only one goroutine.
+// type, others as maps (see untypedDecoder). It is not safe for concurrent use.
 //
 // It handles the forms that API servers write. For anything else, valid or not, it gives up
 // with ErrUnusual, and the reference decodes the object again. Therefore it need not
@@ -33,7 +33,7 @@ type Decoder struct {
 	untyped   untypedDecoder
 	text      memory.Text
 	backing   backing
-	unescaped []byte // those of the object's strings that had escapes
+	unescaped []byte // the object's strings that contained escapes
 	filter    filter
 
 	Versions bool // several versions of the same object are expected

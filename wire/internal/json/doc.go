@@ -3,5 +3,5 @@
 // API servers write. For anything else it gives up with fault.ErrUnusual, and the reference decodes
 // the object again.
 //
-// A TypeInfo is immutable. A [Decoder] must be used by only one goroutine.
+// A TypeInfo is immutable. A [Decoder] is not safe for concurrent use.
 package json

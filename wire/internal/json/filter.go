@@ -19,7 +19,7 @@ import (
 // filter is the state of filtering one object.
 type filter struct {
 	head *head.Head
-	out  []byte // raw's kept bytes up to done
+	out  []byte // the kept bytes of raw, up to done
 	done int
 	cut  bool // a field was dropped
 

@@ -104,7 +104,7 @@ func (d *Decoder) pointer(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// small returns the shared copy of the value at p if the value is a common one, and p otherwise.
+// small returns the shared copy of a common value at p, or p itself for any other value.
 func (d *Decoder) small(k *TypeInfo, p unsafe.Pointer) unsafe.Pointer {
 	if d.Pool == nil {
 		return p

@@ -58,7 +58,7 @@ func (t *Text) Commit() {
 	t.Discard()
 }
 
-// maxReusedRefs is the number of references up to which Text keeps their memory between objects. A
+// maxReusedRefs is the largest number of references whose memory Text keeps between objects. A
 // single huge object must not stay in memory for the hours that a watch lasts.
 const maxReusedRefs = 1 << 14
 

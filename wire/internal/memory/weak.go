@@ -47,7 +47,7 @@ func (r *WeakTable[V]) At(place int) *V {
 	return r.grow(place)
 }
 
-// grow is At for when there is no table, or the table is too short.
+// grow is the slow path of At: there is no table, or it is too short.
 func (r *WeakTable[V]) grow(place int) *V {
 	held := r.weak.Get()
 	if held == nil {
@@ -67,7 +67,7 @@ func (r *WeakTable[V]) Release() {
 }
 
 // Weak refers to a variable without keeping it alive. Two Weaks are equal if they refer to the same
-// variable. The zero Weak refers to none.
+// variable. The zero Weak refers to nothing.
 type Weak struct{ at weak.Pointer[byte] }
 
 // WeakTo returns a Weak for the target of a pointer, which must be on the heap.

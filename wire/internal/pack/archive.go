@@ -11,7 +11,7 @@ import (
 //	text form, checksum, size, prefix, base, and the bytes unless it is a base itself
 //	base  its number; 0 for none; the next one where its own text follows
 //
-// The zero Archive is ready to use. An Archive must be used by only one goroutine.
+// The zero Archive is ready to use. An Archive is not safe for concurrent use.
 type Archive struct{ numbers map[*base]uint64 }
 
 // Append appends t to dst.
@@ -55,8 +55,8 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ArchiveReader reads the output of an [Archive]. Its texts keep no reference to the input. It must
-// be used by only one goroutine.
+// ArchiveReader reads the output of an [Archive]. Its texts keep no reference to the input. It is
+// not safe for concurrent use.
 type ArchiveReader struct {
 	input
 	compressor *Compressor
@@ -164,13 +164,13 @@ func (c *Compressor) addSamples(b *base) {
 
 func errDamaged(what string) error { return fmt.Errorf("%w: invalid %s", ErrDamaged, what) }
 
-// input is the bytes being read. After the first missing piece, all reads return zero.
+// input is the bytes being read. After the first failed read, all reads return zero.
 type input struct {
 	rest   []byte
 	failed bool
 }
 
-// Failed reports whether anything was missing.
+// Failed reports whether any read failed.
 func (i *input) Failed() bool { return i.failed }
 
 // Left returns the number of unread bytes.

@@ -7,7 +7,7 @@ import (
 )
 
 // appendDelta appends src, compressed as an S2 block with a sibling as the dictionary. It walks
-// both in parallel. If they differ, it first looks a little ahead in both, because a value is
+// both in parallel. At a difference, it first looks a little ahead in both, because a value is
 // usually replaced with one of the same length. Then it searches the sibling for equal bytes near
 // the position where they started to differ.
 //

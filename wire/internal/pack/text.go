@@ -32,7 +32,7 @@ const (
 // base is a text against which others are compressed. It has no prefix.
 type base struct {
 	Text
-	samples uint32                   // 0 for a member of a group; otherwise the number of the samples, from 1
+	samples uint32                   // 0 for a member of a group; otherwise the number of the samples, starting at 1
 	dict    weak.Pointer[dictionary] // the base, expanded; guarded by Compressor.mu
 }
 

@@ -92,7 +92,7 @@ type workerState[V any] struct {
 	free   []*batch[V]
 }
 
-// maxReusedItems is the number of items up to which their memory is kept between two reads.
+// maxReusedItems is the largest number of items whose memory is kept between two reads.
 const maxReusedItems = 1 << 6
 
 // New returns a Decoder for the values in a body. It flushes before s reads more.

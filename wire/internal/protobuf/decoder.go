@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Decoder decodes protobuf objects by their tables, one after another. It must be used by only one
-// goroutine.
+// Decoder decodes protobuf objects by their tables, one after another. It is not safe for concurrent
+// use.
 //
 // It handles the form that API servers write: the elements of a list or map are adjacent,
 // messages occur once, lists are unpacked. For anything else it gives up with ErrUnusual,

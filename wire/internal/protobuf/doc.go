@@ -3,5 +3,5 @@
 // anything else it gives up with fault.ErrUnusual, and the reference decodes the object again if
 // its [Guard] allows it.
 //
-// Tables and guards are immutable. A [Decoder] must be used by only one goroutine.
+// Tables and guards are immutable. A [Decoder] is not safe for concurrent use.
 package protobuf

@@ -11,7 +11,7 @@ import (
 )
 
 // DecodeReusing decodes raw like Decode, and reuses parts of donor, an object of the same type that was
-// decoded from was. If both have the same bytes somewhere, the new object refers to donor's strings,
+// decoded from was. For fields with the same bytes in both, the new object refers to donor's strings,
 // lists, maps and pointers. It also gives up in some cases that Decode supports, such as fields in a
 // different order than an API server's.
 func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, donor unsafe.Pointer, was []byte) error {

@@ -160,7 +160,7 @@ func Check(paths []string, t reflect.Type) error {
 	return nil
 }
 
-// CheckUntyped is Check for when there is no type to compare with.
+// CheckUntyped is like Check, for objects without a Go type.
 func CheckUntyped(paths []string) error {
 	for _, path := range paths {
 		if slices.Contains(strings.Split(path, "."), "") {

@@ -3,5 +3,5 @@
 // decoded. Words and small numbers that occur in nearly every object are available from the
 // start.
 //
-// A Pool is safe for concurrent use. A Sharer must be used by only one goroutine.
+// A Pool is safe for concurrent use. A Sharer is not safe for concurrent use.
 package share

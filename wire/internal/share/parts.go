@@ -15,8 +15,8 @@ type parts struct {
 	mu sync.Mutex // guards writes
 }
 
-// slot is a slot for a part. Its hash saves following the pointer to a wrong part. The hash may
-// still, or already, be another part's.
+// slot stores a part. Its hash saves following the pointer to a wrong part. The hash may still, or
+// already, be another part's.
 type slot struct {
 	hash atomic.Uint64
 	part atomic.Pointer[part]

@@ -1,4 +1,4 @@
-// Command generate generates the code for every API group and type in the linked version of client-go:
+// Command generate creates the code for every API group and type in the linked version of client-go:
 // the groups of informers.SharedInformerFactory, and the lister-watcher for each type in a clientset.
 // After an update of client-go, run it with go generate in the directory of package clientgo. A test
 // fails if you forget.
