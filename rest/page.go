@@ -46,7 +46,7 @@ func describePage(contentType string, start []byte) string {
 		return fmt.Sprintf("%s titled %q", what, title)
 	}
 	if text := excerpt(string(start)); text != "" {
-		return fmt.Sprintf("%s that begins %q", what, text)
+		return fmt.Sprintf("%s starting with %q", what, text)
 	}
 	return what
 }

@@ -67,7 +67,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 		if !again || !r.repeat.after(refused.code) {
 			return nil, refused.status
 		}
-		c.log.LogAttrs(ctx, slog.LevelDebug, "the server asks to come back later",
+		c.log.LogAttrs(ctx, slog.LevelDebug, "the server asks to retry later",
 			slog.String("verb", r.verb), slog.String("path", r.path), slog.Int("status", refused.code), slog.Duration("wait", wait))
 		source.ProgressOf(ctx).Rest(fmt.Sprintf("the end of the pause requested by %s", c.base.Host))
 		if err := sleep(ctx, wait); err != nil {

@@ -227,7 +227,7 @@ func (c *Config) validate() error {
 	complain(hasToken && hasBasic, "both a bearer token and a user name with password are set: keep one")
 	complain(c.Password != "" && c.Username == "", "a password without a user name: set both or neither")
 	complain(hasControl(c.BearerToken), "the bearer token contains a line break or another control character: remove it")
-	complain(isContent(c.BearerTokenFile), "the token file is given as its content instead of its name: write it to a file, or give it inline")
+	complain(isContent(c.BearerTokenFile), "the token file is set to the token itself instead of a file name: write it to a file, or set it inline")
 	complain(hasControl(c.UserAgent), "the user agent contains a line break or another control character: remove it")
 	complain(c.Timeout < 0, "the timeout %v is negative: use zero for the default", c.Timeout)
 	if c.Exec != nil {
@@ -276,7 +276,7 @@ func (t *TLS) validate() error {
 		}
 	}
 	for _, file := range []struct{ name, path string }{{"certificate authority", t.CAFile}, {"client certificate", t.CertFile}, {"client key", t.KeyFile}} {
-		complain(isContent(file.path), "the file of the "+file.name+" is given as its content instead of its name: write it to a file, or give it inline")
+		complain(isContent(file.path), "the "+file.name+" file is set to its content instead of its name: write it to a file, or set it inline")
 	}
 	hasCA := t.CAFile != "" || len(t.CAData) > 0
 	hasCert := t.CertFile != "" || len(t.CertData) > 0
@@ -284,7 +284,7 @@ func (t *TLS) validate() error {
 	complain(t.CAFile != "" && len(t.CAData) > 0, "the certificate authority is given both as a file and inline: keep one")
 	complain(t.CertFile != "" && len(t.CertData) > 0, "the client certificate is given both as a file and inline: keep one")
 	complain(t.KeyFile != "" && len(t.KeyData) > 0, "the client key is given both as a file and inline: keep one")
-	complain(t.Insecure && hasCA, "a certificate authority is given and verification is switched off: remove the authority or verify")
+	complain(t.Insecure && hasCA, "a certificate authority is given but verification is disabled: remove the authority or verify")
 	complain(hasCert && !hasKey, "a client certificate without its private key: give both or neither")
 	complain(hasKey && !hasCert, "a private key without its client certificate: give both or neither")
 	return joinLine(errs)

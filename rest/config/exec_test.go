@@ -300,12 +300,12 @@ func TestExecExpiry(t *testing.T) {
 		time.Sleep(1000 * time.Hour)
 		require.Equal(t, 3, runs(), "without a timestamp it is good for ever")
 
-		require.NotContains(t, log.String(), "expired already")
+		require.NotContains(t, log.String(), "already expired")
 		past := time.Now().Add(-time.Hour)
 		status.Expiration = &past
 		s.valid = false
 		require.Equal(t, 4, runs())
-		require.Contains(t, log.String(), "expired already")
+		require.Contains(t, log.String(), "already expired")
 	})
 }
 

@@ -294,7 +294,7 @@ func (s *execSource) accept(status execStatus) (credential, error) {
 		expires = c.Leaf.NotAfter
 	}
 	if !expires.IsZero() && !time.Now().Before(expires) {
-		s.log.Warn("the exec plugin's credential has expired already: compare the clocks", "command", s.config.Exec.Command, "expired", expires)
+		s.log.Warn("the exec plugin's credential has already expired: check the clocks", "command", s.config.Exec.Command, "expired", expires)
 	}
 	s.current, s.status, s.expires, s.valid = next, status, expires, true
 	return next, nil

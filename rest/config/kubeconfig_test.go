@@ -368,7 +368,7 @@ func TestConfigComplaints(t *testing.T) {
 		{Config{Host: "x", BearerToken: "marked-secret\n"}, "line break"},
 		{Config{Host: "x", Password: "marked-secret"}, "without a user name"},
 		{Config{Host: "x", Timeout: -1}, "negative"},
-		{Config{Host: "x", TLS: TLS{Insecure: true, CAFile: "f"}}, "verification is switched off"},
+		{Config{Host: "x", TLS: TLS{Insecure: true, CAFile: "f"}}, "verification is disabled"},
 		{Config{Host: "x", TLS: TLS{CAFile: "f", CAData: []byte("x")}}, "certificate authority is given both"},
 		{Config{Host: "x", TLS: TLS{KeyFile: "f", KeyData: []byte("marked-secret"), CertFile: "f"}}, "client key is given both"},
 		{Config{Host: "x", Impersonate: Impersonation{UserName: "a\nb"}}, "control character"},

@@ -175,7 +175,7 @@ func describePaths(missing, empty []string) string {
 		parts = append(parts, fmt.Sprintf("kubeconfig %s is empty", p))
 	}
 	if len(parts) == 0 {
-		return "there is no kubeconfig to look in (KUBECONFIG names none, or there is no home directory)"
+		return "there is no kubeconfig to read (KUBECONFIG lists none, or there is no home directory)"
 	}
 	return strings.Join(parts, ", ")
 }
