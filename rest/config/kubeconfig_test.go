@@ -307,7 +307,7 @@ func TestKubeconfigsThatNameFilesOrPrograms(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorContains(t, err, "it names "+c.want)
+		require.ErrorContains(t, err, "it refers to "+c.want)
 	}
 }
 
