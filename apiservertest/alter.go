@@ -8,8 +8,8 @@ import (
 // alterations holds the pending Alter actions of one response.
 type alterations struct {
 	next []Alter // ordered by At
-	at   int64   // number of bytes of the body so far
-	cut  int64   // end of the part to cut
+	at   int64   // number of body bytes so far
+	cut  int64   // end of the range to cut
 }
 
 // newAlterations returns nil if there is nothing to alter.
@@ -23,7 +23,7 @@ func newAlterations(all []Alter) *alterations {
 	return &alterations{next: all}
 }
 
-// alter returns the replacement of p, the next part of the body.
+// alter returns the replacement for p, the next chunk of the body.
 func (a *alterations) alter(p []byte) []byte {
 	sent := make([]byte, 0, len(p))
 	for len(p) > 0 {

@@ -17,13 +17,13 @@ type Attributes struct {
 	Group       string
 	Resource    string // empty if the request is not about a resource
 	Subresource string
-	Namespace   string // empty for the whole cluster
+	Namespace   string // empty for cluster-wide requests
 	Name        string // name of the object; for a list or watch, NAME from the field selector metadata.name=NAME
 	Path        string
 }
 
 // Authorizer decides whether a request is allowed. It must be safe for concurrent use.
-// A denied request gets a 403 with the text of a real server.
+// A denied request gets a 403 with a real server's message.
 type Authorizer func(Attributes) bool
 
 // Deny returns an Authorizer that denies a user the given verbs on a resource and
@@ -60,8 +60,8 @@ func (c *call) admit() error {
 	return forbidden(attributes, c)
 }
 
-// selectedName returns the name of the one object that a field selector allows, or "".
-// A real server uses it for Roles with resourceNames.
+// selectedName returns the name of the only object that a field selector can match, or "". A real server
+// uses it for Roles with resourceNames.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func (c *call) selectedName() string {
 	switch c.verb {

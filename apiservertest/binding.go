@@ -15,8 +15,7 @@ import (
 
 var bindingKind = corev1.SchemeGroupVersion.WithKind("Binding")
 
-// bind assigns a pod to a node, as a scheduler requests. It does not check that the
-// node exists.
+// bind assigns a pod to a node on behalf of a scheduler. It does not check that the node exists.
 func (c *call) bind() error {
 	binding := &corev1.Binding{}
 	if err := c.bodyOf(bindingKind, binding); err != nil {

@@ -12,11 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// call is one request in progress. It belongs to the goroutine that serves the request,
-// except cancel.
+// call is one request in progress. Except for cancel, it belongs to the goroutine that serves the request.
 type call struct {
 	server *Server
-	id     int // number of the call
+	id     int // sequence number
 	w      *response
 	r      *http.Request
 	ctx    context.Context
@@ -27,7 +26,7 @@ type call struct {
 	faults  *plan
 	coll    *collection
 	sub     *subresource // nil for the object itself and its status
-	reading *reading     // how the server reads objects stored in coll; nil to read them as they are
+	reading *reading     // how the server reads objects stored in coll; nil to read them unchanged
 	format  format
 }
 
@@ -38,13 +37,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	defer s.end(c)
-	// A client that does not read must not block the end of its request: the deadline
-	// ends a blocked write.
+	// A client that has stopped reading must not keep its request from ending: the deadline unblocks the
+	// write.
 	control := http.NewResponseController(w)
 	unblocked := make(chan struct{})
 	stop := context.AfterFunc(c.ctx, func() {
 		defer close(unblocked)
-		// If deadlines are not supported, closing the connection also ends the write.
+		// If deadlines are not supported, closing the connection also unblocks the write.
 		_ = control.SetWriteDeadline(time.Unix(1, 0))
 	})
 	err := c.serve()
@@ -60,8 +59,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers the request. If it returns an error, the response is incomplete; after errCut the
-// connection must break.
+// serve answers the request. If it returns an error, the response is incomplete; on errCut the caller must
+// break the connection.
 func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
@@ -119,7 +118,7 @@ func (c *call) misbehave() error {
 	return nil
 }
 
-// sleep waits for d or for the end of the request.
+// sleep waits for d or until the request ends.
 func (c *call) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -137,7 +136,7 @@ func (c *call) hang() error {
 	return context.Cause(c.ctx)
 }
 
-// serveResource dispatches by verb and resource.
+// serveResource dispatches on verb and resource.
 func (c *call) serveResource() error {
 	if err := c.find(); err != nil {
 		return err
@@ -182,8 +181,8 @@ func (c *call) serveResource() error {
 	return methodNotAllowed()
 }
 
-// notServed answers a request for an unknown resource. It sends a Status if the group version is known,
-// and otherwise the 404 of a web server.
+// notServed answers a request for an unknown resource. It sends a Status if the group version is known, and
+// a plain 404 page otherwise.
 func (c *call) notServed() error {
 	if c.server.serves(c.group, c.version) {
 		return notServed()
@@ -192,7 +191,7 @@ func (c *call) notServed() error {
 	return nil
 }
 
-// find looks up the resource. coll stays nil if it is not served.
+// find looks up the resource. coll remains nil if it is not served.
 func (c *call) find() error {
 	s := c.server
 	s.mu.Lock()

@@ -11,19 +11,19 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cborMagic is the tag that starts every CBOR body of the Kubernetes API.
+// cborMagic is the tag at the start of every CBOR body in the Kubernetes API.
 var cborMagic = []byte{0xd9, 0xd9, 0xf7}
 
-// Major types of CBOR data items. Add a number below 24 for the head.
+// Major types of CBOR data items. A head is the major type plus a number below 24.
 const (
 	cborText  = 0x60
 	cborArray = 0x80
 	cborMap   = 0xa0
 
-	cborReserved = 0x1c // starts no valid item
+	cborReserved = 0x1c // never starts a valid item
 )
 
-// appendCBORHead appends the head of a data item with number n.
+// appendCBORHead appends the head of a data item with argument n.
 func appendCBORHead(dst []byte, major byte, n int) []byte {
 	if n < 24 {
 		return append(dst, major|byte(n))
@@ -42,8 +42,7 @@ func encodeCBOR(obj runtime.Object) ([]byte, error) {
 	return bytes.TrimPrefix(b.Bytes(), cborMagic), err
 }
 
-// cborBody encodes obj as a CBOR response, and as an item of a list, where some objects
-// have no kind.
+// cborBody encodes obj as a CBOR response and as a list item, in which some objects have no kind.
 func cborBody(gvk object.GVK, obj runtime.Object, bareItem bool) (body, item []byte, err error) {
 	kinded := obj.DeepCopyObject()
 	kinded.GetObjectKind().SetGroupVersionKind(gvk)

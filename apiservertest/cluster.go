@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cluster is the state shared by the servers of one cluster, which etcd holds in a real
-// one: objects with their history, resources, and permissions.
+// cluster is the state shared by all servers of a cluster, which a real cluster keeps in etcd: objects with
+// their history, resources, and permissions.
 //
-// One mutex guards it together with each server's view of it. It is held only for map and slice
-// operations, never while encoding or writing to a client. For example, a watch takes a slice of the
-// changes that it has not sent and releases the mutex.
+// One mutex guards it along with each server's view of it. It is held only for map and slice operations,
+// never while encoding or writing to a client. For example, a watch takes a slice of its unsent changes and
+// releases the mutex.
 type cluster struct {
 	types *ownership.Types
 
@@ -25,13 +25,13 @@ type cluster struct {
 	rv          uint64        // version of the newest change of any resource
 	advanced    chan struct{} // closed and replaced on each change
 	history     int           // minimum number of changes kept per resource
-	stamps      []stamp       // times of the changes that some server has not seen yet, oldest first
+	stamps      []stamp       // times of changes not yet seen by all servers, oldest first
 	dice        *dice
 	collections map[object.GVR]*collection
 	byType      map[reflect.Type]*collection
 	authorize   Authorizer
 	logs        podLogs
-	fronts      []*Server // servers that are not closed
+	fronts      []*Server // servers not yet closed
 }
 
 // stamp is the time of a change.
@@ -80,7 +80,7 @@ func (s *cluster) oldestSeen() uint64 {
 	return rv
 }
 
-// wake wakes all goroutines that wait for a change. The caller holds the mutex.
+// wake wakes all goroutines waiting for a change. The caller holds the mutex.
 func (s *cluster) wake() {
 	close(s.advanced)
 	s.advanced = make(chan struct{})
@@ -89,9 +89,8 @@ func (s *cluster) wake() {
 	}
 }
 
-// Compact drops the history: watches and exact lists from any version before the
-// current one are expired, and so are the continue tokens of lists. Open watches
-// continue.
+// Compact drops the history: watches and exact lists from any version before the current one fail as
+// expired, and so do the continue tokens of earlier lists. Open watches continue.
 func (s *cluster) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

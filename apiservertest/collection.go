@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// version is one stored state of an object. It never changes once stored. Each of its
-// encodings is made at most once, however many clients read it.
+// version is one stored state of an object. It never changes once stored. It is encoded at most once per
+// format, however many clients read it.
 type version struct {
 	res  *Resource
 	rv   uint64
@@ -29,15 +29,15 @@ type version struct {
 type event struct {
 	rv   uint64
 	prev *version
-	cur  *version // for a deletion: the last state with the version of the deletion
+	cur  *version // for a deletion: the last state, at the deletion's version
 	gone bool
 
 	leftOnce sync.Once
 	left     *version
 }
 
-// leaving returns the object for watchers whose selector it no longer matches: the
-// previous state with the version of the change.
+// leaving returns the object to send to watchers whose selector no longer matches: the previous state, at
+// the change's version.
 func (e *event) leaving() *version {
 	if e.gone {
 		return e.cur
@@ -46,9 +46,8 @@ func (e *event) leaving() *version {
 	return e.left
 }
 
-// seenBy returns the event that a watcher with selector sel receives for e from a
-// server that reads objects by r, or false if it receives none. It follows the rules of
-// the API server's watch cache.
+// seenBy returns the event that a watcher with selector sel receives for e from a server that reads objects
+// through r, or false if there is none. It follows the rules of the API server's watch cache.
 func (e *event) seenBy(sel *selector, r *reading) (watch.EventType, *version, bool) {
 	cur := e.cur.readAs(r)
 	was := e.prev != nil && sel.matches(e.prev.readAs(r))
@@ -66,23 +65,23 @@ func (e *event) seenBy(sel *selector, r *reading) (watch.EventType, *version, bo
 
 func formatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }
 
-// at returns a copy of v with another resource version.
+// at returns a copy of v with a different resource version.
 func (v *version) at(rv uint64) *version {
 	obj := v.obj.DeepCopyObject().(object.Object)
 	obj.SetResourceVersion(formatRV(rv))
 	return &version{res: v.res, rv: rv, path: v.path, obj: obj}
 }
 
-// collection holds everything stored of one resource:
+// collection holds everything stored for one resource:
 //
 //	objects  path -> newest version
 //	paths    the keys of objects, sorted
 //	log      the newest changes, oldest first, after base dropped ones
 //
-// A past state is the current one with the newer part of the log undone. States older than floor are not
-// available, as after a compaction. Compactions and the bound of the history only raise floor. The log
-// is kept longer, for watches that have not sent all of it and for servers that lag. The cluster's mutex
-// guards all fields. The log's array is append-only, so a slice of it may be read without the mutex.
+// A past state is reconstructed by undoing the newer changes in the log. States older than floor are not
+// available, as after a compaction. Compacting or trimming the history only raises floor. The log is kept
+// longer, for watches that have not sent all of it and for lagging servers. The cluster's mutex guards all
+// fields. The log's array is append-only, so a slice of it may be read without the mutex.
 type collection struct {
 	Resource
 	owners func() (*owners, error) // built on the first write
@@ -92,8 +91,8 @@ type collection struct {
 	log     []*event
 	base    int           // number of changes dropped from the front of log
 	floor   uint64        // oldest version available; log has all later changes
-	last    uint64        // version of the newest change, or of the registration
-	born    uint64        // version of the registration; every server starts with that state
+	last    uint64        // version of the newest change, or at registration if there is none
+	born    uint64        // version at registration; every server starts with that state
 	changed chan struct{} // closed and replaced on each change
 	gone    bool          // the resource is no longer served
 	removed chan struct{} // closed when gone is set
@@ -112,20 +111,19 @@ func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
 	}
 }
 
-// end marks the resource as no longer served, also for requests that have already found
-// the collection.
+// end marks the resource as no longer served, even for requests that have already looked up the collection.
 func (c *collection) end() {
 	c.gone = true
 	close(c.removed)
 }
 
-// slowest is the number of changes by which an open watch may always lag without being ended, even if
-// the history is shorter. It is about the number that a real server queues for a watch, and far more
-// than the changes of one instant, so it does not depend on chance which watches end.
+// slowest is the number of changes that an open watch may lag behind without being closed, even if the
+// history is shorter. It is about the length of a real server's queue for a watch, and far more than the
+// number of simultaneous changes, so chance does not decide which watches are closed.
 const slowest = 1000
 
-// apply makes e the newest change. It keeps the last history changes, since watches may
-// start there, and all changes after version seen.
+// apply applies and logs e. It keeps the last history changes, since watches may start there, and all
+// changes after version seen.
 func (c *collection) apply(e *event, history int, seen uint64) {
 	path := e.cur.path
 	at, found := slices.BinarySearch(c.paths, path)
@@ -146,7 +144,7 @@ func (c *collection) apply(e *event, history int, seen uint64) {
 	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
 		c.floor = c.log[len(c.log)-history-1].rv
 	}
-	// Trimming only so rarely keeps the cost per change constant.
+	// Trimming this rarely keeps the cost per change constant.
 	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
 		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
 	}
@@ -176,7 +174,7 @@ func (c *collection) position(rv uint64) int {
 	return c.base + at
 }
 
-// since returns the changes from position at on. It fails if some of them were dropped.
+// since returns the changes starting at position at. It returns false if some of them were dropped.
 func (c *collection) since(at int) ([]*event, bool) {
 	if at < c.base {
 		return nil, false
@@ -184,7 +182,7 @@ func (c *collection) since(at int) ([]*event, bool) {
 	return c.log[at-c.base : len(c.log) : len(c.log)], true
 }
 
-// now returns the current versions with the prefix, sorted by path, beginning at start.
+// now returns the current versions with the prefix, sorted by path, starting at start.
 func (c *collection) now(start, prefix string) []*version {
 	at, _ := slices.BinarySearch(c.paths, max(start, prefix))
 	list := make([]*version, 0, len(c.paths)-at)
@@ -197,12 +195,12 @@ func (c *collection) now(start, prefix string) []*version {
 	return list
 }
 
-// past is now for the state at rv, which must not be older than floor.
+// past is like now, for the state at rv, which must not be older than floor.
 func (c *collection) past(rv uint64, start, prefix string) []*version {
 	undo := map[string]*version{}
 	for _, e := range c.log[c.position(rv)-c.base:] {
 		if _, seen := undo[e.cur.path]; !seen {
-			undo[e.cur.path] = e.prev // prev of the first change after rv is the state at rv
+			undo[e.cur.path] = e.prev // the state at rv is the first later change's prev
 		}
 	}
 	list := slices.DeleteFunc(c.now(start, prefix), func(v *version) bool {

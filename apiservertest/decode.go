@@ -24,7 +24,7 @@ import (
 // maxBody is the maximum size of a request body, as on a real server.
 const maxBody = 3 << 20
 
-// unmarshaler is implemented by the generated protobuf code of API types.
+// unmarshaler is implemented by API types with generated protobuf code.
 type unmarshaler interface{ Unmarshal([]byte) error }
 
 func (c *call) body() ([]byte, error) {
@@ -38,7 +38,7 @@ func (c *call) body() ([]byte, error) {
 	return body, nil
 }
 
-// bodyType returns the media type of the request body, by default JSON.
+// bodyType returns the media type of the request body, JSON by default.
 func (c *call) bodyType() string {
 	header := c.r.Header.Get("Content-Type")
 	if header == "" {
@@ -51,14 +51,13 @@ func (c *call) bodyType() string {
 	return mediaType
 }
 
-// bodyObject decodes the object of a create or update.
+// bodyObject decodes the object in a create or update request.
 func (c *call) bodyObject() (object.Object, error) {
 	obj := c.coll.New()
 	return obj, c.bodyOf(c.coll.GVK(), obj)
 }
 
-// bodyOf decodes a body of the given kind into obj and checks the options of the create
-// or update.
+// bodyOf decodes a body of the given kind into obj and validates the create or update options.
 func (c *call) bodyOf(kind object.GVK, obj object.Object) error {
 	body, err := c.body()
 	if err != nil {
@@ -101,7 +100,7 @@ func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 func decodeJSON(body []byte, obj runtime.Object) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		err := u.UnmarshalJSON(body)
-		if err == nil { // its metadata is typed too
+		if err == nil { // its metadata must fit the Go type too
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &metav1.PartialObjectMetadata{})
 		}
 		if err != nil {
@@ -147,7 +146,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// checkWriteOptions checks the options of a create or update, which are the same.
+// checkWriteOptions validates create or update options, which are the same.
 func (c *call) checkWriteOptions() error {
 	var opts metav1.CreateOptions
 	if err := c.queryOptions(&opts); err != nil {
@@ -172,8 +171,8 @@ func checkDeleteOptions(opts *metav1.DeleteOptions) error {
 	return invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
 }
 
-// deleteOptions decodes the options of a delete from the body or, without a body, from
-// the query. If there is a body, the query is ignored.
+// deleteOptions decodes delete options from the body or, if there is none, from the query. If there is a
+// body, the query is ignored.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := c.body()
 	if err != nil {

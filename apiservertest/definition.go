@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// definition is the part of a CustomResourceDefinition that ReadDefinition uses.
+// definition holds the fields of a CustomResourceDefinition that [ReadDefinition] uses.
 type definition struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,9 +42,8 @@ type definition struct {
 	} `json:"spec"`
 }
 
-// ReadDefinition converts the manifest of a CustomResourceDefinition, in YAML or JSON,
-// to a Resource: its storage version, with unstructured objects. Set New to use a Go
-// type.
+// ReadDefinition converts a CustomResourceDefinition manifest, in YAML or JSON, to a [Resource] for its
+// storage version, with unstructured objects. Set New to use a Go type.
 func ReadDefinition(manifest []byte) (Resource, error) {
 	var d definition
 	if err := yaml.Unmarshal(manifest, &d); err != nil {

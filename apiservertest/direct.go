@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The methods in this file access the store without HTTP, and therefore without authorization, faults,
-// statistics and lag. They find the resource by the object's Go type or, if it is unstructured, by its
-// kind. They copy their arguments.
+// The methods in this file access the store directly rather than over HTTP, bypassing authorization,
+// faults, statistics and lag. They look up the resource by the object's Go type or, if it is unstructured,
+// by its kind. They copy their arguments.
 
-// Create stores a new object as it is, including its status, and returns a copy of the
-// stored object. It fails with AlreadyExists.
+// Create stores a new object, including its status, and returns a copy of the stored object. It fails with
+// AlreadyExists if the object exists.
 func (s *Server) Create(obj object.Object) (object.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,11 +35,10 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 	return clone(v.readAs(r).obj), nil
 }
 
-// Update replaces the object with the same key by obj, including its status. If obj has
-// a resource version, it must be the stored one, or Update fails with Conflict. It
-// fails with NotFound if there is no such object. If nothing changes, it stores
-// nothing. If the stored object has managed fields, the manager "test" becomes the
-// owner of the changed fields.
+// Update replaces the object with the same key with obj, including its status. If obj has a resource
+// version that is not the stored one, Update fails with Conflict. It fails with NotFound if there is no
+// such object. If nothing changed, it stores nothing. If the stored object has managed fields, the manager
+// "test" becomes the owner of the changed fields.
 func (s *Server) Update(obj object.Object) (object.Object, error) {
 	c, err := s.takes(obj)
 	if err != nil {
@@ -64,16 +63,16 @@ func (s *Server) Update(obj object.Object) (object.Object, error) {
 	return clone(v.obj), nil
 }
 
-// takes returns the collection for obj.
+// takes returns the collection that stores obj.
 func (s *Server) takes(obj object.Object) (*collection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.collectionOf(obj)
 }
 
-// Put stores obj whether it exists or not, regardless of its version. If the stored
-// object is being deleted and obj has no finalizers left, the object is removed; if obj
-// also has neither a UID nor a deletion timestamp, it is then stored as a new object.
+// Put stores obj whether it exists or not, regardless of its version. If the stored object is being deleted
+// and obj has no finalizers, the stored object is removed; if obj also has neither a UID nor a deletion
+// timestamp, it is then stored as a new object.
 func (s *Server) Put(obj object.Object) (object.Object, error) {
 	if _, err := s.takes(obj); err != nil {
 		return nil, err
@@ -113,8 +112,8 @@ func (s *Server) Get(gvr object.GVR, key object.Key) (object.Object, error) {
 	return clone(cur.readAs(s.readings[gvr]).obj), nil
 }
 
-// Objects returns all objects of a resource, in list order, or nil if the resource is
-// not served. They are the stored objects and must not be changed.
+// Objects returns all objects of a resource, in list order, or nil if the resource is not served. The
+// result shares the stored objects, which must not be modified.
 func (s *Server) Objects(gvr object.GVR) []object.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// serveOther answers requests that are not about a resource.
+// serveOther serves non-resource requests.
 func (c *call) serveOther() error {
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		http.NotFound(c.w, c.r)
@@ -79,8 +79,7 @@ func (s *Server) served() []Resource {
 	return list
 }
 
-// serves reports whether any resource is in the group, and in the version if that is
-// not empty.
+// serves reports whether any resource is served in the group (and version, if not empty).
 func (s *Server) serves(group, version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *Server) serves(group, version string) bool {
 	return false
 }
 
-// verbs returns the verbs of the resource.
+// verbs returns the verbs that the resource supports.
 func (r *Resource) verbs() metav1.Verbs {
 	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	if r.custom() {
@@ -104,7 +103,7 @@ func (r *Resource) verbs() metav1.Verbs {
 	return verbs
 }
 
-// statusVerbs returns the verbs of a status subresource.
+// statusVerbs returns the verbs that a status subresource supports.
 func statusVerbs() metav1.Verbs { return metav1.Verbs{"get", "patch", "update"} }
 
 func (c *call) groups() []metav1.APIGroup {
@@ -149,7 +148,7 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 		GroupVersion: gv.String(),
 	}
 	if gv.Group == "" {
-		list.APIVersion = "" // for compatibility with old clients
+		list.APIVersion = "" // for old clients
 	}
 	for _, r := range c.server.served() {
 		if r.GroupVersion() != gv {
@@ -226,7 +225,7 @@ func (c *call) aggregated(core bool) error {
 func (r *Resource) discovery() discoveryv2.APIResourceDiscovery {
 	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 	if !r.custom() {
-		kind.Group, kind.Version = "", "" // built-in kinds leave out the parent's group version
+		kind.Group, kind.Version = "", "" // built-in kinds omit the parent's group version
 	}
 	d := discoveryv2.APIResourceDiscovery{
 		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: r.verbs(),

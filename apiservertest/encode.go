@@ -14,8 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// format is the encoding of a response: its media type, and whether objects are whole
-// or metadata only.
+// format is a response encoding: a media type, and whether objects are sent whole or as metadata only.
 type format int
 
 const (
@@ -50,11 +49,11 @@ func (f format) mediaType() string {
 	return typeJSON
 }
 
-// protoMagic starts every protobuf body of the Kubernetes API.
+// protoMagic starts every protobuf body in the Kubernetes API.
 var protoMagic = []byte("k8s\x00")
 
-// encoding is an object in one format. body is a complete response. item is the part of body that is
-// used in a list; in JSON it is preceded by lead.
+// encoding is an object in one format. body is a complete response. item is the part of body used in a
+// list; in JSON it is preceded by lead.
 type encoding struct {
 	once sync.Once
 	body []byte
@@ -63,7 +62,7 @@ type encoding struct {
 	err  error
 }
 
-// encode returns v in format f. It encodes v on the first call.
+// encode returns v in format f. It encodes v only on the first call.
 func (v *version) encode(f format) (*encoding, error) {
 	e := &v.encodings[f]
 	e.once.Do(func() { e.fill(v.res, v.obj, f) })
@@ -91,20 +90,20 @@ func (e *encoding) fill(res *Resource, obj object.Object, f format) {
 	e.body, e.err = json.Marshal(source)
 	e.item = e.body
 	if e.err != nil || res.custom() && !f.meta() {
-		return // unstructured objects contain their kind
+		return // unstructured objects already contain their kind
 	}
 	head := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String())
 	e.body = append([]byte(head), e.body[1:]...)
 	e.item, e.lead = e.body[len(head):], "{"
-	if f.meta() { // items of a metadata list contain their kind
+	if f.meta() { // the items of a metadata list contain their kind
 		e.item, e.lead = e.body, ""
 	}
 }
 
-// marshaler is implemented by the generated protobuf code of API types.
+// marshaler is implemented by API types with generated protobuf code.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// protoBody encodes obj as a protobuf response. It also returns the part of the response that is the
+// protoBody encodes obj as a protobuf response. It also returns the bytes of the response that encode the
 // object itself.
 func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 	m, ok := obj.(marshaler)
@@ -123,12 +122,11 @@ func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 	return append(body, protoTail...), raw, nil
 }
 
-// protoTail is the end of a runtime.Unknown after the object: an empty content encoding
-// and an empty content type.
+// protoTail follows the object in a runtime.Unknown: an empty content encoding and an empty content type.
 var protoTail = []byte{0x1a, 0, 0x22, 0}
 
-// protoHead returns the magic number and the start of a runtime.Unknown up to the
-// object's bytes, whose number is size.
+// protoHead returns the magic number and the start of a runtime.Unknown, up to the size bytes of the
+// object.
 func protoHead(gvk object.GVK, size int) ([]byte, error) {
 	kind := runtime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}
 	typeMeta, err := kind.Marshal()

@@ -37,7 +37,7 @@ type Endpoint struct {
 	listener net.Listener
 	dial     func(context.Context) (net.Conn, error)
 	connect  func(context.Context, net.Conn) error // nil for a port
-	served   chan struct{}                         // closed when Serve has returned
+	served   chan struct{}                         // closed once Serve has returned
 
 	mu    sync.Mutex
 	came  int              // number of connections so far
@@ -76,8 +76,8 @@ func (s *Server) Listen(opts ListenOptions) (*Endpoint, error) {
 }
 
 // Pipe serves in-memory connections (HTTP/1.1), reachable only by DialContext and
-// Connect. It never blocks on the operating system, so a client and its server can run
-// in one testing/synctest bubble.
+// Connect. It never blocks on the operating system, so a client and its server can run in the same
+// testing/synctest bubble.
 func (s *Server) Pipe() (*Endpoint, error) {
 	l := newPipeListener()
 	e := s.newEndpoint("http://apiserver.pipe", l)
@@ -102,8 +102,7 @@ func (s *Server) newEndpoint(url string, l net.Listener) *Endpoint {
 	return e
 }
 
-// start registers the endpoint and starts serving. The goroutine ends with the
-// listener, in shutdown.
+// start registers the endpoint and starts serving. The goroutine exits when shutdown closes the listener.
 func (e *Endpoint) start(secure bool) error {
 	s := e.server
 	s.life.Lock()
@@ -128,9 +127,8 @@ func (e *Endpoint) start(secure bool) error {
 	return nil
 }
 
-// DialContext connects to the endpoint, whatever the address, for use as
-// http.Transport.DialContext. While the server is down, it fails with "connection
-// refused".
+// DialContext connects to the endpoint, ignoring the address. Use it as [http.Transport.DialContext]. While
+// the server is down, it fails with "connection refused".
 func (e *Endpoint) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if e.server.refusing() {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
@@ -138,9 +136,9 @@ func (e *Endpoint) DialContext(ctx context.Context, network, address string) (ne
 	return e.dial(ctx)
 }
 
-// Connect gives the server its end of a connection that was made elsewhere, for example by a
-// network.Link, and waits until the server has accepted it. While the server is down, it fails with
-// "connection refused". The endpoint must have been made by [Server.Pipe].
+// Connect hands the server its end of a connection made elsewhere, for example by a network.Link, and waits
+// until the server accepts it. While the server is down, it fails with "connection refused". The endpoint
+// must have been made by [Server.Pipe].
 func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
 	switch {
 	case e.connect == nil:
@@ -167,18 +165,18 @@ func (e *Endpoint) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// cut closes all open connections, which ends blocked reads and writes.
+// cut closes all open connections, which unblocks reads and writes.
 func (e *Endpoint) cut() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	oldestFirst := func(a, b net.Conn) int { return cmp.Compare(e.conns[a], e.conns[b]) }
 	for _, conn := range slices.SortedFunc(maps.Keys(e.conns), oldestFirst) {
-		// The client sees the end of the connection. An error of Close matters to no other code.
+		// The client notices that the connection is closed. The error from Close does not matter.
 		_ = conn.Close()
 	}
 }
 
-// shutdown closes the endpoint and returns when its goroutines have ended.
+// shutdown closes the endpoint and returns once its goroutines have exited.
 func (e *Endpoint) shutdown() {
 	if err := e.http.Close(); err != nil {
 		e.server.opts.Logger.Debug("close endpoint", "url", e.URL, "error", err)
@@ -203,7 +201,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil || !g.server.refusing() {
 			return conn, err
 		}
-		_ = conn.Close() // an error does not matter
+		_ = conn.Close() // the error does not matter
 	}
 }
 
@@ -215,7 +213,7 @@ func (l logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// selfSigned returns a certificate for loopback, valid for a day around now.
+// selfSigned returns a certificate for the loopback interface, valid for a day around now.
 func selfSigned() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 var evictionKind = policyv1.SchemeGroupVersion.WithKind("Eviction")
 
-// evict deletes a pod if its disruption budget allows it. The budget's status decides. In a real cluster
-// a controller computes the status; here the test writes it.
+// evict deletes a pod if its disruption budget's status allows it. In a real cluster a controller computes
+// the status; here the test writes it.
 func (c *call) evict() error {
 	eviction := &policyv1.Eviction{}
 	if err := c.bodyOf(evictionKind, eviction); err != nil {
@@ -72,7 +72,7 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 	return nil
 }
 
-// needsNoBudget reports whether a pod does no work that a budget could protect.
+// needsNoBudget reports whether a pod may be evicted regardless of its budget.
 func needsNoBudget(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
@@ -110,7 +110,7 @@ func (s *cluster) budgetOf(pod *corev1.Pod) (*version, error) {
 	return found, nil
 }
 
-// spend takes one disruption from the budget of a pod. The caller holds the mutex.
+// spend takes one disruption from a pod's budget. The caller holds the mutex.
 func (s *cluster) spend(budget *version, pod *corev1.Pod, dry bool) error {
 	if budget == nil {
 		return nil
@@ -153,7 +153,7 @@ func (s *cluster) spend(budget *version, pod *corev1.Pod, dry bool) error {
 	return err
 }
 
-// overBudget returns the error for an eviction that the budget does not allow now.
+// overBudget returns the error for an eviction that the budget does not currently allow.
 func overBudget(retryAfter int, why string, args ...any) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{

@@ -14,14 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault is a rule that selects requests and says what happens to them.
+// Fault is a rule that selects requests and applies actions to them.
 //
 //	srv.Faults().Add(apiservertest.Fault{
 //		Verb: "list", Resource: "pods", Count: 3,
 //		Do: []apiservertest.Action{apiservertest.Fail{Code: 500}},
 //	})
 //
-// A request gets the actions of every rule that selects it.
+// A request is subject to the actions of every rule that selects it.
 type Fault struct {
 	// Name identifies the fault in Stats. The default is the types of its actions.
 	Name string
@@ -30,8 +30,8 @@ type Fault struct {
 	Resource string // plural name; empty means every resource and requests without one
 
 	// Skip is the number of matching requests to ignore at first. Of the rest, every Every-th request is
-	// hit (all if zero), each with Probability (always if zero), until Count requests were hit (no limit
-	// if zero).
+	// hit (all if zero), each with Probability (always if zero), until Count requests have been hit (no
+	// limit if zero).
 	Skip        int
 	Every       int
 	Count       int
@@ -40,20 +40,19 @@ type Fault struct {
 	Do []Action
 }
 
-// Action is an effect of a fault on a request. Frames are the events of a watch or the
-// items of a list, counted from 0.
+// Action is an effect that a [Fault] has on a request. Frames are the events of a watch or the items of a
+// list, counted from 0.
 type Action interface{ apply(*plan) }
 
 // Delay delays the response.
 type Delay struct{ For time.Duration }
 
-// Cut breaks the connection after some bytes of the body. If that is none, there is no response at all.
-// In that case net/http itself retries a GET if the connection was used before, so its caller may not
-// notice.
+// Cut breaks the connection after AfterBytes bytes of the body. If that is zero, there is no response at
+// all, and net/http itself retries a GET on a reused connection, so its caller may not notice.
 type Cut struct{ AfterBytes int64 }
 
-// Fail responds with an error. The default Reason and Message follow from the code. RetryAfter, in
-// seconds or as an HTTP date, is sent unchanged.
+// Fail responds with an error. Reason and Message default to those for the code. RetryAfter, in seconds or
+// as an HTTP date, is sent unchanged.
 type Fail struct {
 	Code       int
 	Reason     metav1.StatusReason
@@ -69,7 +68,7 @@ type Answer struct {
 }
 
 // Header sets a header field of the response to Values, overriding the server and other
-// faults. Without Values, it removes the field.
+// faults. If Values is empty, it removes the field.
 type Header struct {
 	Name   string
 	Values []string
@@ -82,10 +81,10 @@ type Compacted struct{}
 type Garble struct{ Frame int }
 
 // Alter changes the response body at byte At, counted from 0 in the unaltered body:
-// Flip is XORed to that byte, then Cut bytes from there are replaced by Insert. The
-// response still ends normally, so only a reader of the body can notice; the altered
-// body may even be another valid object. Several Alters apply to one response in the
-// order of At; of those with the same At, only the first applies.
+// Flip is XORed into that byte, then Cut bytes from there on are replaced with Insert. The response still
+// ends normally, so only a reader of the body can notice; the altered body may even be another valid
+// object. Several Alters apply to one response in order of At; of those with the same At, only the first
+// applies.
 type Alter struct {
 	At     int64
 	Flip   byte
@@ -96,20 +95,20 @@ type Alter struct {
 // Truncate sends half of a frame and then ends the response normally.
 type Truncate struct{ Frame int }
 
-// Oversize sends a frame of Size bytes instead of the right one.
+// Oversize sends a frame of Size bytes instead of the real one.
 type Oversize struct {
 	Frame int
 	Size  int
 }
 
-// WrongType sends a ComponentStatus instead of the right object. In a protobuf list,
-// whose items have no kind, it sends an item that no type can be decoded from.
+// WrongType sends a ComponentStatus instead of the real object. In a protobuf list, whose items have no
+// kind, it sends an item that cannot be decoded as any type.
 type WrongType struct{ Frame int }
 
 // NoBookmarks suppresses periodic bookmarks.
 type NoBookmarks struct{}
 
-// RepeatBookmarks sends each periodic bookmark Times more times.
+// RepeatBookmarks sends each periodic bookmark another Times times.
 type RepeatBookmarks struct{ Times int }
 
 // BareBookmarks sends bookmarks without a resource version.
@@ -118,27 +117,27 @@ type BareBookmarks struct{}
 // Duplicate sends every Every-th frame twice.
 type Duplicate struct{ Every int }
 
-// Silence stops sending after some frames and keeps the connection open. If that is none, it does not
+// Silence stops sending after some frames but keeps the connection open. After zero frames, it does not
 // even send the header.
 type Silence struct{ AfterFrames int }
 
 // WithholdEnd never sends the bookmark that ends a streaming list.
 type WithholdEnd struct{}
 
-// ErrorEvent ends a watch with an ERROR event after some frames, or immediately if that is none.
+// ErrorEvent ends a watch with an ERROR event after AfterFrames frames, or immediately if that is zero.
 type ErrorEvent struct {
 	AfterFrames int
 	Status      metav1.Status
 }
 
-// Raw sends Bytes unchanged after some frames of a watch, or immediately if that is none. The watch then
-// continues.
+// Raw sends Bytes unchanged after AfterFrames frames of a watch, or immediately if that is zero. The watch
+// then continues.
 type Raw struct {
 	AfterFrames int
 	Bytes       []byte
 }
 
-// plan is the combination of all actions for one request. Negative numbers mean never.
+// plan combines all actions for one request. Negative numbers mean never.
 type plan struct {
 	delay           time.Duration
 	compact         bool
@@ -204,12 +203,12 @@ func (a Fail) status() metav1.Status {
 	}
 }
 
-// Faults holds the fault rules of a server. They may change at any time; a request gets
-// its faults when it arrives. All methods are safe for concurrent use.
+// Faults holds the fault rules of a server. They may change at any time; a request's faults are determined
+// when it arrives. All methods are safe for concurrent use.
 //
-// Whether a Probability applies depends on the seed, the rule, the client and its request (User-Agent,
-// verb and path), and on how often that request was made before. Skip, Every and Count follow the order
-// of arrival. If several clients send requests simultaneously, the scheduler determines that order.
+// The outcome of a Probability depends on the seed, the rule, the client and its request (User-Agent, verb
+// and path), and on how many times that request was made before. Skip, Every and Count follow the order of
+// arrival. If several clients send requests simultaneously, the scheduler determines that order.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule
@@ -248,7 +247,7 @@ func (f *Faults) Add(fault Fault) FaultID {
 	return f.next
 }
 
-// Remove removes a rule and returns the number of requests that it has hit.
+// Remove removes a rule and returns the number of requests it has hit.
 func (f *Faults) Remove(id FaultID) (hits int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -268,7 +267,7 @@ func (f *Faults) Clear() {
 	f.rules = nil
 }
 
-// plan determines the faults of one request.
+// plan determines the faults that apply to one request.
 func (f *Faults) plan(c *call) *plan {
 	p := &plan{cutAfter: -1, garbleAt: -1, endAt: -1, oversizeAt: -1, wrongTypeAt: -1, silentAt: -1, errorAt: -1}
 	f.mu.Lock()
@@ -301,20 +300,20 @@ func (f *Faults) fires(r *rule, c *call) bool {
 	return f.dice.of(fmt.Sprint(r.id, c.r.UserAgent(), c.verb, c.r.URL.Path)).Float64() < r.Probability
 }
 
-// dice draw random numbers. A draw depends on the seed, on its subject, and on the
-// number of earlier draws for that subject, but not on draws for others, so the order
-// of goroutines does not matter. The owner guards them.
+// dice draw random numbers. A draw depends on the seed, on its subject, and on the number of earlier draws
+// for that subject, but not on draws for other subjects, so goroutine scheduling does not matter. The owner
+// must guard them.
 type dice struct {
 	seed  uint64
 	kind  string
-	drawn map[uint64]uint64 // number of draws, by hash of the subject, because a server sees many names
+	drawn map[uint64]uint64 // number of draws by the subject's hash, since a server sees many names
 }
 
 func newDice(seed uint64, kind string) *dice {
 	return &dice{seed: seed, kind: kind, drawn: map[uint64]uint64{}}
 }
 
-// of returns random numbers for a subject, different ones on each call.
+// of returns a new source of random numbers for a subject on each call.
 func (d *dice) of(subject string) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%s\x00%s\x00", d.kind, subject)
