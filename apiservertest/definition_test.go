@@ -51,5 +51,5 @@ spec:
 		require.ErrorContains(t, err, message)
 	}
 	gadgets.Resource, gadgets.Schema = "others", []byte("{type: string}")
-	require.ErrorContains(t, r.AddResource(gadgets), "the OpenAPI schema is not that of an object")
+	require.ErrorContains(t, r.AddResource(gadgets), "the OpenAPI schema describes [\"string\"], not an object")
 }

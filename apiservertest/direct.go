@@ -35,7 +35,7 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 	return clone(v.readAs(r).obj), nil
 }
 
-// Update replaces the object with the same key with obj, including its status. If obj has a resource
+// Update overwrites the stored object that has obj's key, including its status. If obj has a resource
 // version that is not the stored one, Update fails with Conflict. It fails with NotFound if there is no
 // such object. If nothing changed, it stores nothing. If the stored object has managed fields, the manager
 // "test" becomes the owner of the changed fields.

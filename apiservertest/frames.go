@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// sendFrame queues one event, after applying the fault plan.
+// sendFrame applies the fault plan to one event and queues it.
 func (w *watcher) sendFrame(kind watch.EventType, body []byte) error {
 	n := w.frames
 	w.frames++
@@ -68,7 +68,7 @@ func (w *watcher) last() error {
 	return errWatchOver
 }
 
-// faultError sends the ERROR event of the fault plan.
+// faultError sends the fault plan's ERROR event.
 func (w *watcher) faultError() error {
 	body, err := encodeStatus(w.faults.errorStatus, w.format)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 	}
 	spoil(p.wrongTypeAt, func(item *listItem) {
 		body := wrongType(f)
-		if f.proto() { // items of a protobuf list have no kind
+		if f.proto() { // protobuf list items have no kind
 			body = []byte{0x0a, 0x03, 0x0a, 0x7f, 'x'}
 		}
 		*item = listItem{body: body}
@@ -111,17 +111,16 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 	return items
 }
 
-// garble destroys the meaning of a frame but keeps its length and its end. JSON loses
-// its quotes and colons, and gets a byte that is invalid in JSON, since a text without
-// some quotes may by chance be another object. Protobuf loses the tags and lengths of
-// its first fields, CBOR its beginning.
+// garble makes a frame undecodable but preserves its length and its end. In JSON it overwrites quotes and
+// colons and inserts an invalid byte, since JSON that only lacks some quotes might happen to be another
+// valid object. In protobuf it overwrites the tags and lengths of the first fields, in CBOR the first byte.
 func garble(frame []byte, f format) {
 	if f.cbor() {
 		frame[len(frame)-len(bytes.TrimPrefix(frame, cborMagic))] = cborReserved
 		return
 	}
 	if f.proto() {
-		// Keep the length prefix, so the stream itself stays intact.
+		// Keep the length prefix so that the stream itself remains intact.
 		for i := min(5, len(frame)); i < min(40, len(frame)); i++ {
 			frame[i] ^= 0x5a
 		}

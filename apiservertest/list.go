@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page is the content of a response to a list.
+// page is the content of a list response.
 type page struct {
 	meta  metav1.ListMeta
-	shard *shardInfo // nil if the server did not select by shard
+	shard *shardInfo // nil if the server did not filter by shard
 	items []*version
 }
 
@@ -31,7 +31,7 @@ func (c *call) list() error {
 	return c.sendList(p)
 }
 
-// listPage reads a page of the state that the options select:
+// listPage reads a page of the state selected by the options:
 //
 //	continue set             the state of the first page, from the token's key
 //	version unset            the current state
@@ -49,7 +49,7 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 	}
 	limit := opts.Limit
 	if opts.ResourceVersion == "0" {
-		limit = 0 // the watch cache does not page
+		limit = 0 // the watch cache does not paginate
 	}
 	exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
 		opts.ResourceVersionMatch == "" && limit > 0 && rv > 0
@@ -62,7 +62,7 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 		if err != nil {
 			return page{}, err
 		}
-		// A token of version -1 continues with the current state.
+		// A token with version -1 continues with the current state.
 		rv, start, exact = uint64(max(0, token.RV)), sel.prefix+token.Start, token.RV > 0
 	}
 	current := opts.Continue == "" && opts.ResourceVersion == "" || opts.Continue != "" && !exact
@@ -81,7 +81,7 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 	defer s.mu.Unlock()
 	s.advance()
 	switch {
-	case c.coll.gone: // it was removed while the list waited
+	case c.coll.gone: // the resource was removed while the list waited
 		return page{}, notServed()
 	case exact && rv < c.coll.floor:
 		return page{}, c.expired(opts.Continue)
@@ -123,8 +123,8 @@ func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) pa
 	return p
 }
 
-// expired returns the error for a state that is no longer available. A client that sent
-// a continue token gets another one, to read the rest of the current state.
+// expired returns the error for a state that is no longer available. A client that sent a continue token
+// gets a new one, to read the rest from the current state.
 func (c *call) expired(token string) error {
 	if token == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -153,7 +153,7 @@ func tooLarge(want, current uint64) error {
 	return err
 }
 
-// parseRV parses a resourceVersion. Empty means 0, which is no version.
+// parseRV parses a resourceVersion. Empty means 0, which is not a version.
 func parseRV(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil

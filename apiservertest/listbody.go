@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// flushEvery is the number of bytes of a list that are gathered before they are sent as a chunk. It
-	// is a few times net/http's own buffer, but little compared with a list.
+	// flushEvery is the number of bytes of a list to buffer before sending them as a chunk. It is a few
+	// times the size of net/http's own buffer, but small compared with a list.
 	flushEvery = 32 << 10
 
-	// gzipFrom is the minimum size that a real server compresses.
+	// gzipFrom is the size from which on a real server compresses a response.
 	gzipFrom = 128 << 10
 )
 
@@ -134,7 +134,7 @@ func (c *call) listFrame(meta listMeta, items []listItem) (head, tail []byte, er
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.coll.custom() && !c.format.meta() { // fields in alphabetical order
+		if c.coll.custom() && !c.format.meta() { // fields are in alphabetical order
 			head = fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, gvk.GroupVersion().String())
 			return head, fmt.Appendf(nil, "],\"kind\":%q,\"metadata\":%s}\n", gvk.Kind, metadata), nil
 		}

@@ -12,18 +12,17 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Load answers lists and watches of one resource from pre-encoded bytes, as fast as the connection takes
-// them, to measure clients. A list returns all objects in the order of their keys, like every API
-// server. A watch cycles through a ring of MODIFIED events, each with a higher resource version than the
-// previous one, until it has sent the number of events given by Events. Load ignores label and field
-// selectors, limits and faults of frames, and each watch has its own history. It honors only a limit of
-// 1, because a client that asks for one object wants to know the version. With Options.ShardSelectors,
-// Load filters objects and events by the request's shardSelector, encoding them for each selector and
-// keeping the result until Reset. Set it as Options.Load.
+// Load serves lists and watches of one resource from pre-encoded bytes, as fast as the connection accepts
+// them, to benchmark clients. A list returns all objects ordered by key, as on every API server. A watch
+// cycles through a ring of MODIFIED events, each with a higher resource version than the previous one,
+// until it has sent LoadOptions.Events events. Load ignores label and field selectors, limits and frame
+// faults, and each watch has its own history. The only limit it honors is 1, because a client that asks for
+// a single object wants to learn the version. With Options.ShardSelectors, Load filters objects and events
+// by the request's shardSelector, encoding them once per selector and caching the result until
+// [Load.Reset]. Set it as Options.Load.
 //
-// If Held is set, watches wait for Play, which says how many events to send and how
-// fast. Expire expires all current versions, so clients list again. Reset returns to
-// the start.
+// If Held is set, watches wait for [Load.Play], which sets the number and rate of events. [Load.Expire]
+// expires all current versions, so clients relist. Reset restores the initial state.
 type Load struct {
 	opts  LoadOptions
 	order []int // order of the objects in a list
@@ -32,51 +31,51 @@ type Load struct {
 	bodies   map[loadView]*loadBody
 	expired  bool
 	played   LoadPlay
-	moved    chan struct{} // closed and replaced when expired or played change
+	moved    chan struct{} // closed and replaced when expired or played changes
 	listedAt time.Time
 }
 
 // LoadOptions are the options of [NewLoad].
 type LoadOptions struct {
-	// Resource is the resource of the objects; Builtin has the usual ones.
+	// Resource is the resource to serve; [Builtin] returns the usual ones.
 	Resource Resource
 
-	// Objects is the number of objects, and New makes the i-th. Names must differ; the
+	// Objects is the number of objects, and New creates the i-th. Their names must be distinct; the
 	// resource version is overwritten.
 	Objects int
 	New     func(i int) object.Object
 
-	// Change modifies a copy of the i-th object for its MODIFIED event. Nil changes
-	// only the resource version.
+	// Change modifies a copy of the i-th object for its MODIFIED event. If nil, only the resource version
+	// changes.
 	Change func(obj object.Object, i int)
 
 	// Ring is the number of distinct events. It defaults to the number of objects,
 	// which is also the maximum.
 	Ring int
 
-	// Events is the number of events that each watch sends before it falls silent. Zero means no limit.
+	// Events is the number of events that each watch sends before going silent. Zero means no limit.
 	Events int64
 
 	// Held makes watches wait for Play.
 	Held bool
 
-	// Changed is the number of objects that differ after Expire. They are spread evenly.
+	// Changed is the number of objects, spread evenly, that differ after [Load.Expire].
 	Changed int
 
-	// Afresh makes the objects of a streaming list for each watch while the list is sent, and keeps none
-	// of them. Use it if there are more objects than fit in memory.
+	// Afresh generates the objects of a streaming list separately for each watch, while sending them, and
+	// keeps none. Use it if the objects do not fit in memory.
 	Afresh bool
 
 	// Stamp adds [SentAnnotation] to each changed object.
 	Stamp bool
 }
 
-// LoadPlay says how many events the watches of a held [Load] send, and how fast.
+// LoadPlay sets the number and rate of the events that the watches of a held [Load] send.
 type LoadPlay struct {
 	// Events is the number of events for each watch.
 	Events int64
 
-	// PerSecond is the rate. Zero means as fast as the connection takes them.
+	// PerSecond is the rate. Zero means as fast as the connection accepts them.
 	PerSecond float64
 }
 
@@ -85,29 +84,29 @@ type LoadPlay struct {
 const SentAnnotation = "millrace.dev/sent"
 
 const (
-	// loadRV is the version of the first object of a load. All versions from there on have ten digits,
-	// for up to nine thousand million events, so a version can be overwritten with another.
+	// loadRV is the version of a load's first object. All later versions have ten digits, for up to nine
+	// billion events, so one version can be overwritten in place with another.
 	loadRV    = 1_000_000_000
 	rvDigits  = 10
 	maxLoadRV = 9_999_999_999
 
-	// expiredGap is the distance between the versions before and after Expire: more
-	// than any watch has sent by then.
+	// expiredGap is the distance between the versions before and after Expire, more than the number of
+	// events that any watch has sent by then.
 	expiredGap = 1_000_000_000
 
-	// loadMark marks the place of an event's version. It is itself a version of ten digits, and objects
+	// loadMark is the placeholder for an event's version. It is itself a ten-digit version, and objects
 	// must not contain it elsewhere.
 	loadMark = 9_182_736_455
 
-	// sentMark marks the place for the time of sending.
+	// sentMark is the placeholder for the send time.
 	sentMark = "8182736455463728190"
 
-	// loadChunk is the number of bytes that one write sends. It is large enough to make the cost of a
-	// write negligible, and small enough for the data to stay in the processor's cache.
+	// loadChunk is the number of bytes sent per write: large enough to make the cost of a write negligible,
+	// small enough for the data to stay in the CPU cache.
 	loadChunk = 64 << 10
 )
 
-// loadView selects the data that a client sees.
+// loadView identifies the data that a client sees.
 type loadView struct {
 	format  format
 	expired bool
@@ -123,7 +122,7 @@ type loadBody struct {
 	err  error
 
 	firstOnce sync.Once
-	first     []byte // a list of only the first object
+	first     []byte // a list with only the first object
 	firstErr  error
 
 	ringOnce sync.Once
@@ -135,21 +134,21 @@ type loadBody struct {
 	addedErr  error
 }
 
-// loadFrame is an event with the offsets of its resource version and time of sending.
+// loadFrame is an event with the offsets of its resource version and send time.
 type loadFrame struct {
 	bytes  []byte
 	rvAt   int
 	sentAt int // -1 without Stamp
 }
 
-// NewLoad checks the options, and makes each object once to find out its key. Load makes and encodes
-// objects again on the first request that needs them in a format, and keeps only the bytes.
+// NewLoad validates the options and creates each object once to determine its key. Load creates and encodes
+// the objects again on the first request that needs them in a given format, and keeps only the bytes.
 func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Objects <= 0 || opts.New == nil {
 		return nil, fmt.Errorf("load: Objects and New must be set")
 	}
 	if opts.Changed < 0 || opts.Changed > opts.Objects {
-		return nil, fmt.Errorf("load: %d of %d objects cannot change", opts.Changed, opts.Objects)
+		return nil, fmt.Errorf("load: Changed must be between 0 and Objects: got %d of %d", opts.Changed, opts.Objects)
 	}
 	if err := opts.Resource.complete(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
@@ -174,8 +173,8 @@ func (l *Load) ListRV() string {
 	return strconv.FormatUint(l.listRV(expired), 10)
 }
 
-// listRV leaves room after Expire for the changed objects and one more, since the list
-// is newer even if no object is.
+// listRV leaves room after Expire for the changed objects and one more version, since the list is newer
+// even if no object changed.
 func (l *Load) listRV(expired bool) uint64 {
 	rv := loadRV + uint64(l.opts.Objects)
 	if expired {
@@ -184,13 +183,13 @@ func (l *Load) listRV(expired bool) uint64 {
 	return rv
 }
 
-// Play lets each watch send p.Events more.
+// Play lets each watch send another p.Events events.
 func (l *Load) Play(p LoadPlay) {
 	l.move(func() { l.played = LoadPlay{Events: l.played.Events + p.Events, PerSecond: p.PerSecond} })
 }
 
-// Expire ends the watches with 410, and lists return the changed objects. Later watches
-// start without events from earlier calls of Play.
+// Expire ends all watches with a 410; from then on, lists return the changed objects. Later watches do not
+// send events left over from earlier calls to [Load.Play].
 func (l *Load) Expire() {
 	l.move(func() { l.expired, l.played = true, LoadPlay{} })
 }

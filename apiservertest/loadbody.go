@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// listed makes the objects of the list one by one.
+// listed generates the list's objects one by one.
 func (l *Load) listed(expired bool) iter.Seq[*version] {
 	return func(yield func(*version) bool) {
 		for _, i := range l.order {
@@ -31,7 +31,7 @@ func (l *Load) listed(expired bool) iter.Seq[*version] {
 	}
 }
 
-// changed makes the objects of the ring.
+// changed generates the ring's objects.
 func (l *Load) changed() iter.Seq[*version] {
 	return func(yield func(*version) bool) {
 		for i := range l.opts.Ring {
@@ -73,14 +73,14 @@ func (l *Load) body(c *call, expired bool, sel *shardSelector) *loadBody {
 	return b
 }
 
-// listBody returns the response to a list.
+// listBody returns the body of a list response.
 func (l *Load) listBody(c *call, expired bool, sel *shardSelector) ([]byte, error) {
 	b := l.body(c, expired, sel)
 	b.once.Do(func() { b.list, b.err = l.encode(c, expired, sel, l.opts.Objects) })
 	return b.list, b.err
 }
 
-// firstBody returns the response to a list with limit 1.
+// firstBody returns the body of the response to a list with limit 1.
 func (l *Load) firstBody(c *call, expired bool, sel *shardSelector) ([]byte, error) {
 	b := l.body(c, expired, sel)
 	b.firstOnce.Do(func() { b.first, b.firstErr = l.encode(c, expired, sel, 1) })
@@ -138,7 +138,7 @@ func (l *Load) added(c *call, expired bool, sel *shardSelector) ([]byte, error) 
 	return b.added, b.addedErr
 }
 
-// ring returns the events, which are the same before and after Expire.
+// ring returns the events, which Expire does not change.
 func (l *Load) ring(c *call, sel *shardSelector) ([]loadFrame, error) {
 	b := l.body(c, false, sel)
 	b.ringOnce.Do(func() {
@@ -169,7 +169,7 @@ func (l *Load) ring(c *call, sel *shardSelector) ([]loadFrame, error) {
 func only(frame, mark []byte) (int, error) {
 	at := bytes.Index(frame, mark)
 	if at < 0 || at != bytes.LastIndex(frame, mark) {
-		return 0, fmt.Errorf("%s, which marks a place, must be there exactly once", mark)
+		return 0, fmt.Errorf("placeholder %s must occur exactly once", mark)
 	}
 	return at, nil
 }

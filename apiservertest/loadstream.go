@@ -13,7 +13,7 @@ import (
 )
 
 // loadBeat is the interval at which a paced stream sends the events that are due. It bounds how long an
-// event waits for others, and so the latency that the load itself adds.
+// event waits to be batched with others, and so the latency added by the load itself.
 const loadBeat = time.Millisecond
 
 func (l *Load) list(c *call) error {
@@ -151,8 +151,8 @@ type loadStream struct {
 	load    *Load
 	c       *call
 	ring    []loadFrame
-	expired bool // state when the watch began
-	over    bool // the final event was sent
+	expired bool // whether Expire had been called when the watch started
+	over    bool // the final event has been sent
 	rv      uint64
 	at      int // position in the ring
 	sent    int64
@@ -191,8 +191,8 @@ func (s *loadStream) end() error {
 	return s.c.w.flush()
 }
 
-// pace sends the remaining events at the rate of played. It catches up if it is late,
-// so the average rate is right.
+// pace sends the remaining events at played's rate. It catches up when late, so the average rate is
+// correct.
 func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	left := played.Events - s.sent
 	if played.PerSecond <= 0 {
@@ -216,7 +216,7 @@ func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	return nil
 }
 
-// send sends n events. Each event costs only a copy and a few digits, and watches share nothing.
+// send sends n events. Each event costs only a copy and a few digits, and watches share no state.
 func (s *loadStream) send(ctx context.Context, n int64) error {
 	for ; n > 0 && s.rv < maxLoadRV && len(s.ring) > 0; n-- {
 		frame := &s.ring[s.at]

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// owned returns resources that many controllers create for their objects. The server
-// treats them like any other. A Job deleted without a propagation policy is removed
-// immediately; the real server first marks it, to orphan its Pods.
+// owned returns resources that controllers commonly create for their objects. The server treats them like
+// any other. A Job deleted without a propagation policy is removed immediately; the real server first marks
+// it for orphaning its Pods.
 func owned() []Resource {
 	of := func(group schema.GroupVersion, resource, kind string, new func() object.Object, short ...string) Resource {
 		return Resource{GVR: group.WithResource(resource), Kind: kind, Namespaced: true, New: new, ShortNames: short,

@@ -14,15 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// directManager is the manager of fields that Server.Update and Server.Put change.
+// directManager is the field manager for changes by [Server.Update] and [Server.Put].
 const directManager = "test"
 
 // owners maintains the managed fields of one resource.
 type owners struct {
-	main   *ownership.Manager // manager of the resource without its status
-	status *ownership.Manager // manager of the status subresource
-	scale  *ownership.Manager // manager of the scale subresource; nil if there is none
-	whole  *ownership.Manager // manager of both, for writes without HTTP
+	main   *ownership.Manager // for the resource without its status
+	status *ownership.Manager // for the status subresource
+	scale  *ownership.Manager // for the scale subresource; nil if there is none
+	whole  *ownership.Manager // for resource and status together, for writes without HTTP
 }
 
 func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
@@ -43,7 +43,7 @@ func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
 	return &o, errors.Join(errs[:]...)
 }
 
-// statusKeeps returns the fields that a write to the status does not change.
+// statusKeeps returns the fields that a status write does not change.
 func (r *Resource) statusKeeps() []fieldpath.Path {
 	if r.custom() {
 		return []fieldpath.Path{fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata")}
@@ -60,7 +60,7 @@ func (r *Resource) statusKeeps() []fieldpath.Path {
 	return kept
 }
 
-// owners returns the manager for the resource or subresource of the request.
+// owners returns the manager for the requested resource or subresource.
 func (c *call) owners() (*ownership.Manager, error) {
 	o, err := c.coll.owners()
 	switch {
@@ -83,7 +83,7 @@ func (c *call) owned(live, obj object.Object) (object.Object, error) {
 		return nil, err
 	}
 	if obj, err = o.Update(live, obj, c.manager()); err != nil {
-		c.server.opts.Logger.Warn("managed fields are not kept", "path", c.r.URL.Path, "error", err)
+		c.server.opts.Logger.Warn("managed fields not updated", "path", c.r.URL.Path, "error", err)
 	}
 	return obj, nil
 }
@@ -101,7 +101,7 @@ func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (ob
 	return obj, err
 }
 
-// maxManager bounds the name of a manager.
+// maxManager is the maximum length of a manager's name.
 const maxManager = 128
 
 // manager returns the name of the field manager: fieldManager or, if it is empty, the
@@ -119,8 +119,8 @@ func (c *call) manager() string {
 	return agent
 }
 
-// sameButTimes reports whether two states of an object differ at most in the times of
-// their managed fields.
+// sameButTimes reports whether two states of an object are equal except for their managed fields'
+// timestamps.
 func sameButTimes(old, obj object.Object) bool {
 	entries := obj.GetManagedFields()
 	before := old.GetManagedFields()

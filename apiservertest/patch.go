@@ -66,7 +66,7 @@ func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (ob
 	return c.patchedAs(kind, c.coll.GVK(), c.coll.New, cur, body)
 }
 
-// patchedAs is patched for an object of a different kind.
+// patchedAs is like patched, for an object of a different kind.
 func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() object.Object, cur object.Object, body []byte) (object.Object, error) {
 	cur.GetObjectKind().SetGroupVersionKind(is)
 	before, err := json.Marshal(cur)
@@ -81,7 +81,7 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 	if err := decodeJSON(after, obj); err != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())})
 	}
-	if kind != types.StrategicMergePatchType { // which ignores the kind
+	if kind != types.StrategicMergePatchType { // a strategic merge patch ignores the kind
 		if err := checkKind(is, obj); err != nil {
 			return nil, err
 		}
@@ -89,12 +89,12 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 	return obj, c.checkPlace(obj)
 }
 
-// applyPatch patches an object in JSON. An unreadable patch is a bad request; a patch that does not fit
-// the object is invalid.
+// applyPatch patches an object in JSON form. It returns BadRequest for a malformed patch, and Invalid for a
+// patch that does not fit the object.
 func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) (after []byte, err error) {
 	switch kind {
 	case types.JSONPatchType:
-		var ops []struct{ Op, Path, From string } // the library checks them only one by one
+		var ops []struct{ Op, Path, From string } // the library validates them only one by one
 		if err := json.Unmarshal(body, &ops); err != nil {
 			return nil, unreadablePatch(err)
 		}
@@ -107,7 +107,7 @@ func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) 
 		}
 		return after, nil
 	case types.MergePatchType:
-		var fields map[string]any // the library does not say what is wrong with the JSON
+		var fields map[string]any // the library does not report the JSON error
 		if err = json.Unmarshal(body, &fields); err == nil {
 			after, err = jsonpatch.MergePatch(before, body)
 		}
@@ -118,7 +118,7 @@ func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) 
 			mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
 		case mergepatch.ErrNoListOfLists, mergepatch.ErrPatchContentNotMatchRetainKeys:
 			return nil, unfitPatch()
-		default: // such as an item of a list without its key
+		default: // such as a list item without its key
 			return nil, unclassified(err.Error())
 		}
 	}
@@ -152,7 +152,7 @@ func checkKind(is object.GVK, obj object.Object) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: is.Group, Kind: cmp.Or(kind, is.Kind)}, obj.GetName(), errs)
 }
 
-// apply is a server-side apply, which creates the object if it does not exist.
+// apply handles server-side apply, which creates the object if it does not exist.
 func (c *call) apply(body []byte) error {
 	patch, err := readPatch(body)
 	if err != nil {
@@ -182,8 +182,8 @@ func readPatch(body []byte) (*unstructured.Unstructured, error) {
 	return patch, nil
 }
 
-// applyNew creates the applied object. A patch with a UID is meant for an existing object, so it is a
-// conflict.
+// applyNew creates the applied object. A patch with a UID is meant for an existing object, so it fails with
+// Conflict.
 func (c *call) applyNew(patch *unstructured.Unstructured) error {
 	obj, err := c.applied(nil, patch)
 	if err != nil {

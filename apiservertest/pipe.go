@@ -35,7 +35,7 @@ func (l *pipeListener) Close() error {
 
 func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
 
-// dial makes a connection and waits until it is accepted.
+// dial creates a connection and waits until it is accepted.
 func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	client, server := network.Pipe()
 	if err := l.connect(ctx, server); err != nil {

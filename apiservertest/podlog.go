@@ -20,21 +20,21 @@ import (
 
 var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
 
-// podLogs holds the output of containers. The cluster's mutex guards it.
+// podLogs holds container output. The cluster's mutex guards it.
 type podLogs struct {
 	lines   map[types.UID]map[string][]logLine // indexed by pod and container
 	written chan struct{}                      // closed and replaced when lines are added
 }
 
-// logLine is one line, including its newline.
+// logLine is one log line, including the newline.
 type logLine struct {
 	at   time.Time
 	text string
 }
 
-// Log appends lines to the log of a pod's container, which GET pods/NAME/log returns. An empty container
-// name means the pod's only container. Log fails with NotFound, or if the pod has no such container.
-// Logs are deleted with their pod.
+// Log appends lines to the log of a pod's container, as served by GET pods/NAME/log. An empty container
+// name means the pod's only container. It fails with NotFound if there is no such pod, and with another
+// error if the pod has no such container. Logs are deleted along with their pod.
 func (s *cluster) Log(pod object.Key, container, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *cluster) Log(pod object.Key, container, text string) error {
 	return nil
 }
 
-// containerOf completes and checks the name of a pod's container.
+// containerOf defaults and validates a container name.
 func containerOf(pod *corev1.Pod, name string) (string, error) {
 	var all []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -75,14 +75,14 @@ func containerOf(pod *corev1.Pod, name string) (string, error) {
 	return name, nil
 }
 
-// logRequest holds the parameters of a request for a log.
+// logRequest holds the parameters of a log request.
 type logRequest struct {
 	container  string
 	follow     bool
 	previous   bool
 	timestamps bool
-	tail       int64 // lines; negative means all
-	limit      int64 // bytes; negative for no limit
+	tail       int64 // in lines; negative means all
+	limit      int64 // in bytes; negative means no limit
 	since      time.Time
 }
 
@@ -120,8 +120,7 @@ func (c *call) logRequest() (l logRequest, err error) {
 	return l, err
 }
 
-// log sends the log of a container as text, and new lines as they are added if the
-// request follows.
+// log sends a container's log as text and, if the request follows it, new lines as they are added.
 func (c *call) log() error {
 	want, err := c.logRequest()
 	if err != nil {
@@ -178,10 +177,10 @@ func (c *call) logged(uid types.UID) bool {
 	return len(c.server.logs.lines[uid]) > 0
 }
 
-// growth signals that a log may have become longer or have ended.
+// growth signals that a log may have grown or ended.
 type growth struct{ written, changed chan struct{} }
 
-// logFrom returns the lines after the given number, and whether the log is complete.
+// logFrom returns the lines from index first on, and whether the log is complete.
 func (c *call) logFrom(uid types.UID, container string, first int) (lines []logLine, more growth, over bool) {
 	s := c.server
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// requestInfo is the content of a request's method and path.
+// requestInfo is the information in a request's method and path.
 type requestInfo struct {
 	verb        string // as in RBAC: get, list, watch, create, update, patch, delete, deletecollection
 	group       string
@@ -27,7 +27,7 @@ func (i *requestInfo) gvr() object.GVR {
 	return object.GVR{Group: i.group, Version: i.version, Resource: i.resource}
 }
 
-// parseRequest parses paths /api/VERSION/... and /apis/GROUP/VERSION/... .
+// parseRequest parses paths of the form /api/VERSION/... and /apis/GROUP/VERSION/... .
 func parseRequest(r *http.Request) requestInfo {
 	info := requestInfo{verb: strings.ToLower(r.Method)}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -79,15 +79,14 @@ func verbOf(r *http.Request, name string) string {
 	return strings.ToLower(r.Method)
 }
 
-// boolParam parses a query parameter like the API server: any value other than "false"
-// and "0" is true.
+// boolParam parses a query parameter as the API server does: any value other than "false" and "0" is true.
 func boolParam(r *http.Request, name string) bool {
 	query := r.URL.Query()
 	value := strings.ToLower(query.Get(name))
 	return query.Has(name) && value != "false" && value != "0"
 }
 
-// negotiate chooses the format of the response to c.
+// negotiate chooses the response format.
 func (c *call) negotiate() (format, error) {
 	f, err := negotiate(c.r.Header.Get("Accept"), true, c.verb == "list")
 	if err != nil {
@@ -106,8 +105,8 @@ type acceptClause struct {
 	quality   float64
 }
 
-// parseAccept parses an Accept header, best clause first; among equals, wildcards come
-// last. Like a server, it skips invalid clauses.
+// parseAccept parses an Accept header and sorts its clauses by preference; among equals, wildcards sort
+// last. Like a real server, it skips invalid clauses.
 func parseAccept(header string) []acceptClause {
 	var clauses []acceptClause
 	for part := range strings.SplitSeq(header, ",") {
@@ -139,8 +138,8 @@ func parseAccept(header string) []acceptClause {
 	return clauses
 }
 
-// negotiate chooses a format by an Accept header. If transform is set, metadata-only
-// formats are available too, under the name for lists if list is set.
+// negotiate chooses a format according to an Accept header. If transform is set, metadata-only formats are
+// available too, under the list kind's name if list is set.
 func negotiate(header string, transform, list bool) (format, error) {
 	if header == "" {
 		return formatJSON, nil
@@ -180,7 +179,7 @@ func negotiate(header string, transform, list bool) (format, error) {
 	return 0, notAcceptable("only the following media types are accepted: " + typeJSON + ", " + typeProto + ", " + typeCBOR)
 }
 
-// negotiateCustom chooses a format for whole custom resources.
+// negotiateCustom chooses a format for custom resources that are sent whole.
 func (c *call) negotiateCustom() (format, error) {
 	for _, clause := range parseAccept(c.r.Header.Get("Accept")) {
 		switch clause.mediaType {

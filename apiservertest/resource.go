@@ -19,9 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Resource describes one served resource, like a CustomResourceDefinition or a
-// registration in the API server's code. Singular and ListKind default to names derived
-// from Kind.
+// Resource describes one served resource, like a CustomResourceDefinition or the API server's registration
+// of a built-in resource. Singular and ListKind are derived from Kind by default.
 type Resource struct {
 	object.GVR
 
@@ -32,45 +31,44 @@ type Resource struct {
 	Categories []string
 	Namespaced bool
 
-	// Status means that the resource has a status subresource, so writes to the
-	// resource itself do not change the status.
+	// Status enables the status subresource, so writes to the resource itself do not change the status.
 	Status bool
 
-	// Scale describes the scale subresource, if the resource has one.
+	// Scale describes the scale subresource; nil if there is none.
 	Scale *Scale
 
-	// Generation means that metadata.generation counts the changes of the spec.
+	// Generation makes metadata.generation count the changes to the spec.
 	Generation bool
 
-	// New returns an empty object of the Go type. Nil makes it a custom resource, with unstructured
-	// objects and without protobuf.
+	// New returns an empty object of the Go type. If nil, the resource is a custom resource, with
+	// unstructured objects and without protobuf.
 	New func() object.Object
 
-	// Fields returns the fields that a field selector may use besides metadata.name and
-	// metadata.namespace. It is called with objects of the resource and, to learn the
-	// names, with an empty one.
+	// Fields returns the fields that a field selector may use in addition to metadata.name and
+	// metadata.namespace. It is called with objects of the resource and, to determine the names, with an
+	// empty one.
 	Fields func(object.Object) fields.Set
 
-	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. It
-	// determines how applied lists merge; it does not validate, default or prune.
-	// Without a schema, each list outside of the metadata is a single field.
+	// Schema is a custom resource's openAPIV3Schema, in JSON or YAML. It determines how applied lists
+	// merge; the server does not use it to validate, default or prune. Without a schema, each list outside
+	// the metadata is a single field.
 	Schema []byte
 
-	// Strategies of individual built-in resources.
+	// Strategies for individual built-in resources.
 
 	noDeleteCollection  bool // namespaces are deleted one by one
-	keepsStatusOnCreate bool // nodes register with a status
-	createsOnUpdate     bool // PUT creates missing objects
+	keepsStatusOnCreate bool // nodes are created with a status
+	createsOnUpdate     bool // PUT creates the object if missing
 	needsVersion        bool // PUT requires a resourceVersion
 	marksDeletion       bool // DELETE first sets the deletion timestamp, then deletes
 	returnsDeleted      bool // DELETE returns the object, not a Status
 	statusLabels        bool // a status write may change labels
 	statusAnnotations   bool // a status write may change annotations
-	annotationsCount    bool // annotations count as spec: ReplicaSets copy them
-	pods                bool // has binding, eviction and log
+	annotationsCount    bool // annotation changes raise the generation: ReplicaSets copy them
+	pods                bool // has the binding, eviction and log subresources
 	defaults            func(object.Object)
 	fieldNames          fields.Set
-	validName           validation.ValidateNameFunc // checks the names of new objects; nil means DNS subdomain names
+	validName           validation.ValidateNameFunc // validates new names; nil means DNS subdomain names
 }
 
 // GVK returns the kind of the objects.
@@ -78,7 +76,7 @@ func (r *Resource) GVK() object.GVK {
 	return r.GroupVersion().WithKind(r.Kind)
 }
 
-// complete fills in derived fields and validates the others.
+// complete fills in derived fields and validates the rest.
 func (r *Resource) complete() error {
 	if r.GVR.Resource == "" || r.Version == "" || r.Kind == "" {
 		return fmt.Errorf("resource %v: version, resource and kind must be set", r.GVR)
@@ -112,7 +110,7 @@ func (r *Resource) complete() error {
 	return nil
 }
 
-// custom reports whether objects are unstructured, and so have no protobuf format.
+// custom reports whether objects are unstructured and therefore have no protobuf format.
 func (r *Resource) custom() bool {
 	_, unstructured := r.New().(*unstructured.Unstructured)
 	return unstructured
@@ -120,7 +118,7 @@ func (r *Resource) custom() bool {
 
 func (r *Resource) goType() reflect.Type { return reflect.TypeOf(r.New()) }
 
-// fieldSet returns the values for field selectors.
+// fieldSet returns the values to match field selectors against.
 func (r *Resource) fieldSet(o object.Object) fields.Set {
 	set := fields.Set{}
 	if r.Fields != nil {
@@ -164,11 +162,10 @@ func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// Builtin returns the resources that every server has: pods, services, configmaps,
-// secrets, namespaces, nodes, events, leases, the workloads of apps and batch, and
-// other resources that controllers often create: service accounts, volume claims,
-// quotas, limits, ingresses, network policies, disruption budgets, roles and their
-// bindings.
+// Builtin returns the resources that every server provides: pods, services, configmaps, secrets,
+// namespaces, nodes, events, leases, the apps and batch workloads, and other resources that controllers
+// often create: service accounts, volume claims, quotas, limits, ingresses, network policies, disruption
+// budgets, roles and role bindings.
 func Builtin() []Resource {
 	core := func(resource, kind string, namespaced bool, new func() object.Object, short ...string) Resource {
 		return Resource{
@@ -304,7 +301,7 @@ func eventFields(o object.Object) fields.Set {
 	}
 }
 
-// newEventFields returns the fields of events.k8s.io events.
+// newEventFields returns the selectable fields of events.k8s.io events.
 func newEventFields(o object.Object) fields.Set {
 	e := o.(*eventsv1.Event)
 	return fields.Set{

@@ -8,15 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// response counts the bytes written to a client, and alters and cuts them according to
-// the fault plan.
+// response counts the bytes written to a client, and alters and truncates them according to the fault plan.
 type response struct {
 	http.ResponseWriter
 	code     int
-	bytes    int64 // bytes of the body sent
-	cutAfter int64 // bytes of the body to send; negative means all
+	bytes    int64 // body bytes sent
+	cutAfter int64 // body bytes to send; negative means all
 	alters   *alterations
-	headers  []Header // these override those of the server
+	headers  []Header // these override the server's
 }
 
 func newResponse(w http.ResponseWriter) *response {
@@ -49,7 +48,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pass sends p as far as cutAfter allows.
+// pass sends as much of p as cutAfter allows.
 func (w *response) pass(p []byte) (int, error) {
 	if w.cutAfter < 0 || w.bytes+int64(len(p)) <= w.cutAfter {
 		n, err := w.ResponseWriter.Write(p)
@@ -71,7 +70,7 @@ func (w *response) flush() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap implements the interface that http.ResponseController looks for.
+// Unwrap is used by [http.ResponseController].
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Errors that apimachinery has no constructor for.
@@ -90,7 +89,7 @@ func unsupportedMediaType(message string) error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, message)
 }
 
-// unclassified returns an error as the API server reports its own unexpected ones: 500
+// unclassified returns an error of the form that the API server uses for unexpected internal errors: a 500
 // without a reason.
 func unclassified(message string) error {
 	return failure(http.StatusInternalServerError, "", message)

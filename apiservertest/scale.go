@@ -17,15 +17,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Scale names the fields behind a scale subresource, like a CustomResourceDefinition:
-// paths such as ".spec.replicas".
+// Scale specifies the fields behind a scale subresource, as in a CustomResourceDefinition, by paths such as
+// ".spec.replicas".
 type Scale struct {
 	SpecReplicas   string
 	StatusReplicas string
 	Selector       string // a label selector as a string; empty if there is none
 }
 
-// scaleOfWorkload is the Scale of built-in kinds, whose selector is an object.
+// scaleOfWorkload is the [Scale] for built-in kinds, whose selector is an object.
 var scaleOfWorkload = &Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector"}
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
@@ -42,7 +42,7 @@ func shapeless(obj object.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// scaleOf returns the Scale of an object.
+// scaleOf returns an object's Scale.
 func (r *Resource) scaleOf(obj object.Object) (*autoscalingv1.Scale, error) {
 	content, err := shapeless(obj)
 	if err != nil {
@@ -98,8 +98,7 @@ func (r *Resource) selectorOf(content map[string]any) (string, error) {
 	return "", nil
 }
 
-// scaled returns obj with scale's number of replicas and, if scale has one, its
-// resource version.
+// scaled returns obj with scale's replica count and, if set, its resource version.
 func (r *Resource) scaled(obj object.Object, scale *autoscalingv1.Scale) (object.Object, error) {
 	content, err := shapeless(clone(obj))
 	if err != nil {
@@ -151,7 +150,7 @@ func (c *call) sendScale(v *version) error {
 	return c.sendBody(scaleKind, scale)
 }
 
-// scaleChange returns the change that a request makes to the scaled object.
+// scaleChange returns a function that applies the request to the scaled object.
 func (c *call) scaleChange() (func(cur object.Object) (object.Object, error), error) {
 	kind := types.PatchType(c.bodyType())
 	if c.verb == "update" {
@@ -193,7 +192,7 @@ func (c *call) scaleChange() (func(cur object.Object) (object.Object, error), er
 	}, nil
 }
 
-// rescaled returns cur changed according to scale, with its managed fields.
+// rescaled returns cur changed according to scale, with updated managed fields.
 func (c *call) rescaled(cur object.Object, scale *autoscalingv1.Scale) (object.Object, error) {
 	if n := scale.Spec.Replicas; n < 0 && c.coll.custom() {
 		return nil, apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Invalid(
@@ -209,7 +208,7 @@ func (c *call) rescaled(cur object.Object, scale *autoscalingv1.Scale) (object.O
 	return c.owned(cur, obj)
 }
 
-// scaleApply is a server-side apply of a Scale, which sets one field of the object.
+// scaleApply handles server-side apply of a Scale, which sets one field of the object.
 func (c *call) scaleApply(body []byte) (func(cur object.Object) (object.Object, error), error) {
 	patch, err := readPatch(body)
 	if err != nil {
@@ -240,7 +239,7 @@ func (c *call) scaleApply(body []byte) (func(cur object.Object) (object.Object, 
 			}
 		}
 		obj, err := c.applied(cur, part)
-		if err == nil && c.coll.custom() { // like Kubernetes 1.36, which fails here
+		if err == nil && c.coll.custom() { // Kubernetes 1.36 fails here too
 			err = unclassified(fmt.Sprintf("failed to convert new object (%s/%s; %s, Kind=%s) to proper version: request to convert CR to an invalid group/version: %s",
 				patch.GetNamespace(), patch.GetName(), scaleKind.GroupVersion(), scaleKind.Kind, scaleKind.GroupVersion()))
 		}

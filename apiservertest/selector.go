@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selector selects the objects of a request.
+// selector selects the objects that a request is about.
 type selector struct {
-	prefix string // prefix of the path: the namespace and a slash, or empty
+	prefix string // path prefix: the namespace and a slash, or empty
 	labels labels.Selector
 	fields fields.Selector
 	shard  *shardSelector // nil means all
@@ -26,7 +26,7 @@ func (s *selector) matches(v *version) bool {
 		(s.fields.Empty() || s.fields.Matches(v.res.fieldSet(v.obj)))
 }
 
-// all reports whether there are no label and field selectors.
+// all reports whether there is no label or field selector.
 func (s *selector) all() bool { return s.labels.Empty() && s.fields.Empty() }
 
 // listOptions parses and validates the query of a list, watch or deletecollection, with

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// AddResource starts serving r, like the creation of a CustomResourceDefinition.
+// AddResource starts serving r, as when a CustomResourceDefinition is created.
 func (s *cluster) AddResource(r Resource) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -32,9 +32,8 @@ func (s *cluster) AddResource(r Resource) error {
 	return nil
 }
 
-// RemoveResource stops serving a resource, like the deletion of a
-// CustomResourceDefinition: its objects are deleted, its watches receive their deletion
-// and end, and further requests get a 404.
+// RemoveResource stops serving a resource, as when a CustomResourceDefinition is deleted: its objects are
+// deleted, its watches end after receiving the deletions, and further requests get a 404.
 func (s *cluster) RemoveResource(gvr object.GVR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,11 +50,11 @@ func (s *cluster) RemoveResource(gvr object.GVR) error {
 	return nil
 }
 
-// ReplaceResource replaces a custom resource with r, like an update of a CustomResourceDefinition that
+// ReplaceResource replaces a custom resource with r, as when an update to a CustomResourceDefinition
 // changes its version, kind or subresources. It keeps the objects with their UIDs and resource versions;
-// only their kind changes. Watches of the old resource end, and r starts without history. The scope of r
-// must be the same, as on a real server; to change the scope, remove the resource and add it again,
-// which deletes the objects.
+// only their kind changes. Watches on the old resource end, and r starts without history. As on a real
+// server, the scope must not change; to change it, remove the resource and add it again, which deletes the
+// objects.
 func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -67,9 +66,9 @@ func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	case !exists:
 		return fmt.Errorf("resource %v is not served", gvr)
 	case !old.custom() || !r.custom():
-		return fmt.Errorf("replace resource %v by %v: both must be custom resources", gvr, r.GVR)
+		return fmt.Errorf("replace resource %v with %v: both must be custom resources", gvr, r.GVR)
 	case old.Namespaced != r.Namespaced:
-		return fmt.Errorf("replace resource %v by %v: one is namespaced and the other is not; use RemoveResource and AddResource", gvr, r.GVR)
+		return fmt.Errorf("replace resource %v with %v: one is namespaced and the other is not; use RemoveResource and AddResource", gvr, r.GVR)
 	}
 	if _, exists := s.collections[r.GVR]; exists && r.GVR != gvr {
 		return fmt.Errorf("resource %v is served already", r.GVR)

@@ -21,10 +21,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Server is a simulated API server: a watch cache over the store of its cluster, with the HTTP interface
-// of Kubernetes. New creates a server with its own cluster, and Front adds another server to the same
-// cluster. All methods are safe for concurrent use. Methods for objects, resources, permissions and the
-// history affect the whole cluster; all others affect only the server.
+// Server is a simulated API server: a watch cache over its cluster's store, behind the Kubernetes HTTP API.
+// [New] creates a server with its own cluster, and [Server.Front] adds another server to the same cluster.
+// All methods are safe for concurrent use. Methods that deal with objects, resources, permissions and the
+// history affect the whole cluster; all others affect only this server.
 type Server struct {
 	*cluster
 	opts   Options
@@ -42,7 +42,7 @@ type Server struct {
 	life      sync.Mutex
 	calls     int // number of calls so far
 	running   map[*call]struct{}
-	idle      chan struct{} // closed when running is empty and closed is set
+	idle      chan struct{} // closed once closed is set and running is empty
 	endpoints []*Endpoint
 	down      bool
 	closed    bool
@@ -63,29 +63,28 @@ func New(opts Options) *Server {
 	return s
 }
 
-// FrontOptions describe how a server differs from the first server of its cluster.
+// FrontOptions are the settings in which a server differs from the first server of its cluster.
 type FrontOptions struct {
-	// Lag is the delay with which the server's watch cache sees changes; see SetLag.
+	// Lag is the delay before the server's watch cache sees a change; see [Server.SetLag].
 	Lag time.Duration
 
-	// History is the number of changes of each resource that the watch cache holds. Zero means as many
-	// as the cluster keeps.
+	// History is the number of changes per resource kept in the watch cache. Zero means as many as the
+	// cluster keeps.
 	History int
 
-	// Seed is the seed of the server's own faults and watch timeouts; if zero, it
-	// follows from the cluster's seed.
+	// Seed is the seed for the server's own faults and watch timeouts; if zero, it is derived from the
+	// cluster's seed.
 	Seed uint64
 }
 
-// Front adds a server to the cluster of s, with the options of s, like a second API server behind a load
+// Front adds another server with the same options to s's cluster, like a second API server behind a load
 // balancer. It has its own endpoints, faults and counters, goes up and down independently, and must be
 // closed separately.
 //
 // It may serve stale reads. As on a real server, lists from version "0" and watches
-// return the state of the watch cache, and bookmarks carry its version. Lists and
-// streaming lists without a version wait for the cache for up to Options.FreshnessWait;
-// then a list is answered from the store, and a streaming list fails. A get without a
-// version reads the store, and writes take effect immediately.
+// return the state of the watch cache, and bookmarks carry its version. Lists and streaming lists without a
+// version wait up to Options.FreshnessWait for the cache; after that, a list is served from the store, and
+// a streaming list fails. A get without a version reads the store, and writes take effect immediately.
 func (s *Server) Front(opts FrontOptions) *Server {
 	common := s.opts
 	s.mu.Lock()
@@ -124,16 +123,16 @@ func (s *Server) Faults() *Faults { return s.faults }
 // Stats returns the counters.
 func (s *Server) Stats() *Stats { return s.stats }
 
-// Restart cuts all connections, as if the server had been killed and restarted, but keeps the watch
-// cache. RestartCold does not keep it.
+// Restart cuts all connections, as if the server had been killed and restarted, but keeps the watch cache.
+// [Server.RestartCold] rebuilds it.
 func (s *Server) Restart() {
 	s.cut(errCut)
 }
 
-// RestartCold cuts all connections and rebuilds the watch cache, like the restart of a real server:
-// watches from earlier versions are expired, while exact lists and continue tokens stay valid until
-// Compact. From then on the cache holds history changes of each resource, or all that the cluster keeps
-// if history is zero.
+// RestartCold cuts all connections and rebuilds the watch cache, like restarting a real server: watches
+// from earlier versions fail as expired, while exact lists and continue tokens remain valid until Compact.
+// From then on the cache keeps history changes per resource, or all that the cluster keeps if history is
+// zero.
 func (s *Server) RestartCold(history int) {
 	s.mu.Lock()
 	s.beginView()
@@ -158,8 +157,8 @@ func (s *Server) Up() {
 	s.life.Unlock()
 }
 
-// Close cuts all connections, closes all endpoints, and returns when all goroutines of
-// the server have ended. The objects can still be read.
+// Close cuts all connections, closes all endpoints, and returns once all of the server's goroutines have
+// exited. The objects can still be read.
 func (s *Server) Close() {
 	s.life.Lock()
 	if !s.closed {
@@ -182,13 +181,13 @@ func (s *Server) Close() {
 }
 
 var (
-	// errCut is the cause of requests that end with a broken connection.
+	// errCut is the cancellation cause for requests whose connection must be broken.
 	errCut = errors.New("connection cut")
 
 	errClosed = fmt.Errorf("server closed: %w", errCut)
 )
 
-// cut ends the requests in progress and the connections of all endpoints.
+// cut aborts the requests in progress and closes all endpoints' connections.
 func (s *Server) cut(cause error) {
 	s.life.Lock()
 	oldestFirst := func(a, b *call) int { return cmp.Compare(a.id, b.id) }
@@ -232,7 +231,7 @@ func (s *Server) refusing() bool {
 	return s.down || s.closed
 }
 
-// newUID returns the UID for a new object. The caller holds the mutex.
+// newUID returns a UID for a new object. The caller holds the mutex.
 func (s *cluster) newUID(c *collection, obj object.Object) types.UID {
 	random := s.dice.of("uid " + c.GVR.Group + "/" + c.GVR.Resource + " " + c.pathOf(object.KeyOf(obj)))
 	hi, lo := random.Uint64(), random.Uint64()
@@ -240,7 +239,7 @@ func (s *cluster) newUID(c *collection, obj object.Object) types.UID {
 		uint32(hi>>32), uint16(hi>>16), uint16(hi)&0xfff, uint16(lo>>48)&0x3fff|0x8000, lo&(1<<48-1)))
 }
 
-// createSystemNamespaces creates the namespaces that every cluster has.
+// createSystemNamespaces creates the namespaces that exist in every cluster.
 func (s *Server) createSystemNamespaces() {
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		if _, err := s.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -249,8 +248,8 @@ func (s *Server) createSystemNamespaces() {
 	}
 }
 
-// namespaceExists checks what the NamespaceLifecycle admission plugin checks. The
-// caller holds the mutex.
+// namespaceExists performs the checks of the NamespaceLifecycle admission plugin. The caller holds the
+// mutex.
 func (s *cluster) namespaceExists(name string) error {
 	namespaces := s.collections[corev1.SchemeGroupVersion.WithResource("namespaces")]
 	if namespaces == nil || namespaces.objects[name] == nil {
@@ -259,11 +258,10 @@ func (s *cluster) namespaceExists(name string) error {
 	return nil
 }
 
-// nameAlphabet holds the characters of generated names. It has no vowels, so no words
-// appear.
+// nameAlphabet is the set of characters used in generated names. It has no vowels, so that no words appear.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// generateName completes metadata.generateName. The caller holds the mutex.
+// generateName returns a name starting with a metadata.generateName prefix. The caller holds the mutex.
 func (s *cluster) generateName(prefix string) string {
 	const suffix = 5
 	prefix = prefix[:min(len(prefix), 63-suffix)]
@@ -275,14 +273,14 @@ func (s *cluster) generateName(prefix string) string {
 	return string(name)
 }
 
-// Options configure a [Server]. The zero value is a server with the built-in resources
-// that permits everything.
+// Options configure a [Server]. With the zero value, the server serves the built-in resources and allows
+// everything.
 type Options struct {
 	// Seed determines UIDs, generated names and all other random values; see the
 	// package's Guarantees.
 	Seed uint64
 
-	// FirstRV is the resource version of the empty server. The default is 100.
+	// FirstRV is the resource version of the server while still empty. The default is 100.
 	FirstRV uint64
 
 	// History is the minimum number of changes kept per resource for watches that start
@@ -309,11 +307,11 @@ type Options struct {
 	// later.
 	ShardSelectors bool
 
-	// NoAggregatedDiscovery makes /api and /apis answer only in the classic format.
+	// NoAggregatedDiscovery makes /api and /apis respond only in the classic format.
 	NoAggregatedDiscovery bool
 
-	// NamespaceLifecycle creates the namespaces that every cluster has, and rejects new
-	// objects in missing namespaces. Without it, any namespace is accepted.
+	// NamespaceLifecycle creates the namespaces that exist in every cluster, and rejects new objects in
+	// missing namespaces. Without it, any namespace is accepted.
 	NamespaceLifecycle bool
 
 	// Tokens maps bearer tokens to user names. If it is set, an unknown token gets a
@@ -321,13 +319,13 @@ type Options struct {
 	// request is from "admin".
 	Tokens map[string]string
 
-	// Authorize, if set, decides about each request; see [Authorizer].
+	// Authorize, if set, authorizes each request; see [Authorizer].
 	Authorize Authorizer
 
 	// Resources are the resources to serve in addition to those of Builtin.
 	Resources []Resource
 
-	// Load, if set, answers lists and watches of its resource instead of the store.
+	// Load, if set, serves lists and watches of its resource instead of the store.
 	Load *Load
 
 	// Logger receives problems that clients do not see, such as a failed TLS handshake.
@@ -342,7 +340,7 @@ const (
 	// StreamingListsOn serves streaming lists.
 	StreamingListsOn StreamingLists = iota
 
-	// StreamingListsRefused answers 422, like a server with the feature switched off.
+	// StreamingListsRefused responds with 422, like a server with the feature turned off.
 	StreamingListsRefused
 
 	// StreamingListsIgnored ignores the option, like a server that predates the

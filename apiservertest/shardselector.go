@@ -18,8 +18,8 @@ type shardSelector struct {
 	ranges []hashRange
 }
 
-// hashRange is the range of hashes from start to before end, each of sixteen digits, or
-// the seventeen of 2^64.
+// hashRange is the half-open range of hashes [start, end), as hexadecimal numbers with 16 digits, or 17 for
+// 2^64.
 type hashRange struct{ start, end string }
 
 // SetShardSelectors turns filtering by shardSelector on or off for later requests; see
@@ -43,7 +43,7 @@ func (s *shardSelector) matches(o object.Head) bool {
 	return false
 }
 
-// String formats the selector as the server echoes it.
+// String formats the selector the way the server echoes it.
 func (s *shardSelector) String() string {
 	if s == nil {
 		return ""
@@ -58,8 +58,8 @@ func (s *shardSelector) String() string {
 // shardRange matches one range of a selector.
 var shardRange = regexp.MustCompile(`^\s*shardRange\(\s*([a-z.]+)\s*,\s*'0x([0-9a-f]+)'\s*,\s*'0x([0-9a-f]+)'\s*\)\s*$`)
 
-// parseShardSelector parses the parameter. The real server accepts any equivalent CEL
-// expression and has other error messages.
+// parseShardSelector parses the parameter. The real server accepts any equivalent CEL expression and
+// reports errors differently.
 func parseShardSelector(text string) (*shardSelector, error) {
 	s := &shardSelector{}
 	for part := range strings.SplitSeq(text, "||") {
@@ -83,13 +83,12 @@ func parseShardSelector(text string) (*shardSelector, error) {
 	return s, nil
 }
 
-// invalidShardSelector returns an error that the real server reports as unexpected.
+// invalidShardSelector returns an error that the real server reports as an unexpected one.
 func invalidShardSelector(format string, args ...any) error {
 	return unclassified("invalid shard selector: " + fmt.Sprintf(format, args...))
 }
 
-// shardInfo is the selector in a list's metadata, a field that apimachinery has since
-// v0.36.
+// shardInfo is the selector in a list's metadata, a field added in apimachinery v0.36.
 type shardInfo struct {
 	Selector string `json:"selector"`
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Snapshot is the state of a cluster at one moment: its objects, resources and resource
-// version. It is immutable.
+// Snapshot is a cluster's state at a point in time: its objects, resources and resource version. It is
+// immutable.
 type Snapshot struct {
 	rv      uint64
 	shelves []shelf
 }
 
-// shelf is the part of a Snapshot for one resource.
+// shelf is the content of a [Snapshot] for one resource.
 type shelf struct {
 	resource Resource
 	objects  map[string]*version
@@ -26,7 +26,7 @@ type shelf struct {
 // RV returns the resource version of the newest change in the snapshot.
 func (p *Snapshot) RV() string { return formatRV(p.rv) }
 
-// Snapshot returns the current state, like a backup of etcd.
+// Snapshot returns the current state, like an etcd backup.
 func (s *cluster) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,16 +37,15 @@ func (s *cluster) Snapshot() *Snapshot {
 	return p
 }
 
-// Restore returns to the state of p, like restoring a backup of etcd. Later writes are lost, and new
-// writes use the same resource versions again for other changes. All servers of the cluster cut their
-// connections and restart their watch caches at the version of p, without earlier history. UIDs are not
-// reused. A server that is down stays down.
+// Restore resets the cluster to the state of p, like restoring an etcd backup. Later writes are lost, and
+// new writes reuse their resource versions for different changes. All servers of the cluster cut their
+// connections and restart their watch caches at p's version, without earlier history. UIDs are not reused.
+// Servers that are down remain down.
 func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
 
-// RestoreBumped is like [Server.Restore], but raises the resource version by the argument by. It must
-// exceed the number of versions written since the snapshot, so that no version is reused. This
-// corresponds to etcdutl snapshot restore with --bump-revision and --mark-compacted, as the Kubernetes
-// documentation recommends.
+// RestoreBumped is like [Server.Restore], but raises the resource version by by, which must exceed the
+// number of versions written since the snapshot so that no version is reused. This corresponds to etcdutl
+// snapshot restore with --bump-revision and --mark-compacted, as the Kubernetes documentation recommends.
 func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 	for _, f := range s.restore(p, by) {
 		f.cut(errCut)

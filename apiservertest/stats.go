@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Stats counts the requests and actions of a server. All methods are safe for
-// concurrent use.
+// Stats counts a server's requests and actions. All methods are safe for concurrent use.
 type Stats struct {
 	mu       sync.Mutex
 	requests map[RequestKey]int
@@ -55,7 +54,7 @@ func (s *Stats) Answers(verb, resource string, code int) int {
 	return sum(s.requests, func(k RequestKey) bool { return k.is(verb, resource) && k.Code == code })
 }
 
-// AllAnswers returns all counts of finished requests.
+// AllAnswers returns the number of finished requests for every key.
 func (s *Stats) AllAnswers() map[RequestKey]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +87,7 @@ func (s *Stats) Faults() map[string]int {
 	return maps.Clone(s.faults)
 }
 
-// Reset sets all counters to zero. Requests in progress still count as received, so
-// Open stays right.
+// Reset sets all counters to zero. Requests in progress still count as received, so Open remains correct.
 func (s *Stats) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

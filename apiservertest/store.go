@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// put stores obj as the newest state of its key and takes ownership of it. The caller
-// holds the mutex.
+// put stores obj as the newest state for its key and takes ownership of it. The caller holds the mutex.
 func (s *cluster) put(c *collection, prev *version, obj object.Object) *version {
 	s.rv++
 	obj.SetResourceVersion(formatRV(s.rv))
@@ -25,7 +24,7 @@ func (s *cluster) put(c *collection, prev *version, obj object.Object) *version 
 	return v
 }
 
-// remove deletes the object with newest state v. The caller holds the mutex.
+// remove deletes the object whose newest state is v. The caller holds the mutex.
 func (s *cluster) remove(c *collection, v *version) *version {
 	s.rv++
 	delete(s.logs.lines, v.obj.GetUID())
@@ -46,7 +45,7 @@ func (s *cluster) insert(c *collection, obj object.Object) (*version, error) {
 	return s.put(c, nil, s.prepareNew(c, obj)), nil
 }
 
-// prepareNew sets the fields of a new object that the server controls.
+// prepareNew sets the server-controlled fields of a new object.
 func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 	stripKind(obj)
 	if obj.GetUID() == "" {
@@ -64,9 +63,8 @@ func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 	return obj
 }
 
-// replace stores obj instead of cur and returns the resulting state. If they are equal,
-// nothing changes; if obj removes the last finalizer of an object being deleted, the
-// object is removed. The caller holds the mutex.
+// replace replaces cur with obj and returns the resulting state. If they are equal, nothing changes; if obj
+// removes the last finalizer of an object being deleted, the object is removed. The caller holds the mutex.
 func (s *cluster) replace(c *collection, cur *version, subresource string, obj object.Object) *version {
 	old := cur.obj
 	c.prepareNext(old, subresource, obj)
@@ -74,16 +72,15 @@ func (s *cluster) replace(c *collection, cur *version, subresource string, obj o
 		return cur
 	}
 	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		// Watchers see the last stored state, including its finalizers. The response
-		// shows the requested state at the old version.
+		// Watchers receive the last stored state, including its finalizers. The response contains the
+		// requested state at the old version.
 		s.remove(c, cur)
 		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}
 	return s.put(c, cur, obj)
 }
 
-// prepareNext sets the fields that the server controls in an object that replaces old
-// through a subresource.
+// prepareNext sets the server-controlled fields of an object that replaces old through a subresource.
 func (c *collection) prepareNext(old object.Object, subresource string, obj object.Object) {
 	stripKind(obj)
 	obj.SetUID(old.GetUID())
@@ -98,9 +95,8 @@ func (c *collection) prepareNext(old object.Object, subresource string, obj obje
 	obj.SetResourceVersion(old.GetResourceVersion())
 }
 
-// swap replaces the stored object with the result of change; nil means no change. As on
-// a real server, change runs without a lock and is repeated if another write came
-// first.
+// swap replaces the stored object with the result of change; nil means no change. As on a real server,
+// change runs without a lock and is retried if another write got in first.
 func (s *cluster) swap(c *collection, key object.Key, subresource string, change func(cur *version) (object.Object, error)) (*version, error) {
 	for {
 		s.mu.Lock()
@@ -141,9 +137,9 @@ func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	return s.put(c, cur, c.marked(cur)), false
 }
 
-// releaseMarked is release for HTTP requests: a pod is first marked as being deleted,
-// so watchers receive two events. The response shows the state before the deletion. A
-// dry run has the same response and changes nothing. The caller holds the mutex.
+// releaseMarked is release for HTTP requests: a pod is first marked as being deleted, so watchers receive
+// two events. The response contains the state before the deletion. A dry run gets the same response and
+// changes nothing. The caller holds the mutex.
 func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *version, gone bool) {
 	gone = len(cur.obj.GetFinalizers()) == 0
 	if cur.obj.GetDeletionTimestamp() == nil && (c.marksDeletion || !gone) {
@@ -171,8 +167,8 @@ func (c *collection) marked(cur *version) object.Object {
 	return obj
 }
 
-// stripKind clears the kind of a typed object, which the encoder adds from the
-// resource. An unstructured object keeps its kind.
+// stripKind clears a typed object's kind, which the encoder adds from the resource. An unstructured object
+// keeps its kind.
 func stripKind(obj object.Object) {
 	if _, ok := obj.(*unstructured.Unstructured); !ok {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
@@ -222,7 +218,7 @@ func copyStatus(to, from object.Object) {
 	}
 }
 
-// stored returns the newest state of a key. The caller holds the mutex.
+// stored returns the newest state for a key. The caller holds the mutex.
 func (c *collection) stored(key object.Key) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -234,8 +230,7 @@ func (c *collection) stored(key object.Key) (*version, error) {
 	return v, nil
 }
 
-// collectionOf returns the collection for an object by its Go type or its kind. The
-// caller holds the mutex.
+// collectionOf looks up the collection for an object by its Go type or kind. The caller holds the mutex.
 func (s *cluster) collectionOf(obj object.Object) (*collection, error) {
 	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("the object is nil")

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subresource is a subresource other than status. Its bodies have their own kind.
+// subresource is a subresource other than status. Its request and response bodies have their own kind.
 type subresource struct {
 	name  string
 	kind  object.GVK
 	verbs metav1.Verbs
-	serve func(*call) error // called only for one of verbs
+	serve func(*call) error // called only for the verbs listed
 }
 
-// subresourcesOf returns the subresources of r except status.
+// subresourcesOf returns r's subresources except status.
 func subresourcesOf(r *Resource) (all []subresource) {
 	if r.Scale != nil {
 		all = append(all, subresource{"scale", scaleKind, metav1.Verbs{"get", "patch", "update"}, (*call).scale})
@@ -32,7 +32,7 @@ func subresourcesOf(r *Resource) (all []subresource) {
 	return all
 }
 
-// described returns the subresource's entry in discovery.
+// described returns the subresource's discovery entry.
 func (s *subresource) described(r *Resource) metav1.APIResource {
 	described := metav1.APIResource{Name: r.GVR.Resource + "/" + s.name, Namespaced: r.Namespaced, Kind: s.kind.Kind, Verbs: s.verbs}
 	if s.kind.GroupVersion() != r.GroupVersion() {
@@ -41,7 +41,7 @@ func (s *subresource) described(r *Resource) metav1.APIResource {
 	return described
 }
 
-// extra returns the subresource with a name, or nil if it is status or unknown.
+// extra returns the named subresource, or nil if it is status or unknown.
 func (r *Resource) extra(name string) *subresource {
 	for _, s := range subresourcesOf(r) {
 		if s.name == name {
@@ -51,7 +51,7 @@ func (r *Resource) extra(name string) *subresource {
 	return nil
 }
 
-// serveExtra answers a request for such a subresource.
+// serveExtra serves a request for such a subresource.
 func (c *call) serveExtra() error {
 	if !slices.Contains(c.sub.verbs, c.verb) {
 		return methodNotAllowed()
@@ -66,7 +66,7 @@ func (c *call) sendBody(kind object.GVK, obj object.Object) error {
 	return c.sendVersion(http.StatusOK, &version{res: res, obj: obj})
 }
 
-// sendDone sends a Status of success.
+// sendDone sends a Success Status.
 func (c *call) sendDone() error {
 	return c.sendStatus(metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// reading is how a server reads the stored objects of one resource.
+// reading defines how a server reads the stored objects of one resource.
 type reading struct {
 	defaults func(object.Object)
 }
 
-// readings caches the results of reading one version.
+// readings caches the results of reading one [version].
 type readings struct {
 	mu   sync.Mutex
 	made map[*reading]*version
 }
 
-// readAs returns v as read by r, or v itself if r is nil.
+// readAs returns v as read through r, or v itself if r is nil.
 func (v *version) readAs(r *reading) *version {
 	if r == nil {
 		return v
@@ -38,14 +38,14 @@ func (v *version) readAs(r *reading) *version {
 	return made
 }
 
-// Upgrade simulates a server of another version, which has other defaults for the objects of a resource.
-// It applies defaults to stored objects when it reads them, so their content differs at the same
-// resource version. It also applies them to objects created through this server. It cuts all connections
-// and restarts the watch cache, like RestartCold. The other servers of the cluster read objects as
-// before, as in the middle of a real upgrade. Nil undoes the upgrade.
+// Upgrade simulates a server of a different version, with different defaults for a resource's objects. The
+// server applies defaults to stored objects when it reads them, so their content differs at the same
+// resource version, and to new objects created through it. Upgrade cuts all connections and restarts the
+// watch cache, like [Server.RestartCold]. The cluster's other servers read objects as before, as in the
+// middle of a real upgrade. Nil undoes the upgrade.
 //
-// defaults is called with copies that it may change, concurrently. It must be
-// deterministic and must not change name, namespace, UID and resource version.
+// defaults is called concurrently, with copies that it may modify. It must be deterministic and must not
+// change the name, namespace, UID or resource version.
 func (s *Server) Upgrade(gvr object.GVR, defaults func(object.Object)) error {
 	s.mu.Lock()
 	if _, served := s.collections[gvr]; !served {
@@ -62,7 +62,7 @@ func (s *Server) Upgrade(gvr object.GVR, defaults func(object.Object)) error {
 	return nil
 }
 
-// applyDefaults applies the defaults of Upgrade to a new object.
+// applyDefaults applies the defaults passed to [Server.Upgrade] to a new object.
 func (r *reading) applyDefaults(obj object.Object) {
 	if r != nil {
 		r.defaults(obj)

@@ -13,22 +13,21 @@ import (
 
 // view is the state of a server's watch cache. The cluster's mutex guards it.
 //
-// A view that does not lag shows each change immediately. A view that lags shows changes some time
-// later. This needs no background work: readers compute which changes are visible by now, and waiters
-// find out when to look again.
+// Changes are visible immediately, or after the lag. This needs no background work: readers compute which
+// changes are visible by now, and waiters compute when to check again.
 type view struct {
 	lag    time.Duration
 	stuck  bool
 	seen   uint64 // all changes up to this version are visible; see advance
-	floor  uint64 // first version of the cache; it has no earlier changes
-	window int    // number of changes of a resource that it holds; 0 means all that are kept
-	epoch  int    // number of restarts; watches of an earlier epoch end
+	floor  uint64 // version at which the cache started; it has no earlier changes
+	window int    // number of changes kept per resource; 0 means all that the cluster keeps
+	epoch  int    // number of restarts; watches from an earlier epoch end
 }
 
 func (v *view) behind() bool { return v.lag > 0 || v.stuck }
 
-// advance updates seen and returns when more will be visible, or zero if that needs a
-// new change. The caller holds the mutex.
+// advance updates seen and returns the time at which more changes become visible, or zero if none is
+// scheduled. The caller holds the mutex.
 func (s *Server) advance() (next time.Time) {
 	v := &s.view
 	switch {
@@ -61,14 +60,14 @@ func (s *Server) beginView() {
 	s.view.epoch++
 }
 
-// hold sets how many changes the cache holds. The caller holds the mutex.
+// hold sets the number of changes that the cache keeps. The caller holds the mutex.
 func (s *Server) hold(history int) {
 	s.view.window = history
 	s.history = max(s.history, history)
 }
 
-// floorOf returns the oldest version that a watch of c may start from. The caller holds
-// the mutex and has called advance.
+// floorOf returns the oldest version from which a watch of c may start. The caller holds the mutex and has
+// called advance.
 func (s *Server) floorOf(c *collection) uint64 {
 	floor, seen := max(c.floor, s.view.floor), s.seenOf(c)
 	if known := c.position(seen) - c.base; s.view.window > 0 && known > s.view.window {
@@ -77,13 +76,12 @@ func (s *Server) floorOf(c *collection) uint64 {
 	return min(floor, seen)
 }
 
-// seenOf returns the version of c that the cache shows. However far a server lags, its
-// cache of a new resource starts with the content of etcd. The caller holds the mutex
-// and has called advance.
+// seenOf returns the version of c visible in the cache. However far a server lags, its cache for a new
+// resource starts with the content of etcd. The caller holds the mutex and has called advance.
 func (s *Server) seenOf(c *collection) uint64 { return max(s.view.seen, c.born) }
 
-// list returns the versions of c that the cache shows, sorted by path, beginning at
-// start. The caller holds the mutex and has called advance.
+// list returns the versions of c visible in the cache, sorted by path, starting at start. The caller holds
+// the mutex and has called advance.
 func (s *Server) list(c *collection, start, prefix string) []*version {
 	if seen := s.seenOf(c); seen < c.last {
 		return c.past(seen, start, prefix)
@@ -91,7 +89,7 @@ func (s *Server) list(c *collection, start, prefix string) []*version {
 	return c.now(start, prefix)
 }
 
-// shown returns the state of a key that the cache shows. The caller holds the mutex.
+// shown returns the state of a key visible in the cache. The caller holds the mutex.
 func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -106,14 +104,14 @@ func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)
 }
 
-// SetLag sets the delay with which the server's watch cache sees changes; 0 means immediately. Visible
-// changes stay visible.
+// SetLag sets the delay before the server's watch cache sees a change; 0 means immediately. Changes that
+// are already visible remain visible.
 func (s *Server) SetLag(lag time.Duration) {
 	s.changeView(func(v *view) { v.lag = lag })
 }
 
-// SetStuck freezes the server's watch cache, or unfreezes it, which makes all changes
-// visible except those held back by the lag.
+// SetStuck freezes or unfreezes the server's watch cache. Unfreezing makes all changes visible except those
+// still delayed by the lag.
 func (s *Server) SetStuck(stuck bool) {
 	s.changeView(func(v *view) { v.stuck = stuck })
 }
@@ -127,8 +125,8 @@ func (s *Server) changeView(change func(*view)) {
 	s.wake()
 }
 
-// Seen returns the resource version that the server's watch cache has reached. It
-// equals RV unless the cache lags.
+// Seen returns the resource version that the server's watch cache has reached. It equals [Server.RV] unless
+// the cache lags.
 func (s *Server) Seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +134,7 @@ func (s *Server) Seen() string {
 	return formatRV(s.view.seen)
 }
 
-// waitSeen waits until the watch cache has reached rv, for at most FreshnessWait, and
-// returns the version it has reached.
+// waitSeen waits at most FreshnessWait for the watch cache to reach rv, and returns the version reached.
 func (c *call) waitSeen(rv uint64) (uint64, error) {
 	s := c.server
 	var timer *time.Timer
@@ -169,7 +166,7 @@ func (c *call) waitSeen(rv uint64) (uint64, error) {
 	}
 }
 
-// waitFresh waits until the watch cache has reached rv, or fails.
+// waitFresh waits until the watch cache has reached rv. It fails if waitSeen times out.
 func (c *call) waitFresh(rv uint64) error {
 	seen, err := c.waitSeen(rv)
 	if err == nil && seen < rv {

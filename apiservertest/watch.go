@@ -15,32 +15,31 @@ import (
 
 // watcher is one watch in progress:
 //
-//  1. start decides where it begins: with the current objects, or after a past version
+//  1. start chooses the start position: the current objects, or a past version
 //  2. the initial objects are sent and, for a streaming list, the bookmark that ends
 //     them
-//  3. stream sends the changes from next on, then waits for the next change, bookmark
-//     or timeout
+//  3. stream sends changes starting at next, then waits for a change, a bookmark or the timeout
 //
-// All fields belong to the goroutine of the request.
+// All fields belong to the request's goroutine.
 type watcher struct {
 	*call
 	sel       *selector
 	bookmarks bool
 	next      int    // position of the first unsent change
-	sent      uint64 // all selected changes up to this version were sent
+	sent      uint64 // all matching changes up to this version have been sent
 	ahead     bool   // the client asked for a version that the server has not seen yet
 	initial   []*version
-	endDue    bool // the initial-events-end bookmark is still to be sent
+	endDue    bool // the initial-events-end bookmark has yet to be sent
 	deadline  time.Time
-	epoch     int // epoch of the server's view when the watch began
+	epoch     int // the view's epoch when the watch started
 	buffer    []byte
 	frames    int
 }
 
-// never is longer than any test.
+// never is a duration longer than any test.
 const never = 1 << 62 * time.Nanosecond
 
-// errWatchOver ends a watch normally, like its timeout.
+// errWatchOver ends a watch normally, as its timeout does.
 var errWatchOver = errors.New("watch over")
 
 func (c *call) watch() error {
@@ -50,7 +49,7 @@ func (c *call) watch() error {
 	}
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
-		return unclassified(err.Error()) // a list returns 400 instead: an inconsistency of the real server
+		return unclassified(err.Error()) // a list returns 400 instead, an inconsistency in the real server
 	}
 	w := &watcher{call: c, sel: sel, bookmarks: opts.AllowWatchBookmarks}
 	w.deadline = time.Now().Add(c.watchTimeout(opts))
@@ -74,7 +73,7 @@ func (c *call) watch() error {
 	if err := c.w.flush(); err != nil {
 		return err
 	}
-	if startErr != nil { // sent inside the stream, as the watch cache does
+	if startErr != nil { // sent in the stream, as the real watch cache does
 		err = w.sendError(startErr)
 	} else {
 		err = w.run()
@@ -85,8 +84,8 @@ func (c *call) watch() error {
 	return err
 }
 
-// watchType returns the content type of a watch: JSON has no parameters, and CBOR is a
-// sequence (RFC 8742).
+// watchType returns the content type of a watch response: JSON without parameters, or a CBOR sequence (RFC
+// 8742).
 func (c *call) watchType() string {
 	switch {
 	case c.format.proto():
@@ -202,8 +201,8 @@ func (w *watcher) stream() error {
 	}
 }
 
-// untilBookmark returns the time to the next bookmark: one period or, if that is
-// sooner, two seconds before the end, as on a real server.
+// untilBookmark returns the time until the next bookmark, which is due after one period or, if sooner, two
+// seconds before the watch times out, as on a real server.
 func (w *watcher) untilBookmark() time.Duration {
 	period := w.server.opts.BookmarkPeriod
 	if last := time.Until(w.deadline) - 2*time.Second; last > 0 && last < period {
@@ -212,8 +211,9 @@ func (w *watcher) untilBookmark() time.Duration {
 	return period
 }
 
-// catchUp sends the visible changes. It returns a channel that is closed on the next change, and the
-// time when the view will show more, or zero if the view does not lag. It fails when the watch must end.
+// catchUp sends the visible changes. It returns a channel that is closed on the next change, and the time
+// at which more changes become visible, or zero if none is scheduled. It returns an error when the watch
+// must end.
 func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 	s := w.server
 	for {
@@ -229,8 +229,8 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 			return nil, next, errCut
 		}
 		if !ok {
-			// The real server ends a watch that cannot keep up; the client's next
-			// request fails because the version has expired.
+			// The real server closes a watch that cannot keep up; the client's next request fails because
+			// the version has expired.
 			return nil, next, errWatchOver
 		}
 		for _, e := range events {
@@ -289,7 +289,7 @@ func (w *watcher) sendBookmark(annotations map[string]string) error {
 	return w.send(watch.Bookmark, v)
 }
 
-// send queues one event; flushed sends the queue.
+// send queues one event; flushed writes out the queue.
 func (w *watcher) send(kind watch.EventType, v *version) error {
 	e, err := v.encode(w.format)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 func (c *call) key() object.Key { return object.Key{Namespace: c.namespace, Name: c.name} }
 
-// get returns one object: the stored one or, if the query has a version, the one in the
-// watch cache once it has reached that version.
+// get serves a single object: the stored one or, if the query specifies a version, the one in the watch
+// cache once it has reached that version.
 func (c *call) get() error {
 	fromCache := c.r.URL.Query().Get("resourceVersion")
 	rv, err := parseRV(fromCache)
@@ -40,7 +40,7 @@ func (c *call) get() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// dryRun reports whether a request with valid options must not store anything.
+// dryRun reports whether the request is a dry run, given that its options are valid.
 func (c *call) dryRun() bool { return c.r.URL.Query().Has("dryRun") }
 
 func (c *call) create() error {
@@ -57,11 +57,11 @@ func (c *call) create() error {
 	return c.createNew(obj)
 }
 
-// createNew stores the object of a create request.
+// createNew handles a create request for obj.
 func (c *call) createNew(obj object.Object) error {
 	c.dropDecided(obj)
 	if c.coll.defaults != nil {
-		c.coll.defaults(obj) // the creator owns the defaults
+		c.coll.defaults(obj) // the creator owns the defaults too
 	}
 	c.reading.applyDefaults(obj)
 	obj, err := c.owned(nil, obj)
@@ -71,7 +71,7 @@ func (c *call) createNew(obj object.Object) error {
 	return c.sendNew(obj)
 }
 
-// dropDecided clears the fields of a new object that the server sets.
+// dropDecided clears the server-controlled fields of a new object.
 func (c *call) dropDecided(obj object.Object) {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
@@ -119,7 +119,7 @@ func (c *call) storeNew(obj object.Object) (*version, error) {
 	return s.insert(c.coll, obj)
 }
 
-// placeInNamespace sets the object's namespace to that of the path.
+// placeInNamespace defaults the object's namespace to the one in the path and rejects a different one.
 func (c *call) placeInNamespace(obj object.Object) error {
 	if c.coll.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(c.namespace)
@@ -130,7 +130,7 @@ func (c *call) placeInNamespace(obj object.Object) error {
 	return nil
 }
 
-// checkPlace checks that the object is the one named by the path.
+// checkPlace checks that the object is the one in the path.
 func (c *call) checkPlace(obj object.Object) error {
 	if obj.GetName() == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
@@ -171,8 +171,7 @@ func (c *call) update() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// storeUpdate replaces the stored object with the result of change, which gets a copy
-// of it.
+// storeUpdate replaces the stored object with the result of change, which receives a copy of it.
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
 	var dry *version
 	v, err := c.server.swap(c.coll, c.key(), c.subresource, func(cur *version) (object.Object, error) {
@@ -193,15 +192,15 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 	return v, err
 }
 
-// otherUID returns the error for an update of an object with a different UID.
+// otherUID returns the error for an update whose UID does not match.
 func (c *call) otherUID(want, have types.UID) error {
 	return apierrors.NewConflict(c.coll.GroupResource(), c.name,
 		//lint:ignore ST1005 the words of the real server
 		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have))
 }
 
-// permitted checks that obj may replace cur, and restores the fields that the request
-// must not write: the status or, on the status subresource, everything else.
+// permitted checks that obj may replace cur, and restores the fields that the request must not change: the
+// status or, on the status subresource, everything else.
 func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	if err := c.checkIdentity(cur, obj); err != nil {
 		return nil, err
@@ -224,8 +223,8 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 }
 
 // checkIdentity rejects a different UID. In an update, and in the scale of a built-in
-// resource, the UID selects the object; in a patch, it would be a change. Subresources
-// of custom resources ignore the metadata of a patch.
+// resource, the UID selects the object; in a patch, it would be a change. Subresources of custom resources
+// ignore a patch's metadata.
 func (c *call) checkIdentity(cur, obj object.Object) error {
 	uid := obj.GetUID()
 	other := uid != "" && uid != cur.GetUID()
@@ -324,7 +323,7 @@ func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
 }
 
 func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) error {
-	// The real server uses the kind here and the resource elsewhere.
+	// The real server uses the kind here but the resource elsewhere.
 	kind := schema.GroupResource{Group: c.group, Resource: c.coll.Kind}
 	switch {
 	case p == nil:
@@ -362,8 +361,7 @@ func (c *call) deleteCollection() error {
 	return c.sendList(p)
 }
 
-// releaseAll deletes the objects one by one and stops at the first that does not meet
-// the preconditions.
+// releaseAll deletes the objects one by one, stopping at the first that does not meet the preconditions.
 func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
 	s := c.server
 	s.mu.Lock()

@@ -1,5 +1,5 @@
-// Package network simulates the network between clients and a server in one process, in
-// the time of a testing/synctest bubble.
+// Package network simulates the network between clients and a server in a single process, using the fake
+// clock of a testing/synctest bubble.
 //
 // # Usage
 //
@@ -12,25 +12,24 @@
 //	link.Cut()                                    // connections are reset
 //	link.BreakNext(network.Break{Toward: network.Client, After: 700, Do: network.Flip})
 //
-// Like a TCP connection, a connection has a buffer for each direction: a write does not wait for the
-// reader unless 64 KiB are in flight or unread. Conditions may change at any time. They apply to bytes
-// that are sent later, except that a Partition also holds bytes in flight. Like TCP, a Link does not
-// lose bytes unless it is told to: packet loss appears as a stall, which lasts as long as the
-// retransmissions take.
+// Like a TCP connection, a connection has a buffer in each direction: a write does not wait for the reader
+// unless 64 KiB are in flight or unread. Conditions may change at any time. They apply to bytes that are
+// sent later, except that a Partition also holds bytes in flight. As in TCP, packet loss does not lose
+// bytes but shows up as a stall that lasts as long as the retransmissions take.
 //
 // # Guarantees
 //
 // Random draws for a connection depend only on the seed, the name of its link, and the number of earlier
-// dials of that link. Under default conditions, bytes arrive the instant they are sent. With a latency,
-// each direction of each connection (of up to 1,500 links with 32 connections each) has its own
-// nanosecond offset for arrivals, so no two of them deliver at the same instant: goroutines that become
-// runnable at one instant run in any order. For that purpose, times are rounded up to a tenth of a
-// millisecond. Two cases remain undetermined: the order of two simultaneous dials of one link, and a
-// timer of the program that fires at the instant of an arrival.
+// dials on that link. Under default conditions, bytes arrive the instant they are sent. With a latency,
+// each direction of each connection (for up to 1,500 links with 32 connections each) has its own nanosecond
+// offset for arrivals, so no two of them deliver at the same instant: goroutines that become runnable at
+// the same instant run in any order. To make room for the offsets, times are rounded up to a tenth of a
+// millisecond. Two cases remain nondeterministic: two simultaneous dials on one link, and a timer in the
+// program that fires at the instant of an arrival.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A connection has no goroutine. It has a
-// timer while a reader waits for bytes in flight or for a deadline; when the timer
-// fires, the runtime starts a goroutine that wakes the reader and ends.
+// All methods are safe for concurrent use. A connection has no goroutine. It has a timer while a reader
+// waits for bytes in flight or for a deadline; when the timer fires, the runtime starts a goroutine that
+// wakes the reader and exits.
 package network

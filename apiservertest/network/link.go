@@ -12,31 +12,31 @@ import (
 
 // Conditions are the properties of a link. The zero value is a perfect link.
 type Conditions struct {
-	// Latency is the time that a byte takes in each direction, and Jitter the maximum of a random
-	// addition. Bytes never overtake each other.
+	// Latency is the one-way delay of each byte, and Jitter the maximum random delay added to it. Bytes
+	// never overtake each other.
 	Latency, Jitter time.Duration
 
 	// Loss is the probability that a segment is lost. The segment and everything after
-	// it arrive after a retransmission, 200 ms later; if that is lost too, after
-	// another 400 ms, and so on.
+	// it arrive after a retransmission, 200 ms later; if the retransmission is lost too, after another 400
+	// ms, and so on.
 	Loss float64
 
 	// Bandwidth is the number of bytes per second in each direction; unlimited if zero.
 	Bandwidth int
 
-	// Segment is the number of bytes that arrive together if there is a Bandwidth or Loss. The default
-	// is 1460. If it is 1, bytes arrive one by one.
+	// Segment is the number of bytes that arrive together if Bandwidth or Loss is set. The default is 1460.
+	// If it is 1, bytes arrive one by one.
 	Segment int
 
-	// Partition holds all bytes that are in flight or sent until it is lifted. Dials
-	// wait. Neither end gets an error.
+	// Partition holds back all bytes, in flight or sent later, until it is lifted. Dials wait. Neither end
+	// gets an error.
 	Partition bool
 
 	// Refuse makes dials fail.
 	Refuse bool
 
-	// DialDelay is the maximum random delay of a dial beyond its latency. Because of it, a later dial
-	// may finish first.
+	// DialDelay is the maximum random delay of a dial on top of the latency. With it, a later dial may
+	// finish first.
 	DialDelay time.Duration
 }
 
@@ -57,12 +57,12 @@ const (
 type Harm int
 
 const (
-	Reset  Harm = iota // both ends find the connection reset
+	Reset  Harm = iota // the connection is reset at both ends
 	Vanish             // half open: bytes are lost, and neither end gets an error
-	Flip               // one byte is changed
+	Flip               // one byte is corrupted
 )
 
-// Break harms a connection once After more bytes have passed in a direction. Flip inverts the bits of
+// Break harms a connection once another After bytes have passed in a direction. Flip inverts the bits of
 // Mask in the next byte, or all bits if Mask is zero.
 type Break struct {
 	Toward Direction
@@ -71,13 +71,13 @@ type Break struct {
 	Mask   byte
 }
 
-// Link is a path between one client and a server. Create it with [Network.Link].
+// Link is a network path between a client and a server. Create it with [Network.Link].
 type Link struct {
 	seed  uint64
 	name  string
 	index int
 
-	mu      sync.Mutex // taken before that of a connection
+	mu      sync.Mutex // locked before a connection's mutex
 	is      Conditions
 	changed chan struct{} // closed and replaced by Set
 	dials   int
@@ -108,26 +108,26 @@ func (l *Link) Conditions() Conditions {
 	return l.is
 }
 
-// Cut resets the open connections immediately and returns their number. Both ends can read the bytes
-// that have arrived, and then find that the connection was reset.
+// Cut resets the open connections immediately and returns their number. Both ends can read the bytes that
+// have already arrived, and then get a connection reset error.
 func (l *Link) Cut() int { return l.each((*pair).reset) }
 
-// Vanish makes the open connections permanently half open, like a load balancer that
-// forgets them, and returns their number. Bytes in flight are lost. Deadlines and Close
-// still work, but the other end does not notice a Close.
+// Vanish leaves the open connections permanently half open, as if a load balancer had forgotten them, and
+// returns their number. Bytes in flight are lost. Deadlines and Close still work, but the peer does not
+// notice a Close.
 func (l *Link) Vanish() int { return l.each((*pair).vanish) }
 
 // Break harms the open connections and returns their number.
 func (l *Link) Break(b Break) int { return l.each(func(p *pair) { p.plan(b) }) }
 
-// BreakNext harms the next connection dialed. Several calls add up.
+// BreakNext harms the next connection dialed. The breaks of several calls accumulate.
 func (l *Link) BreakNext(b Break) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next = append(l.next, b)
 }
 
-// Open returns the number of connections that are not closed at both ends.
+// Open returns the number of connections not yet closed at both ends.
 func (l *Link) Open() int { return l.each(func(*pair) {}) }
 
 func (l *Link) each(do func(*pair)) int {
@@ -149,9 +149,8 @@ func (l *Link) forget(p *pair) {
 	}
 }
 
-// Dialer returns a function that connects over the link, whatever the address. It
-// passes the server's end of each connection to accept, which takes ownership of it
-// unless it fails.
+// Dialer returns a dial function that connects over the link, ignoring the address. It passes the server's
+// end of each connection to accept, which takes ownership of it unless it returns an error.
 func (l *Link) Dialer(accept func(context.Context, net.Conn) error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		client, server, err := l.connect(ctx)
@@ -166,7 +165,7 @@ func (l *Link) Dialer(accept func(context.Context, net.Conn) error) func(ctx con
 	}
 }
 
-// connect waits for the duration of a dial and creates a connection.
+// connect waits for as long as a dial takes and creates a connection.
 func (l *Link) connect(ctx context.Context) (client, server net.Conn, err error) {
 	l.mu.Lock()
 	n := l.dials
@@ -204,7 +203,7 @@ func (l *Link) connect(ctx context.Context) (client, server net.Conn, err error)
 	}
 }
 
-// shake waits for the duration of the n-th dial's handshake.
+// shake waits for as long as the n-th dial's handshake takes.
 func (l *Link) shake(ctx context.Context, is Conditions, n int) error {
 	wait := 2 * is.Latency
 	if is.DialDelay > 0 {

@@ -17,11 +17,11 @@ type Network struct {
 	links int
 }
 
-// New returns a network whose random draws follow from seed.
+// New returns a network that derives its random draws from seed.
 func New(seed uint64) *Network { return &Network{seed: seed} }
 
-// Link returns a new link with perfect conditions. Its name determines its random
-// draws, so names should differ. Its number determines the offsets of its arrivals.
+// Link returns a new link with perfect conditions. Its name determines its random draws, so names should be
+// unique. Its number determines its arrival offsets.
 func (n *Network) Link(name string) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -29,7 +29,7 @@ func (n *Network) Link(name string) *Link {
 	return newLink(n.seed, name, n.links-1)
 }
 
-// random returns the random numbers for one aspect of a link.
+// random returns the random source for one aspect of a link.
 func random(seed uint64, link, thing string, n int) *rand.Rand {
 	hash := fnv.New64a()
 	for _, part := range []string{link, thing, strconv.Itoa(n)} {
@@ -39,16 +39,15 @@ func random(seed uint64, link, thing string, n int) *rand.Rand {
 }
 
 const (
-	// grid is the unit that arrivals are rounded up to, and slots the number of offsets
-	// within it.
+	// grid is the unit to which arrival times are rounded up, and slots the number of offsets within it.
 	grid  = 100 * time.Microsecond
 	slots = int64(grid)
 
-	// perLink is the number of connections of a link that have their own offsets.
+	// perLink is the number of connections per link that have their own offsets.
 	perLink = 32
 )
 
-// slotOf returns the offset of a direction of a connection, in nanoseconds.
+// slotOf returns the offset, in nanoseconds, for one direction of a connection.
 func slotOf(link, conn int, d Direction) time.Duration {
 	return time.Duration((int64(link)*perLink*2 + int64(conn%perLink)*2 + int64(d)) % slots)
 }

@@ -14,13 +14,13 @@ import (
 // pair is one connection: its two ends, and a stream in each direction.
 type pair struct {
 	link *Link // nil if made by Pipe
-	n    int   // number of earlier dials of the link
+	n    int   // number of earlier dials on the link
 
 	mu      sync.Mutex // guards the fields below, including streams and ends
 	is      Conditions
 	streams [2]stream // indexed by Direction
-	ends    [2]end    // the dialer's end and the server's
-	lost    bool      // half open: nothing arrives any more
+	ends    [2]end    // the dialer's end and the server's end
+	lost    bool      // half open: nothing arrives anymore
 }
 
 // Pipe creates a connection with perfect conditions that belongs to no link.
@@ -61,7 +61,7 @@ func (p *pair) set(c Conditions) {
 	}
 }
 
-// wake wakes all waiting goroutines.
+// wake wakes all goroutines waiting on the connection.
 func (p *pair) wake() {
 	p.streams[Server].changed.Broadcast()
 	p.streams[Client].changed.Broadcast()
@@ -120,7 +120,7 @@ func (e *end) Write(b []byte) (n int, err error) {
 	e.pair.mu.Lock()
 	defer e.pair.mu.Unlock()
 	for {
-		e.in.land() // the other end may have closed
+		e.in.land() // the peer may have closed
 		switch {
 		case n == len(b) && n > 0:
 			return n, nil
@@ -130,7 +130,7 @@ func (e *end) Write(b []byte) (n int, err error) {
 			return n, e.failed("write", os.ErrDeadlineExceeded)
 		case e.in.over != nil && e.in.over != io.EOF:
 			return n, e.failed("write", e.in.over)
-		case e.in.over != nil: // the other end has closed, and the close has arrived
+		case e.in.over != nil: // the peer has closed, and its close has arrived
 			return n, e.failed("write", syscall.EPIPE)
 		case e.out.stopped:
 			return n, e.failed("write", syscall.ECONNRESET)
@@ -146,7 +146,7 @@ func (e *end) Write(b []byte) (n int, err error) {
 	}
 }
 
-// failed wraps an error like package net.
+// failed wraps an error the way package net does.
 func (e *end) failed(op string, err error) error {
 	if err == nil {
 		return nil
@@ -154,7 +154,7 @@ func (e *end) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: "simulated", Source: e.LocalAddr(), Addr: e.RemoteAddr(), Err: err}
 }
 
-// Close closes this end. The other end can read the bytes in flight and then the end of the stream.
+// Close closes this end. The peer can read the bytes in flight and then gets EOF.
 func (e *end) Close() error {
 	p := e.pair
 	p.mu.Lock()
@@ -209,7 +209,7 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// deadline is the deadline of reads or writes.
+// deadline is a read or write deadline.
 type deadline struct {
 	at    time.Time
 	timer *time.Timer

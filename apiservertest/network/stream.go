@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// window is the number of bytes that may be in flight or unread in a direction.
+	// window is the maximum number of bytes in flight or unread in one direction.
 	window = 64 << 10
 
 	// segment is the size of a TCP segment on Ethernet.
@@ -19,11 +19,11 @@ const (
 	// resend is TCP's first retransmission timeout.
 	resend = 200 * time.Millisecond
 
-	// resends is the maximum number of losses of one segment.
+	// resends is the maximum number of times that one segment is lost.
 	resends = 6
 )
 
-// stream is one direction of a connection. Its bytes are in one buffer:
+// stream is one direction of a connection. A single buffer holds its bytes:
 //
 //	| read | arrived | in flight |
 //	       start     flights[0].from
@@ -38,11 +38,11 @@ type stream struct {
 	start   int   // offset of the unread bytes in buffer
 	sent    int64 // bytes written so far, including lost ones
 	flights []flight
-	vacant  int // bytes of the window taken by lost bytes
+	vacant  int // bytes of the window occupied by lost bytes
 
-	breaks  []Break // ordered by After, which counts from the first byte
+	breaks  []Break // ordered by After, counted from the first byte
 	stopped bool    // no more writes are accepted
-	ended   bool    // the end is in flight or has arrived
+	ended   bool    // the end of the stream is in flight or has arrived
 	over    error   // how the stream ended; nil until the end has arrived
 
 	rand      *rand.Rand
@@ -51,13 +51,13 @@ type stream struct {
 	timed     time.Time // when timer fires
 	readBy    deadline
 	writeBy   deadline
-	discarded bool // no reader is left
+	discarded bool // there is no reader anymore
 }
 
-// flight is a range of bytes in flight. The first step bytes arrive at the time at, and another step
-// bytes after every gap, unless earlier bytes arrive later.
+// flight is a range of bytes in flight. The first step bytes arrive at time at, and another step bytes
+// after every gap, unless earlier bytes arrive later.
 type flight struct {
-	from, to int64 // offsets in all bytes sent
+	from, to int64 // offsets in the bytes sent
 	at       time.Time
 	step     int64
 	gap      time.Duration
@@ -84,7 +84,7 @@ func (s *stream) take(b []byte) (int, error) {
 	return n, nil
 }
 
-// land moves arrived bytes out of flight and returns the number of readable bytes.
+// land marks bytes in flight as arrived when they are due and returns the number of readable bytes.
 func (s *stream) land() int {
 	if len(s.flights) == 0 {
 		return s.unread()
@@ -132,7 +132,7 @@ func (s *stream) await() {
 	}
 }
 
-// finish records how the stream ended, which affects both ends.
+// finish records how the stream ended and wakes both ends.
 func (s *stream) finish(how error) {
 	s.over = how
 	s.pair.wake()
@@ -174,7 +174,7 @@ func (s *stream) put(b []byte) int {
 	return len(b)
 }
 
-// append appends b to the buffer, unless it will never be read.
+// append appends b to the buffer unless it will never be read.
 func (s *stream) append(b []byte) {
 	s.sent += int64(len(b))
 	switch {
@@ -194,7 +194,7 @@ func (s *stream) append(b []byte) {
 	s.buffer = append(s.buffer, b...)
 }
 
-// harm applies a Break that lies in the bytes sent since from.
+// harm applies a [Break] that falls within the bytes sent since from.
 func (s *stream) harm(b Break, from int64) {
 	if s.discarded || s.pair.lost {
 		return
@@ -218,14 +218,13 @@ func (s *stream) harm(b Break, from int64) {
 	}
 }
 
-// keep sends the bytes before an offset, of those sent since from, and takes back the
-// rest.
+// keep puts in flight the bytes sent since from that precede an offset, and discards the rest.
 func (s *stream) keep(at int, offset, from int64) {
 	s.buffer, s.sent = s.buffer[:at], offset
 	s.fly(from)
 }
 
-// fly determines when the bytes sent since from arrive.
+// fly schedules the arrival of the bytes sent since from.
 func (s *stream) fly(from int64) {
 	if s.discarded || s.pair.lost || s.sent == from {
 		return
@@ -244,7 +243,7 @@ func (s *stream) fly(from int64) {
 	} else {
 		s.launch(from, s.sent, now, 0)
 	}
-	s.changed.Broadcast() // so a waiting reader sets its timer
+	s.changed.Broadcast() // so that a waiting reader sets its timer
 }
 
 // launch puts bytes in flight.
@@ -296,8 +295,8 @@ func (s *stream) draw() *rand.Rand {
 	return s.rand
 }
 
-// step returns the number of bytes that arrive together. There is at most one step per grid unit, so
-// steps grow with the bandwidth.
+// step returns the number of bytes that arrive together. There is at most one step per grid unit, so the
+// step size grows with the bandwidth.
 func (s *stream) step() int {
 	is := &s.pair.is
 	step := is.Segment
@@ -307,7 +306,7 @@ func (s *stream) step() int {
 	return max(step, int(int64(is.Bandwidth)*int64(grid)/int64(time.Second)))
 }
 
-// rounded rounds a gap to the grid, so all bytes of a stream arrive at its offset.
+// rounded rounds a gap to the grid so that all bytes of a stream arrive at its offset.
 func (s *stream) rounded(gap time.Duration) time.Duration {
 	return max(grid, gap.Round(grid))
 }
@@ -330,7 +329,7 @@ func (s *stream) end(how error) {
 	s.changed.Broadcast()
 }
 
-// cut resets the stream immediately, keeping the bytes that have arrived.
+// cut resets the stream immediately, keeping bytes that have arrived.
 func (s *stream) cut() {
 	if n := s.land(); s.over == nil {
 		s.buffer, s.flights = s.buffer[:s.start+n], nil
@@ -339,7 +338,7 @@ func (s *stream) cut() {
 	}
 }
 
-// drop loses the bytes in flight; they still occupy the window.
+// drop discards the bytes in flight; they still occupy the window.
 func (s *stream) drop() {
 	n := s.land()
 	s.vacant += s.unread() - n
@@ -355,7 +354,7 @@ func (s *stream) discard() {
 	}
 }
 
-// hold holds the bytes in flight.
+// hold holds back the bytes in flight.
 func (s *stream) hold() {
 	s.land()
 	for i := range s.flights {

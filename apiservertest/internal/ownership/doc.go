@@ -1,5 +1,5 @@
-// Package ownership tracks which manager owns which field of an object and merges
-// applied objects: the part of server-side apply (KEP-555) before the object is stored.
+// Package ownership tracks which manager owns which field of an object and merges applied objects, as
+// server-side apply (KEP-555) does before storing an object.
 //
 // # Usage
 //
@@ -10,8 +10,8 @@
 //
 // Packages apimachinery/util/managedfields and structured-merge-diff do the merging and bookkeeping, as
 // in the real server. This package adds the merge rules. The real server reads them from its OpenAPI
-// documents; this package reads them from the Go types and from rules.json, which is generated from
-// those documents.
+// documents; this package takes them from the Go types and from rules.json, which is generated from those
+// documents.
 //
 // # Concurrency
 //
@@ -19,7 +19,7 @@
 //
 // # Failure
 //
-// Apply fails with a *StatusError: with code 409 and a cause for each field that
-// another manager owns, or with code 400 for a patch of another kind or version. It
-// fails with a plain error if the patch does not fit the type.
+// Apply returns a *StatusError with code 409 and a cause for each field owned by another manager, or with
+// code 400 if the patch has a different kind or version. It returns a plain error if the patch does not fit
+// the type.
 package ownership

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fromOpenAPI converts the openAPIV3Schema of a custom resource, in JSON or YAML. As on
-// the real server, its entries for apiVersion, kind and metadata are ignored.
+// fromOpenAPI converts a custom resource's openAPIV3Schema, in JSON or YAML. As on the real server, its
+// entries for apiVersion, kind and metadata are ignored.
 func (t *Types) fromOpenAPI(document []byte) (typed.ParseableType, error) {
 	const root = "object"
 	var s spec.Schema
@@ -39,5 +39,5 @@ func (t *Types) fromOpenAPI(document []byte) (typed.ParseableType, error) {
 		})
 		return typed.ParseableType{TypeRef: to(root), Schema: &schema.Schema{Types: b.types}}, nil
 	}
-	return typed.ParseableType{}, fmt.Errorf("the OpenAPI schema is not that of an object but of %q", s.Type)
+	return typed.ParseableType{}, fmt.Errorf("the OpenAPI schema describes %q, not an object", s.Type)
 }

@@ -17,19 +17,19 @@ import (
 
 // Options are the options of a [Manager].
 type Options struct {
-	// Kind is the kind of the objects. New returns an empty object; if it is
-	// unstructured, its kind is set.
+	// Kind is the kind of the objects. New returns an empty object, with its kind set if it is
+	// unstructured.
 	Kind schema.GroupVersionKind
 	New  func() object.Object
 
-	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. If it is
-	// empty, only the Go type counts.
+	// Schema is a custom resource's openAPIV3Schema, in JSON or YAML. If it is empty, the schema is derived
+	// from the Go type.
 	Schema []byte
 
 	// Default, if set, fills in missing fields of an applied object.
 	Default func(object.Object)
 
-	// Subresource is the subresource that is written; empty means the object itself.
+	// Subresource is the subresource being written; empty means the object itself.
 	Subresource string
 
 	// Reset lists the fields that a write cannot change, such as
@@ -37,8 +37,8 @@ type Options struct {
 	Reset []fieldpath.Path
 }
 
-// Manager maintains metadata.managedFields of the objects of one resource or
-// subresource, and merges applied objects. Create it with [New].
+// Manager maintains the metadata.managedFields of a resource's or subresource's objects, and merges applied
+// objects. Create it with [New].
 type Manager struct {
 	kind   kind
 	fields *managedfields.FieldManager
@@ -96,8 +96,8 @@ func (m *Manager) Apply(live object.Object, patch *unstructured.Unstructured, ma
 	return m.finish(result), nil
 }
 
-// finish truncates the times of managed fields to seconds, like their JSON form, so an
-// object that a client sends back is equal.
+// finish truncates the managed fields' timestamps to seconds, as their JSON form does, so an object that a
+// client sends back compares equal.
 func (m *Manager) finish(result runtime.Object) object.Object {
 	obj := result.(object.Object)
 	entries := obj.GetManagedFields()
@@ -110,8 +110,8 @@ func (m *Manager) finish(result runtime.Object) object.Object {
 	return obj
 }
 
-// kind tells the library how to create, default and convert objects of one kind, and their schema. There
-// is only one version, so conversion does no more than give an object its Go type.
+// kind tells the library how to create, default and convert objects of one kind, and provides their schema.
+// There is only one version, so conversion only turns an object into its Go type.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	new    func() object.Object
@@ -154,7 +154,7 @@ func (k kind) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner
 
 // Convert is never called by the library.
 func (k kind) Convert(in, out, context any) error {
-	return fmt.Errorf("convert %T to %T: there is one version only", in, out)
+	return fmt.Errorf("convert %T to %T: there is only one version", in, out)
 }
 
 // ConvertFieldLabel is never called by the library.

@@ -17,24 +17,23 @@ import (
 
 // Types builds merge schemas from Go types. Create it with [NewTypes].
 //
-// A struct becomes a map with the fields of its JSON form, a list is replaced as a
-// whole unless a rule says otherwise, and a type with its own JSON encoding may be
-// anything. An object without a Go type only has a schema for its metadata; the rest is
-// merged by its form: maps by key, lists as a whole. A real server does the same for a
-// custom resource whose schema has no merge rules.
+// A struct becomes a map with the fields of its JSON form, a list is replaced as a whole unless a rule
+// specifies otherwise, and a type with its own JSON encoding may be anything. An object without a Go type
+// only has a schema for its metadata; the rest is merged by shape: maps by key, lists as a whole. A real
+// server does the same for a custom resource whose schema has no merge rules.
 type Types struct {
-	rules func() rules // called when the first type is built
+	rules func() rules // called when building the first type
 
 	mu   sync.Mutex
 	made map[reflect.Type]typed.ParseableType
 }
 
-// NewTypes returns Types with the rules of the built-in types.
+// NewTypes returns a [Types] with the rules for the built-in types.
 func NewTypes() *Types {
 	return &Types{rules: sync.OnceValue(readRules), made: map[reflect.Type]typed.ParseableType{}}
 }
 
-// shapeless is the Go type used for objects without one.
+// shapeless is the Go type used for objects that have none.
 type shapeless struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -59,8 +58,8 @@ func (t *Types) of(obj object.Object) typed.ParseableType {
 	return made
 }
 
-// Type names for values without a schema. The library treats the first specially, to
-// recognize field sets that were made without a schema.
+// Type names for values without a schema. The library uses the first to recognize field sets that were
+// built without a schema.
 const (
 	deduced = "__untyped_deduced_"
 	atomic  = "__untyped_atomic_"
@@ -89,7 +88,7 @@ func to(name string) schema.TypeRef { return schema.TypeRef{NamedType: &name} }
 type builder struct {
 	rules rules
 	types []schema.TypeDef
-	names map[reflect.Type]string // names of the structs in types, including unfinished ones
+	names map[reflect.Type]string // names of the structs in types, including those still being built
 }
 
 func (b *builder) add(name string, a schema.Atom) {
@@ -134,7 +133,7 @@ func (b *builder) structRef(t reflect.Type) schema.TypeRef {
 	if name, ok := b.names[t]; ok {
 		return to(name)
 	}
-	name := fmt.Sprintf("%v#%d", t, len(b.names)) // types defined in functions may share a name
+	name := fmt.Sprintf("%v#%d", t, len(b.names)) // types declared inside functions may share a name
 	b.names[t] = name
 	m := &schema.Map{ElementRelationship: schema.Separable}
 	if b.rules.of(t)[""].Atomic {
@@ -145,7 +144,7 @@ func (b *builder) structRef(t reflect.Type) schema.TypeRef {
 	return to(name)
 }
 
-// fields adds the fields of a struct's JSON form.
+// fields adds the fields that a struct has in JSON.
 func (b *builder) fields(m *schema.Map, t reflect.Type) {
 	byRule := b.rules.of(t)
 	for f := range t.Fields() {
@@ -173,7 +172,7 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ruled is ref with the rule of a field.
+// ruled is like ref, but applies a field's rule.
 func (b *builder) ruled(t reflect.Type, r rule) schema.TypeRef {
 	ref := b.ref(t)
 	relationship := schema.Associative

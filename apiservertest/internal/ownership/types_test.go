@@ -144,7 +144,7 @@ func TestOpenAPI(t *testing.T) {
 	require.Contains(t, set.String(), `.metadata.finalizers[="f"]`)
 
 	for document, message := range map[string]string{
-		`{type: string}`: `the OpenAPI schema is not that of an object but of ["string"]`,
+		`{type: string}`: `the OpenAPI schema describes ["string"], not an object`,
 		`[`:              "read the OpenAPI schema: error converting YAML to JSON: ",
 		`{type: object, x-kubernetes-map-type: odd}`: "read the OpenAPI schema: object: unknown map type odd",
 	} {

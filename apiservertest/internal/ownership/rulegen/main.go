@@ -1,10 +1,10 @@
-// Command rulegen generates rules.json: how lists and maps of the built-in types merge,
-// according to the OpenAPI documents in the source of Kubernetes.
+// Command rulegen generates rules.json, which specifies how lists and maps in the built-in types merge,
+// from the OpenAPI documents in the Kubernetes source.
 //
 //	go run ./rulegen v1.37.0 > rules.json
 //
-// It reads only the stable versions of the types. It leaves out the default of the
-// format: a list is replaced as a whole, a map is merged by key.
+// It reads only the stable versions of the types. It omits the format's defaults: lists are replaced as a
+// whole, maps are merged by key.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// property is the part of a type or a field that this command reads.
+// property holds the parts of a type or field that this command reads.
 type property struct {
 	Ref        string              `json:"$ref"`
 	AllOf      []property          `json:"allOf"`
@@ -69,8 +69,8 @@ func write(out io.Writer, rules map[string]map[string]rule) error {
 	return err
 }
 
-// generate reads the documents of a version. The rules are keyed by type and field,
-// with "" for the type itself.
+// generate reads the OpenAPI documents of a Kubernetes version. The rules are keyed by type and field, with
+// "" for the type itself.
 func generate(version string) (map[string]map[string]rule, error) {
 	types, err := download(version)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *property) target() string {
 	return strings.TrimPrefix(ref, "#/components/schemas/")
 }
 
-// download fetches the source with the go command and reads the types of all documents.
+// download fetches the source with the go command and reads the types from all documents.
 func download(version string) (map[string]property, error) {
 	out, err := exec.Command("go", "mod", "download", "-json", "k8s.io/kubernetes@"+version).Output()
 	if err != nil {
@@ -126,7 +126,7 @@ func download(version string) (map[string]property, error) {
 	}
 	var module struct{ Dir string }
 	if err := json.Unmarshal(out, &module); err != nil {
-		return nil, fmt.Errorf("read what go mod download says: %w", err)
+		return nil, fmt.Errorf("parse the output of go mod download: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(module.Dir, "api", "openapi-spec", "v3", "*_openapi.json"))
 	if err != nil || len(files) == 0 {
