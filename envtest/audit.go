@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// AuditLevel says how much of each request is logged; see
+// AuditLevel controls how much of each request is logged; see
 // https://kubernetes.io/docs/tasks/debug/debug-cluster/audit.
 type AuditLevel string
 
-// Levels of the audit log.
+// Audit log levels.
 const (
 	AuditMetadata        AuditLevel = "Metadata"        // the user, the request and the response code
-	AuditRequest         AuditLevel = "Request"         // the above and the object in the request
-	AuditRequestResponse AuditLevel = "RequestResponse" // the above and the object in the response
+	AuditRequest         AuditLevel = "Request"         // AuditMetadata plus the object in the request
+	AuditRequestResponse AuditLevel = "RequestResponse" // AuditRequest plus the object in the response
 )
 
-// AuditEvent is a request as the API server logged it.
+// AuditEvent is a request as logged by the API server.
 type AuditEvent struct {
 	Stage      string // ResponseStarted for an open watch, ResponseComplete, or Panic
 	Verb       string
@@ -65,8 +65,8 @@ func (s *Server) auditTo(level AuditLevel) error {
 	return nil
 }
 
-// endLine removes an incomplete last line, left by a killed server, from the audit log,
-// so the next event starts on a new line.
+// endLine removes an incomplete last line, left behind by a killed server, from the audit log, so that the
+// next event starts on a new line.
 func (s *Server) endLine() error {
 	if s.AuditLog == "" {
 		return nil
@@ -96,10 +96,10 @@ func (s *Server) endLine() error {
 	return f.Truncate(0)
 }
 
-// AuditEvents returns the events in the audit log, oldest first. An event is logged before its response
-// is complete. Events that the server is still writing, or was writing when it was killed, are left out.
-// The log is a single file of any size, unless Options.Flags has --audit-log-maxsize. In that case
-// events in earlier files are left out.
+// AuditEvents returns the events in the audit log, oldest first. An event is logged before its response is
+// complete. Events that the server is still writing, or was writing when it was killed, are omitted. The
+// log is a single file of unlimited size, unless Options.Flags contains --audit-log-maxsize. In that case
+// events in rotated files are omitted.
 func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	if s.AuditLog == "" {
 		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")

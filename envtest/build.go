@@ -17,27 +17,25 @@ import (
 	"time"
 )
 
-// versionVariable is the environment variable with the minor version of Kubernetes to
-// run, such as "1.37". If it is empty, the default version runs.
+// versionVariable is the environment variable that selects the minor version of Kubernetes to run, such as
+// "1.37". If it is empty, the default version runs.
 const versionVariable = "MILLRACE_KUBERNETES"
 
-// staleAfter is the time for which a program built from other sources is kept after its last use.
+// staleAfter is how long a program built from different sources is kept after its last use.
 const staleAfter = 7 * 24 * time.Hour
 
-// program is the source of the API server's program as a module: the files of the
-// repository's folder test/kube in txtar format. A test checks that they are equal; go
-// test -run Embedded -update updates it.
+// program is the source of the API server program as a module: the files in the repository's test/kube
+// directory, in txtar format. A test checks that they match; go test -run Embedded -update updates it.
 //
 //go:embed kube.txtar
 var program string
 
-// Build returns the path of the API server's program. It builds the program unless it was built before
-// from the same sources with the same Go environment. Progress goes to os.Stderr. Concurrent builds by
-// processes of one user run one after another.
+// Build returns the path of the API server program. It builds the program unless it was already built from
+// the same sources with the same Go environment. Progress is printed to os.Stderr. Concurrent builds by the
+// same user's processes run one after another.
 //
 // Build needs the go command and respects GOFLAGS, GOTOOLCHAIN and GOPROXY.
-// MILLRACE_KUBERNETES selects one of the minor versions of Kubernetes listed in the
-// package documentation.
+// MILLRACE_KUBERNETES selects one of the Kubernetes minor versions listed in the package documentation.
 func Build(ctx context.Context) (string, error) {
 	path, err := build(ctx, parse(program))
 	if err != nil {
@@ -46,7 +44,7 @@ func Build(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// source is a module: file names and contents.
+// source is a module's source: file contents by name.
 type source map[string]string
 
 // parse parses an archive.
@@ -70,7 +68,7 @@ func build(ctx context.Context, src source) (string, error) {
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a place to keep it: %w: set one of them", err)
+		return "", fmt.Errorf("find a cache directory: %w: set one of them", err)
 	}
 	cache := filepath.Join(base, "millrace")
 	path := filepath.Join(cache, "kube-"+sum)
@@ -78,11 +76,11 @@ func build(ctx context.Context, src source) (string, error) {
 		return path, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", fmt.Errorf("make a place to keep it: %w: set XDG_CACHE_HOME to a directory that can be written", err)
+		return "", fmt.Errorf("create the cache directory: %w: set XDG_CACHE_HOME to a writable directory", err)
 	}
 	unlock, err := lock(ctx, filepath.Join(cache, "kube.lock"))
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return "", fmt.Errorf("lock the place where it is kept: %w: set XDG_CACHE_HOME to a directory that can be written", err)
+		return "", fmt.Errorf("lock the cache directory: %w: set XDG_CACHE_HOME to a writable directory", err)
 	}
 	if err != nil {
 		return "", err
@@ -98,8 +96,8 @@ func build(ctx context.Context, src source) (string, error) {
 	return path, nil
 }
 
-// used reports whether the program exists, and marks it as in use. A program that another user owns, or
-// that is read-only, may be used too.
+// used reports whether the program exists, and marks it as in use. A program owned by another user, or a
+// read-only one, may be used too.
 func used(program string) bool {
 	now := time.Now()
 	_ = os.Chtimes(program, now, now)
@@ -107,8 +105,8 @@ func used(program string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// of returns the source for a minor version, with that version's go.mod and go.sum and
-// without those of others. Empty means the version in go.mod.
+// of returns the source for a minor version, with only that version's go.mod and go.sum. Empty means the
+// version in go.mod.
 func (src source) of(version string) (source, error) {
 	mod, sum := "go.mod", "go.sum"
 	if v := strings.TrimPrefix(version, "v"); version != "" && v != src.minor() {
@@ -132,7 +130,7 @@ func (src source) of(version string) (source, error) {
 	return chosen, nil
 }
 
-// minors returns all available versions, including that of go.mod.
+// minors returns all available versions, including the one in go.mod.
 func (src source) minors() []string {
 	all := []string{src.minor()}
 	for name := range src {
@@ -144,8 +142,8 @@ func (src source) minors() []string {
 	return all
 }
 
-// fingerprint hashes everything that determines the result of the build: the files of
-// the module, including the versions in its go.mod, and the Go environment.
+// fingerprint hashes everything that the build result depends on: the module's files, including the
+// versions in its go.mod, and the Go environment.
 func (src source) fingerprint(ctx context.Context) (string, error) {
 	h := sha256.New()
 	env := goCommand(ctx, "", "env", "GOVERSION", "GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "CGO_ENABLED")
@@ -181,7 +179,7 @@ func withStderr(err error) error {
 	return err
 }
 
-// compile builds the program in a temporary file and renames that, so the program is never incomplete.
+// compile builds the program to a temporary file and renames it, so the program is never incomplete.
 func (src source) compile(ctx context.Context, path string) error {
 	dir, err := os.MkdirTemp("", "millrace-kube-src-")
 	if err != nil {
@@ -191,16 +189,16 @@ func (src source) compile(ctx context.Context, path string) error {
 	if err := src.write(dir); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stderr, "envtest: building kube-apiserver; the first time takes minutes, and go test has a time limit of ten: see -timeout")
+	fmt.Fprintln(os.Stderr, "envtest: building kube-apiserver; the first build takes minutes, and go test times out after ten: see -timeout")
 	begin := time.Now()
-	tmp := path + ".tmp" // no other process uses it: we hold the lock
+	tmp := path + ".tmp" // safe, since we hold the lock
 	cmd := goCommand(ctx, dir, "build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", tmp, ".")
 	var said strings.Builder
 	cmd.Stdout = os.Stderr
 	cmd.Stderr = &teeWriter{&said}
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%v: not done in time: %w; the compiled packages are kept, so the next build takes less time", cmd, context.Cause(ctx))
+		return fmt.Errorf("%v: timed out: %w; the compiled packages are cached, so the next build takes less time", cmd, context.Cause(ctx))
 	case err != nil:
 		return fmt.Errorf("%v: %w\n%s", cmd, err, said.String())
 	}
@@ -211,8 +209,8 @@ func (src source) compile(ctx context.Context, path string) error {
 	return nil
 }
 
-// teeWriter shows the go command's messages immediately, above all "downloading", and
-// keeps them for the error.
+// teeWriter passes on the go command's messages immediately, especially "downloading", and keeps them for
+// the error.
 type teeWriter struct{ kept *strings.Builder }
 
 func (w *teeWriter) Write(p []byte) (int, error) {
@@ -220,23 +218,23 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 	return os.Stderr.Write(p)
 }
 
-// interruptDelay is how long the go command may take to end after an interrupt. The
-// compilers it started keep running and hold its output open.
+// interruptDelay is how long the go command may take to exit after an interrupt. The compilers it started
+// keep running and keep its output open.
 const interruptDelay = 3 * time.Second
 
-// goCommand runs the go command in the program's module, outside of any workspace, since a workspace
-// would change the versions of its libraries.
+// goCommand runs the go command in the program's module, outside any workspace, since a workspace would
+// change its dependency versions.
 func goCommand(ctx context.Context, src string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = src
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so it removes its temporary files
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it removes its temporary files
 	cmd.WaitDelay = interruptDelay
 	return cmd
 }
 
-// removeStale removes programs of other sources that have not been used for a while. It
-// ignores errors.
+// removeStale removes programs built from other sources that have not been used for a while. It ignores
+// errors.
 func removeStale(cache string) {
 	old, err := filepath.Glob(filepath.Join(cache, "kube-*"))
 	if err != nil {

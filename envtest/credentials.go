@@ -19,10 +19,10 @@ import (
 type Credentials struct {
 	Cert, Key         []byte // PEM
 	CertFile, KeyFile string // files with Cert and Key
-	Kubeconfig        string // file with everything inline
+	Kubeconfig        string // file with all of the above inline
 }
 
-// issue creates a key and a certificate for it, signed by the server's CA.
+// issue creates a key and a certificate signed by the server's CA.
 func (s *Server) issue(template *x509.Certificate) (*Credentials, error) {
 	if s.CA == nil {
 		return nil, errors.New("the server has no CA: is it etcd alone?")
@@ -54,7 +54,7 @@ func (s *Server) issue(template *x509.Certificate) (*Credentials, error) {
 	}, nil
 }
 
-// authority is the CA of a server.
+// authority is a server's CA.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -68,7 +68,7 @@ func (s *Server) authority() (*authority, error) {
 	key, _ := pem.Decode(text)
 	cert, _ := pem.Decode(s.CA)
 	if key == nil || cert == nil {
-		return nil, errors.New("the CA in the server's directory is damaged")
+		return nil, errors.New("the CA in the server's directory is corrupt")
 	}
 	a := &authority{}
 	if a.key, err = x509.ParseECPrivateKey(key.Bytes); err != nil {

@@ -78,7 +78,7 @@ func TestSlowCommandDoesNotBlockStopAndKill(t *testing.T) {
 			}
 			quickly(t, name+" while "+what, func() { end(s) })
 			err := <-ended
-			require.ErrorContains(t, err, "envtest: "+what+": the process ended: ", name)
+			require.ErrorContains(t, err, "envtest: "+what+": the process exited: ", name)
 			s.Kill()
 		}
 	}
@@ -111,7 +111,7 @@ func TestWaitForAnotherCommandCanBeCancelled(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded, what)
 		require.ErrorContains(t, err, what)
-		require.ErrorContains(t, err, "wait for a start or a command that is under way")
+		require.ErrorContains(t, err, "wait for a start or command in progress")
 	}
 	require.NoError(t, s.Suspend())
 	delete(calls, "restart the API") // which resumes it
@@ -127,7 +127,7 @@ func TestRestartAfterACrash(t *testing.T) {
 	s := mute(t)
 	require.NoError(t, s.proc.cmd.Process.Kill())
 	<-s.proc.done
-	require.ErrorContains(t, s.Install(t.Context()), "the process ended")
+	require.ErrorContains(t, s.Install(t.Context()), "the process exited")
 	require.NoError(t, s.Restart(t.Context()))
 	require.NoError(t, s.Install(t.Context()))
 	require.NoError(t, s.Stop())
@@ -145,7 +145,7 @@ func TestLikeOverwritesNoKeys(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(to, "ca.crt")))
 	require.NoError(t, os.WriteFile(filepath.Join(to, "tokens.csv"), []byte("another"), 0o600))
 	err := copyKeys(from, to)
-	require.EqualError(t, err, filepath.Join(to, "tokens.csv")+" is there, and is another than that of the server in "+from+": leave Options.Like out, or choose another Dir")
+	require.EqualError(t, err, filepath.Join(to, "tokens.csv")+" exists and differs from that of the server in "+from+": leave out Options.Like, or choose another Dir")
 	require.NoFileExists(t, filepath.Join(to, "ca.crt"), "nothing is copied")
 }
 
@@ -167,8 +167,8 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 	for was, want := range map[string]string{
 		name(now + 1): "envtest: start the API server: the last server in " + s.dir + " was Kubernetes " + name(now+1) + ", and this is " + name(now) + ": an older version may not read the data of a newer one: set MILLRACE_KUBERNETES=" + name(now+1),
 		name(now - 2): "is upgraded by one minor version at a time, so " + name(now-1) + " comes first: set MILLRACE_KUBERNETES=" + name(now-1) + ", or choose another directory",
-		"":            "has no version of Kubernetes: remove it",
-		"2.36":        "has no version of Kubernetes: remove it",
+		"":            "contains no Kubernetes version: remove it",
+		"2.36":        "contains no Kubernetes version: remove it",
 	} {
 		write(was)
 		_, err := Launch(t.Context(), Options{Dir: s.dir})

@@ -138,7 +138,7 @@ func TestAServerThatHasEndedSaysSo(t *testing.T) {
 	s := Start(t, Options{})
 	require.NoError(t, s.proc.cmd.Process.Signal(syscall.SIGABRT)) // a crash, which it logs
 	<-s.proc.done
-	const ended = "the process ended: exit status 2; its log has:\nSIGABRT: abort\n"
+	const ended = "the process exited: exit status 2; its log contains:\nSIGABRT: abort\n"
 	_, err := s.AddUser(t.Context(), User{Name: "ann"})
 	require.ErrorContains(t, err, ended)
 	require.NoError(t, s.Restart(t.Context()))
@@ -147,10 +147,10 @@ func TestAServerThatHasEndedSaysSo(t *testing.T) {
 	require.ErrorContains(t, err, ended, "it is asked while it ends")
 	s.Kill()
 	_, err = s.AddUser(t.Context(), User{Name: "ann"})
-	require.ErrorContains(t, err, "the server does not run")
+	require.ErrorContains(t, err, "the server is not running")
 	require.NoError(t, s.Stop())
 
-	const gone = "it was stopped, and its temporary directory is gone: Kill keeps that"
+	const gone = "it was stopped, which removed its temporary directory: use Kill"
 	require.ErrorContains(t, s.Restart(t.Context()), gone)
 	_, err = s.AddUser(t.Context(), User{Name: "ann"})
 	require.ErrorContains(t, err, gone)
@@ -159,7 +159,7 @@ func TestAServerThatHasEndedSaysSo(t *testing.T) {
 	_, err = s.Webhook()
 	require.ErrorContains(t, err, gone)
 	_, err = Launch(t.Context(), Options{Like: s})
-	require.ErrorContains(t, err, "take the keys of another server: "+gone)
+	require.ErrorContains(t, err, "copy the keys from another server: "+gone)
 }
 
 // An API server whose etcd has died ends.

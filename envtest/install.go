@@ -38,9 +38,9 @@ func (o object) isDefinition() bool {
 	return o.text("kind") == "CustomResourceDefinition"
 }
 
-// InstallFiles installs the objects in YAML or JSON files, each of which may contain any number of
+// InstallFiles installs the objects from YAML or JSON files, each of which may contain any number of
 // documents. If a path is a directory, it installs the objects in all such files below it. An object may
-// be in several files if its content is the same. See [Server.Install].
+// appear in several files if its content is the same. See [Server.Install].
 func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	var all []object
 	places := map[string]placed{}
@@ -59,14 +59,14 @@ func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 				places[p.id()] = p
 				all = append(all, p.object)
 			case !reflect.DeepEqual(before.object, p.object):
-				return fmt.Errorf("envtest: install %v: it is in %s and, with other content, in %s: name the files that are meant, not a directory with both", p.object, before.place, p.place)
+				return fmt.Errorf("envtest: install %v: %s and %s define it differently: list the files to install instead of a directory with both", p.object, before.place, p.place)
 			}
 		}
 	}
 	return s.install(ctx, all)
 }
 
-// placed is an object with its origin: the file and the number of the object in it.
+// placed is an object with its origin: the file and the object's index in it.
 type placed struct {
 	object
 	place string
@@ -78,15 +78,14 @@ func (o object) id() string {
 	return strings.Join([]string{group, o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}, "\x00")
 }
 
-// Install installs objects of any kind that the server knows: unstructured objects, or
-// Go values that encode to JSON like objects, such as those of package
-// k8s.io/apiextensions-apiserver. Existing objects are updated.
+// Install installs objects of any kind known to the server: unstructured objects, or Go values that marshal
+// to JSON as objects, such as the types in k8s.io/apiextensions-apiserver. Existing objects are updated.
 //
-// Install creates custom resource definitions first, and other objects when their resources are served.
-// If a webhook configuration or a definition's conversion points to a Service, Install redirects it to
-// the address of [Server.Webhook], since the cluster cannot run such a Service.
+// Install creates custom resource definitions first, and other objects once their resources are served. If
+// a webhook configuration or a definition's conversion refers to a Service, Install redirects it to the
+// address of [Server.Webhook], since the cluster cannot run such a Service.
 //
-// Definitions and webhook configurations of version v1 may be values without apiVersion and kind.
+// The apiVersion and kind of v1 definitions and webhook configurations may be left empty.
 func (s *Server) Install(ctx context.Context, objects ...any) error {
 	var all []object
 	for _, value := range objects {
@@ -132,7 +131,7 @@ func (s *Server) install(ctx context.Context, all []object) error {
 	return nil
 }
 
-// apply creates or updates an object by server-side apply.
+// apply creates or updates an object using server-side apply.
 func (s *Server) apply(ctx context.Context, client *http.Client, o object) error {
 	r, err := s.resource(ctx, client, o.text("apiVersion"), o.text("kind"))
 	if err != nil {
@@ -146,12 +145,12 @@ func (s *Server) apply(ctx context.Context, client *http.Client, o object) error
 	return s.ask(ctx, client, http.MethodPatch, path, "application/apply-patch+yaml", o, nil)
 }
 
-// resource describes the resource of a kind.
+// resource describes the resource for a kind.
 type resource struct {
 	Name       string
 	Kind       string
 	Namespaced bool
-	path       string // path of the group version
+	path       string // the group version's path
 }
 
 // resource looks up a resource.
@@ -163,7 +162,7 @@ func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, 
 	var list struct{ Resources []resource }
 	err := s.ask(ctx, client, http.MethodGet, path, "", nil, &list)
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == http.StatusNotFound {
-		return resource{}, fmt.Errorf("the server has no %s: install the definition of kind %s too, or take a version that it has", apiVersion, kind)
+		return resource{}, fmt.Errorf("the server does not serve %s: install the definition of kind %s too, or use a version that it serves", apiVersion, kind)
 	}
 	if err != nil {
 		return resource{}, fmt.Errorf("look up %s: %w", apiVersion, err)
@@ -174,10 +173,10 @@ func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, 
 			return r, nil
 		}
 	}
-	return resource{}, fmt.Errorf("the server has no kind %s in %s: install its definition too", kind, apiVersion)
+	return resource{}, fmt.Errorf("the server does not serve kind %s in %s: install its definition too", kind, apiVersion)
 }
 
-// awaitDefinition returns when the custom resource is served in all its versions.
+// awaitDefinition returns once the custom resource is served in all its versions.
 func (s *Server) awaitDefinition(ctx context.Context, client *http.Client, o object) error {
 	spec, _ := o["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)
@@ -207,7 +206,7 @@ func (s *Server) awaitDefinition(ctx context.Context, client *http.Client, o obj
 	return nil
 }
 
-// refused returns the reason if a definition will not be served.
+// refused returns an error if a definition will never be served.
 func (s *Server) refused(ctx context.Context, client *http.Client, o object) error {
 	var is struct {
 		Status struct {
@@ -262,8 +261,8 @@ func read(path string) (all []placed, err error) {
 	return all, err
 }
 
-// documents returns the objects in a YAML text. Documents that are not objects, such as
-// files for kustomize's generators, are an error.
+// documents returns the objects in a YAML stream. Documents that are not objects, such as input files for
+// kustomize generators, are an error.
 func documents(text []byte) (all []object, err error) {
 	for n, document := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
 		var o object
@@ -274,11 +273,11 @@ func documents(text []byte) (all []object, err error) {
 			continue // only comments
 		}
 		if api := o.text("apiVersion"); o.text("kind") == "Kustomization" && (api == "" || strings.HasPrefix(api, "kustomize.config.k8s.io/")) {
-			continue // a file for kustomize, next to the objects
+			continue // a kustomization file next to the objects
 		}
 		for _, o := range o.items() {
 			if o.text("apiVersion") == "" || o.text("kind") == "" || o.text("metadata", "name") == "" {
-				return nil, fmt.Errorf("document %d: an object needs apiVersion, kind and metadata.name: name files or directories where nothing else is, such as config/crd/bases", n+1)
+				return nil, fmt.Errorf("document %d: an object needs apiVersion, kind and metadata.name: specify files or directories that contain only objects, such as config/crd/bases", n+1)
 			}
 			all = append(all, o)
 		}
@@ -286,14 +285,13 @@ func documents(text []byte) (all []object, err error) {
 	return all, nil
 }
 
-// exactly preserves numbers, because a float64 cannot hold every int64.
+// exactly preserves numbers, since a float64 cannot represent every int64.
 func exactly(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
 }
 
-// items returns the objects in a list of kind List, as kubectl prints it, or else the
-// object itself.
+// items returns the objects in a kubectl-style List, or else the object itself.
 func (o object) items() (all []object) {
 	items, ok := o["items"].([]any)
 	if o.text("kind") != "List" || !ok {
@@ -306,14 +304,14 @@ func (o object) items() (all []object) {
 	return all
 }
 
-// known maps the Go types whose values may lack a kind to their apiVersion.
+// known maps Go types whose values may lack a kind to their apiVersion.
 var known = map[string]string{
 	"CustomResourceDefinition":       "apiextensions.k8s.io/v1",
 	"MutatingWebhookConfiguration":   "admissionregistration.k8s.io/v1",
 	"ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
 }
 
-// asObject encodes a value. It removes the status, which the server controls.
+// asObject converts a value to an object. It removes the status, which the server controls.
 func asObject(value any) (object, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -321,7 +319,7 @@ func asObject(value any) (object, error) {
 	}
 	var o object
 	if err := exactly(json.NewDecoder(bytes.NewReader(text))).Decode(&o); err != nil {
-		return nil, fmt.Errorf("it is not an object in JSON: %w", err)
+		return nil, fmt.Errorf("it is not a JSON object: %w", err)
 	}
 	if o == nil {
 		return nil, errors.New("it is nil")
@@ -329,7 +327,7 @@ func asObject(value any) (object, error) {
 	if o.text("kind") == "" {
 		name := reflect.Indirect(reflect.ValueOf(value)).Type().Name()
 		if known[name] == "" {
-			return nil, errors.New("it does not say its apiVersion and kind: set them")
+			return nil, errors.New("apiVersion or kind is missing: set both")
 		}
 		o["kind"], o["apiVersion"] = name, known[name]
 	}

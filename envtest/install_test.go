@@ -87,8 +87,8 @@ func TestInstall(t *testing.T) {
 			"it contains no objects":      s.InstallFiles(t.Context(), t.TempDir()),
 			"no such file":                s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
 			"it is nil":                   s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
-			"does not say its apiVersion": s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
-			"the server has no apiextensions.k8s.io/v1beta1: install the definition of kind CustomResourceDefinition too, or take": s.Install(t.Context(),
+			"apiVersion or kind is missing": s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
+			"the server does not serve apiextensions.k8s.io/v1beta1: install the definition of kind CustomResourceDefinition too, or use": s.Install(t.Context(),
 				map[string]any{"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x"}}),
 			"has no kind Mill in v1": s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "Mill", "metadata": map[string]any{"name": "x"}}),
 			"Invalid value":          s.InstallFiles(t.Context(), invalid(t)),
@@ -113,7 +113,7 @@ func TestInstall(t *testing.T) {
 
 		put("c.yaml", strings.Replace(define("sluices", "Sluice"), "Namespaced", "Cluster", 1))
 		err := s.InstallFiles(t.Context(), below)
-		require.ErrorContains(t, err, "install CustomResourceDefinition sluices.mill.example: it is in "+filepath.Join(below, "a.yaml")+" (object 1) and, with other content, in "+filepath.Join(below, "c.yaml")+" (object 1): ")
+		require.ErrorContains(t, err, "install CustomResourceDefinition sluices.mill.example: "+filepath.Join(below, "a.yaml")+" (object 1) and "+filepath.Join(below, "c.yaml")+" (object 1) define it differently: ")
 	})
 	t.Run("names that are taken", func(t *testing.T) {
 		write("b.yaml", define("mills", "Wheel"))

@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// lock fails, since kube-apiserver does not support these systems either.
+// lock always fails, since kube-apiserver does not support these systems either.
 func lock(context.Context, string) (unlock func(), err error) {
 	return nil, fmt.Errorf("the real API server does not run on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-// tryLock fails like lock.
+// tryLock always fails, like lock.
 func tryLock(name string, _ int) (unlock func(), err error) { return lock(context.Background(), name) }

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// lockPoll is the pause between two attempts. A blocking flock would not end with the
-// context.
+// lockPoll is the delay between two attempts. A blocking flock could not be canceled by the context.
 const lockPoll = 200 * time.Millisecond
 
-// lock takes an exclusive interprocess lock on the named file, waiting until the
-// context ends. The system releases the lock when the process dies.
+// lock takes an exclusive interprocess lock on the named file, waiting until ctx is done. The operating
+// system releases the lock when the process dies.
 func lock(ctx context.Context, name string) (unlock func(), err error) {
 	for waiting := false; ; waiting = true {
 		unlock, err := tryLock(name, os.O_CREATE)
@@ -34,9 +33,9 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 	}
 }
 
-// tryLock takes the lock, or returns nil if another process has it. It creates the file
-// if create is os.O_CREATE. It does not follow links, which others may put into a
-// directory for temporary files.
+// tryLock takes the lock, or returns nil if another process holds it. It creates the file if create is
+// os.O_CREATE. It does not follow symbolic links, which other users may place in a directory for temporary
+// files.
 func tryLock(name string, create int) (unlock func(), err error) {
 	f, err := os.OpenFile(name, create|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// optionOf maps flags that would interfere with the package to the option to use
-// instead.
+// optionOf maps flags that would interfere with this package to the options to use instead.
 var optionOf = map[string]string{
 	"secure-port":  "Port",
 	"etcd-servers": "Etcd",
@@ -17,13 +16,13 @@ var optionOf = map[string]string{
 // check rejects contradictory options before spending minutes on a build.
 func (o Options) check() error {
 	if o.OnlyEtcd && (len(o.Files) > 0 || len(o.Objects) > 0 || o.Audit != "" || o.Like != nil) {
-		return errors.New("etcd alone has no objects, users or audit log: leave Files, Objects, Audit and Like out, or OnlyEtcd")
+		return errors.New("etcd alone has no objects, users or audit log: leave out Files, Objects, Audit and Like, or OnlyEtcd")
 	}
 	if o.OnlyEtcd && (len(o.Flags) > 0 || len(o.Gates) > 0) {
-		return errors.New("etcd alone takes no flags of kube-apiserver: leave Flags and Gates out, or OnlyEtcd")
+		return errors.New("etcd alone accepts no kube-apiserver flags: leave out Flags and Gates, or OnlyEtcd")
 	}
 	if o.Etcd != "" && (o.OnlyEtcd || o.Quota != 0) {
-		return errors.New("the store at Options.Etcd is another process's: leave OnlyEtcd and Quota out, or Etcd")
+		return errors.New("the store at Options.Etcd belongs to another process: leave out OnlyEtcd and Quota, or Etcd")
 	}
 	if o.Port < 0 || o.Port > 1<<16-1 {
 		return fmt.Errorf("Options.Port is %d: want 1 to 65535, or 0 for a free one", o.Port)
@@ -51,7 +50,7 @@ func (o Options) checkFlags() error {
 	for _, flag := range o.Flags {
 		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		if name = strings.ReplaceAll(name, "_", "-"); !strings.HasPrefix(flag, "-") {
-			continue // the value of the previous flag
+			continue // the previous flag's value
 		}
 		if option := optionOf[name]; option != "" {
 			return fmt.Errorf("Options.Flags has %s: use Options.%s", flag, option)

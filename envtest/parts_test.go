@@ -49,7 +49,7 @@ func TestParts(t *testing.T) {
 	})
 	t.Run("a killed etcd comes back with its data", func(t *testing.T) {
 		etcd.Kill()
-		require.ErrorContains(t, etcd.Suspend(), "does not run")
+		require.ErrorContains(t, etcd.Suspend(), "is not running")
 		require.NoError(t, etcd.Restart(t.Context()))
 		first.call(http.StatusOK, http.MethodGet, configMaps+"/shared", nil)
 	})

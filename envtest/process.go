@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// stopTimeout is the time that a shutdown may take before the process is killed. The program gives up
+// stopTimeout is how long a shutdown may take before the process is killed. The program itself gives up
 // after ten seconds.
 const stopTimeout = 15 * time.Second
 
-// ready is the first line that the program writes; see test/kube. If the program cannot
-// start, only Error is set.
+// ready is the first line the program prints; see test/kube. If the program cannot start, only Error is
+// set.
 type ready struct {
 	Error       string
 	URL         string
@@ -33,7 +33,7 @@ type ready struct {
 	NobodyToken string
 }
 
-// answer is the line that the program writes after each command; see test/kube.
+// answer is the line the program prints after each command; see test/kube.
 type answer struct {
 	Revision int64
 	Error    string
@@ -46,11 +46,11 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	log   string
-	began int64         // length of the log before the start
-	lines chan []byte   // closed when stdout ends; buffers one line, such as the last words of a dying process
+	began int64         // log size before the start
+	lines chan []byte   // closed at the end of stdout; buffers one line, such as a dying process's last message
 	quit  chan struct{} // closed when no more lines will be received
 	leave sync.Once     // closes quit
-	done  chan struct{} // closed when the process is reaped
+	done  chan struct{} // closed once the process is reaped
 	err   error         // exit error; valid after done
 	owed  int           // number of responses to skip; see receive
 }
@@ -83,7 +83,7 @@ func startProcess(program string, args []string, log string) (*process, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// For the system, the parent is a thread, and the death of that thread triggers the signal.
+		// The kernel regards a thread as the parent, and sends the signal when that thread dies.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -104,7 +104,7 @@ func (p *process) read(stdout io.Reader) {
 	for scan.Scan() {
 		select {
 		case p.lines <- append([]byte(nil), scan.Bytes()...):
-		case <-p.quit: // keep reading, so the program does not block
+		case <-p.quit: // keep reading so that the program does not block
 		}
 	}
 	close(p.lines)
@@ -117,15 +117,15 @@ func (p *process) send(command string) error {
 	return err
 }
 
-// receive waits for the response to the last command and decodes it. If the context
-// ends first, the next call skips that response.
+// receive waits for the response to the last command and decodes it. If ctx is done first, the next call
+// skips that response.
 func (p *process) receive(ctx context.Context, into any) error {
 	for p.owed++; p.owed > 0; {
 		select {
 		case line, ok := <-p.lines:
 			if !ok {
 				<-p.done
-				return fmt.Errorf("the process ended: %w", orExit0(p.err))
+				return fmt.Errorf("the process exited: %w", orExit0(p.err))
 			}
 			if p.owed--; p.owed > 0 {
 				continue
@@ -140,7 +140,7 @@ func (p *process) receive(ctx context.Context, into any) error {
 	return nil
 }
 
-// over reports whether the process has ended and was reaped.
+// over reports whether the process has exited and been reaped.
 func (p *process) over() bool {
 	select {
 	case <-p.done:
@@ -158,8 +158,8 @@ func orExit0(err error) error {
 	return err
 }
 
-// stop requests a shutdown by closing stdin and waits for the end. After stopTimeout it
-// kills the process.
+// stop requests a shutdown by closing stdin and waits for the process to exit. After stopTimeout it kills
+// the process.
 func (p *process) stop() error {
 	p.leave.Do(func() { close(p.quit) })
 	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
@@ -175,19 +175,19 @@ func (p *process) stop() error {
 		return err
 	}
 	<-p.done
-	return fmt.Errorf("killed, as it had not ended after %v", stopTimeout)
+	return fmt.Errorf("killed because it did not exit within %v", stopTimeout)
 }
 
 // kill kills the process and waits until it is reaped. It ignores the exit status, which is expected to
 // be nonzero.
 func (p *process) kill() {
 	p.leave.Do(func() { close(p.quit) })
-	_ = p.cmd.Process.Kill() // fails only if the process has already ended
+	_ = p.cmd.Process.Kill() // fails only if the process has already exited
 	<-p.done
 }
 
-// tailLines and tailBytes bound the part of the log in an error. crashBytes bounds the
-// search for the beginning of a crash, which thousands of stacks may follow.
+// tailLines and tailBytes limit the excerpt of the log in an error. crashBytes limits the search for the
+// beginning of a crash report, which may contain thousands of stacks.
 const (
 	tailLines  = 40
 	tailBytes  = 32 << 10
@@ -197,24 +197,23 @@ const (
 // crash matches the beginning of the runtime's crash report.
 var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: )`)
 
-// said returns the part of the process's log for an error: its end, or the beginning of
-// a crash.
+// said returns the excerpt of the process's log for an error: the end, or the beginning of a crash report.
 func (p *process) said() string {
 	text, err := readTail(p.log, p.began, crashBytes)
 	if err != nil {
 		return err.Error()
 	}
 	if len(text) == 0 {
-		return fmt.Sprintf("it has written nothing to its log, %s", p.log)
+		return fmt.Sprintf("its log %s is empty", p.log)
 	}
 	if at := crash.FindIndex(text); at != nil {
 		lines := strings.SplitN(string(text[at[0]:]), "\n", tailLines+1)
-		return "its log has:\n" + strings.Join(lines[:min(len(lines), tailLines)], "\n")
+		return "its log contains:\n" + strings.Join(lines[:min(len(lines), tailLines)], "\n")
 	}
 	return "its log ends with:\n" + tail(text)
 }
 
-// logTail returns the end of the log, or the reason why there is none.
+// logTail returns the end of the log, or why there is none.
 func logTail(name string) string {
 	text, err := readTail(name, 0, tailBytes)
 	if err != nil {
@@ -223,7 +222,7 @@ func logTail(name string) string {
 	return tail(text)
 }
 
-// readTail returns the content of a file from the offset after, but at most its last max bytes.
+// readTail returns a file's content starting at offset after, but at most the last max bytes.
 func readTail(name string, after, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

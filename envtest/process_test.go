@@ -267,10 +267,10 @@ func TestAProcessIsQuotedFromItsCause(t *testing.T) {
 	stacks := strings.Repeat("goroutine 1 [running]:\n", tailBytes)
 	require.NoError(t, os.WriteFile(name, []byte(before+"listening\npanic: no space left\n"+stacks), 0o600))
 	p := &process{log: name, began: int64(len(before))}
-	require.Contains(t, p.said(), "its log has:\npanic: no space left\n")
+	require.Contains(t, p.said(), "its log contains:\npanic: no space left\n")
 	require.Less(t, len(p.said()), tailBytes)
 	require.NoError(t, os.WriteFile(name, []byte(before+"listening\nunknown flag\n"), 0o600))
 	require.Equal(t, "its log ends with:\nlistening\nunknown flag", p.said())
 	require.NoError(t, os.WriteFile(name, []byte(before), 0o600))
-	require.Equal(t, "it has written nothing to its log, "+name, p.said())
+	require.Equal(t, "its log "+name+" is empty", p.said())
 }

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// poll is the pause between two checks of the server's state.
+// poll is the delay between two checks of the server's state.
 const poll = 20 * time.Millisecond
 
-// patience limits the wait for something that the server does, which takes less than a second on an idle
-// machine.
+// patience limits the wait for an action by the server, which takes less than a second on an idle machine.
 const patience = time.Minute
 
 // refusal is a response with an unexpected status.
@@ -37,7 +36,7 @@ func (s *Server) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}
 }
 
-// ask sends a request, with a JSON body unless body is nil, and decodes the response.
+// ask sends a request, with body as JSON unless it is nil, and decodes the response.
 func (s *Server) ask(ctx context.Context, client *http.Client, method, path, contentType string, body, into any) error {
 	var r io.Reader
 	if body != nil {
@@ -78,9 +77,9 @@ func (s *Server) ask(ctx context.Context, client *http.Client, method, path, con
 	return json.Unmarshal(text, into)
 }
 
-// await calls check until it returns true or fails. The error contains what.
+// await calls check until it returns true or an error. The error includes what.
 func await(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not after %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %v", patience))
 	defer cancel()
 	for {
 		ok, err := check(ctx)

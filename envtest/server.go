@@ -18,50 +18,48 @@ import (
 	"time"
 )
 
-// startTimeout limits the time from the start of the process to its first response. It
-// takes two seconds on an idle machine.
+// startTimeout limits the time from starting the process to its first response, which takes two seconds on
+// an idle machine.
 const startTimeout = 3 * time.Minute
 
-// Options configure a [Server]. The zero value is a server in a temporary directory.
+// Options configure a [Server]. With the zero value, the server uses a temporary directory.
 type Options struct {
-	// Dir is the directory for data, keys, kubeconfig and log, which is kept. If it was used by an
-	// earlier server of the same minor version of Kubernetes or the one before, the new server continues
+	// Dir is the directory for data, keys, kubeconfig and log. It is not removed. If it was used by an
+	// earlier server with the same Kubernetes minor version or the previous one, the new server continues
 	// with its data. Empty means a temporary directory, which Stop removes. If the process dies before
-	// that, a start at least an hour later removes it.
+	// that, the first start at least an hour later removes it.
 	Dir string
-	// Port is the port on 127.0.0.1. Zero means the port of the earlier server in Dir. If there was
-	// none, it means a free port, which then stays the same.
+	// Port is the port on 127.0.0.1. Zero means the port of the earlier server in Dir or, if there was
+	// none, a free port, which then remains the same.
 	Port int
 	// Flags are additional flags for kube-apiserver, such as "--watch-cache=false". Flags
 	// that correspond to an option here are rejected.
 	Flags []string
-	// Gates turns features of kube-apiserver on and off by name.
+	// Gates enables and disables kube-apiserver features by name.
 	Gates map[string]bool
-	// Audit says how much of each request is written to the audit log. Empty means that there is no
-	// audit log.
+	// Audit is the level of detail of the audit log. Empty means no audit log.
 	Audit AuditLevel
 
-	// Files and Objects are installed when the server is ready, as by InstallFiles and
-	// Install.
+	// Files and Objects are installed once the server is ready, as by [Server.InstallFiles] and
+	// [Server.Install].
 	Files   []string
 	Objects []any
 
-	// Etcd is the URL of the store, such as the URL of a server with OnlyEtcd. It must answer within 15
-	// seconds of the start. If it is empty, etcd runs in the server's process.
+	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. The store must respond within
+	// 15 seconds of the start. If Etcd is empty, etcd runs in the server's process.
 	Etcd string
-	// OnlyEtcd runs etcd without kube-apiserver. Only two fields of the Server are then set: URL, which
+	// OnlyEtcd runs etcd without kube-apiserver. Only two fields of the [Server] are then set: URL, which
 	// is http://127.0.0.1:port, and Log.
 	OnlyEtcd bool
-	// Like is a server whose keys and tokens the new server uses, so clients cannot tell the two apart.
-	// Use it for several API servers on one etcd. It is an error if Dir has other keys. Nil means new
-	// keys.
+	// Like is a server whose keys and tokens the new server copies, so clients cannot tell the two apart.
+	// Use it to run several API servers on one etcd. Start fails if Dir contains different keys. Nil means
+	// new keys.
 	Like *Server
-	// Quota is the maximum size of etcd's data, in bytes. Zero means its default of 2
-	// GiB.
+	// Quota is the maximum size of etcd's data, in bytes. Zero means etcd's default of 2 GiB.
 	Quota int64
 }
 
-// args returns the program's arguments for the options.
+// args converts the options to program arguments.
 func (o Options) args() (args []string) {
 	if o.Etcd != "" {
 		args = append(args, "--etcd="+o.Etcd)
@@ -79,15 +77,15 @@ func (o Options) args() (args []string) {
 	return append(args, o.Flags...)
 }
 
-// Server is a running kube-apiserver, with etcd unless the options say otherwise.
+// Server is a running kube-apiserver, along with etcd unless configured otherwise.
 type Server struct {
 	URL         string // https://127.0.0.1:port
-	CA          []byte // PEM; signed the server's certificate
+	CA          []byte // PEM; the issuer of the server's certificate
 	CAFile      string // file with CA
-	ClientCert  string // file with a client certificate that has all rights
-	ClientKey   string // file with its key
-	AdminToken  string // bearer token with all rights
-	NobodyToken string // bearer token with no rights except discovery
+	ClientCert  string // file with a client certificate that grants all rights
+	ClientKey   string // file with the certificate's key
+	AdminToken  string // bearer token that grants all rights
+	NobodyToken string // bearer token that grants only discovery
 	Kubeconfig  string // file; contexts admin (current), admin-cert and nobody
 	Log         string // file; restarts append to it
 	AuditLog    string // file; empty without Options.Audit
@@ -97,23 +95,23 @@ type Server struct {
 	dir     string
 	release func() // releases the temporary directory; nil without one
 	port    int
-	args    []string // arguments in addition to those for dir and port
+	args    []string // arguments other than those for dir and port
 
 	mu        sync.Mutex // guards the fields below; never held while waiting for the server
 	proc      *process   // nil when stopped or killed
 	suspended bool
-	removed   bool // the temporary directory was removed
+	removed   bool // the temporary directory has been removed
 
-	talk  turn // held to start the process or send it a command, so responses arrive in order
-	users turn // held to add a user
+	talk  turn // held while starting the process or sending it a command, so responses arrive in order
+	users turn // held while adding a user
 
-	webhooks sync.Mutex // guards webhook, also while it is created
+	webhooks sync.Mutex // guards webhook, even while it is being created
 	webhook  *Webhook   // nil until first used
 }
 
-// Start builds the server if necessary, starts it, and stops it when the test ends. It
-// fails the test on any error, including a build that would exceed the time limit of
-// the test binary. Under -short it skips the test.
+// Start builds the server if necessary, starts it, and stops it when the test ends. It fails the test on
+// any error, including a build that would exceed the test binary's time limit. Under -short it skips the
+// test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if testing.Short() {
@@ -127,7 +125,7 @@ func Start(t testing.TB, o Options) *Server {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the log of %s ends with:\n%s", s.what, logTail(s.Log))
+			t.Logf("last lines of %s's log:\n%s", s.what, logTail(s.Log))
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -137,10 +135,10 @@ func Start(t testing.TB, o Options) *Server {
 }
 
 // errLimit refers to go test -timeout, which is ten minutes by default.
-var errLimit = errors.New("the time limit of the test is near: the first time, run go test with -timeout 30m")
+var errLimit = errors.New("the test is about to time out: for the first run, use go test -timeout 30m")
 
-// withinLimit returns a context that ends shortly before the time limit of t, if there
-// is one. At the limit, package testing would panic without saying what took so long.
+// withinLimit returns a context that is canceled shortly before t's deadline, if there is one. At the
+// deadline, package testing would panic without reporting what took so long.
 func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.CancelFunc) {
 	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
 	if !ok {
@@ -153,8 +151,8 @@ func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.Ca
 	return context.WithDeadlineCause(ctx, limit.Add(-min(10*time.Second, time.Until(limit)/10)), errLimit)
 }
 
-// Launch builds the server if necessary, starts it and returns when it is ready. The context applies
-// only to the start; the caller must call Stop.
+// Launch builds the server if necessary, starts it and returns when it is ready. The context applies only
+// to the start; the caller must call [Server.Stop].
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("envtest: %w", err)
@@ -169,7 +167,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	}
 	if s.dir == "" {
 		if s.dir, s.release, err = newTempDir(); err != nil {
-			return nil, fmt.Errorf("envtest: make a temporary directory: %w", err)
+			return nil, fmt.Errorf("envtest: create a temporary directory: %w", err)
 		}
 	}
 	err = s.prepare(o)
@@ -189,7 +187,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare creates the files that the server needs in its directory.
+// prepare creates the server's files in its directory.
 func (s *Server) prepare(o Options) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("envtest: %w", err)
@@ -198,7 +196,7 @@ func (s *Server) prepare(o Options) error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return fmt.Errorf("envtest: %w", err)
 	}
-	if o.Etcd == "" { // otherwise the data is elsewhere
+	if o.Etcd == "" { // otherwise the data is in another store
 		now, err := minor()
 		if err == nil {
 			err = checkVersion(s.dir, now)
@@ -213,28 +211,28 @@ func (s *Server) prepare(o Options) error {
 			err = copyKeys(o.Like.dir, s.dir)
 		}
 		if err != nil {
-			return fmt.Errorf("envtest: take the keys of another server: %w", err)
+			return fmt.Errorf("envtest: copy the keys from another server: %w", err)
 		}
 	}
 	return s.auditTo(o.Audit)
 }
 
-// keepVersion records the version of a server that was ready in the directory.
+// keepVersion records in the directory that a server of this version was ready.
 func (s *Server) keepVersion() error {
 	now, err := minor()
 	if err == nil {
 		err = keepVersion(s.dir, now)
 	}
 	if err != nil {
-		return fmt.Errorf("envtest: note the version of %s: %w", s.what, err)
+		return fmt.Errorf("envtest: record the version of %s: %w", s.what, err)
 	}
 	return nil
 }
 
-// copyKeys copies the files that make a server look the same to clients. Existing files
-// must be equal.
+// copyKeys copies the files that make two servers look the same to clients. Existing files must be
+// identical.
 func copyKeys(from, to string) error {
-	keys := map[string][]byte{} // indexed by the name of the target file
+	keys := map[string][]byte{} // by target file name
 	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
 		names, err := filepath.Glob(filepath.Join(from, pattern))
 		if err != nil {
@@ -256,7 +254,7 @@ func copyKeys(from, to string) error {
 			case err != nil:
 				return err
 			case !bytes.Equal(there, text):
-				return fmt.Errorf("%s is there, and is another than that of the server in %s: leave Options.Like out, or choose another Dir", copied, from)
+				return fmt.Errorf("%s exists and differs from that of the server in %s: leave out Options.Like, or choose another Dir", copied, from)
 			}
 		}
 	}
@@ -268,7 +266,7 @@ func copyKeys(from, to string) error {
 	return nil
 }
 
-// furnish installs the objects in the options.
+// furnish installs the objects from the options.
 func (s *Server) furnish(ctx context.Context, o Options) error {
 	if len(o.Files) == 0 && len(o.Objects) == 0 {
 		return nil
@@ -279,7 +277,7 @@ func (s *Server) furnish(ctx context.Context, o Options) error {
 	return s.Install(ctx, o.Objects...)
 }
 
-// launch starts the process and fills in the fields of Server.
+// launch starts the process and fills in the [Server] fields.
 func (s *Server) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
@@ -301,7 +299,7 @@ func (s *Server) launch(ctx context.Context) error {
 		s.port, err = strconv.Atoi(u.Port())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("envtest: the server says it is at %q: %w", s.URL, err), s.stop())
+		return errors.Join(fmt.Errorf("envtest: the server reported an invalid URL %q: %w", s.URL, err), s.stop())
 	}
 	return nil
 }
@@ -345,7 +343,7 @@ func (s *Server) begin() (*process, error) {
 	return p, nil
 }
 
-// ended records that a process has ended.
+// ended records that a process has exited.
 func (s *Server) ended(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -354,16 +352,16 @@ func (s *Server) ended(p *process) {
 	}
 }
 
-// exists returns an error if the server's directory was removed. The caller holds mu,
-// or no one else has the server yet.
+// exists returns an error if the server's directory has been removed. The caller holds mu, or the server is
+// not yet shared.
 func (s *Server) exists() error {
 	if s.removed {
-		return errors.New("it was stopped, and its temporary directory is gone: Kill keeps that, and Stop keeps Options.Dir")
+		return errors.New("it was stopped, which removed its temporary directory: use Kill, which keeps it, or set Options.Dir")
 	}
 	return nil
 }
 
-// there is exists for callers that do not hold mu.
+// there is like exists, for callers that do not hold mu.
 func (s *Server) there() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -379,12 +377,12 @@ func (s *Server) awake() error {
 	}
 	switch {
 	case s.proc == nil:
-		return errors.New("the server does not run")
+		return errors.New("the server is not running")
 	case s.suspended:
 		return errSuspended
 	}
 	if s.proc.over() {
-		return fmt.Errorf("the process ended: %w; %s", orExit0(s.proc.err), s.proc.said())
+		return fmt.Errorf("the process exited: %w; %s", orExit0(s.proc.err), s.proc.said())
 	}
 	return nil
 }
@@ -409,22 +407,21 @@ func (s *Server) toTalk(ctx context.Context) error {
 		return errSuspended
 	}
 	if err := s.talk.take(ctx); err != nil {
-		return fmt.Errorf("wait for a start or a command that is under way: %w", err)
+		return fmt.Errorf("wait for a start or command in progress: %w", err)
 	}
 	return nil
 }
 
-// running returns the process if it will respond.
+// running returns the process, or an error if it will not respond.
 func (s *Server) running() (*process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc, s.awake()
 }
 
-// Stop shuts the server down, returns when its process has ended, and removes the
-// temporary directory unless the shutdown failed. A suspended server is resumed first.
-// Calling Stop again, or after Kill, does nothing. Other calls that wait for the server
-// fail.
+// Stop shuts down the server, waits for its process to exit, and removes the temporary directory unless the
+// shutdown failed. A suspended server is resumed first. Calling Stop again, or after Kill, does nothing.
+// Other calls waiting for the server fail.
 func (s *Server) Stop() error {
 	if err := s.stop(); err != nil {
 		return err
@@ -432,7 +429,7 @@ func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil {
-		return fmt.Errorf("envtest: stop %s: it was started again in the meantime", s.what)
+		return fmt.Errorf("envtest: stop %s: it was restarted in the meantime", s.what)
 	}
 	return s.removeDir()
 }
@@ -450,7 +447,7 @@ func (s *Server) stop() error {
 	return nil
 }
 
-// awaken resumes a suspended process and returns it, or nil if there is none.
+// awaken returns the process, resuming it if suspended, or nil if there is none.
 func (s *Server) awaken() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -461,8 +458,8 @@ func (s *Server) awaken() *process {
 	return s.proc
 }
 
-// removeDir removes the temporary directory, if there is one. The caller holds mu, or
-// no one else has the server yet.
+// removeDir removes the temporary directory, if there is one. The caller holds mu, or the server is not yet
+// shared.
 func (s *Server) removeDir() error {
 	if s.release == nil || s.removed {
 		return nil
@@ -475,9 +472,9 @@ func (s *Server) removeDir() error {
 	return nil
 }
 
-// Kill ends the process immediately, like a crash, and returns when it has ended.
-// Connections break, and the port refuses new ones. Acknowledged writes are still there
-// after Restart. Other calls that wait for the server fail, even Restart and Stop.
+// Kill terminates the process immediately, like a crash, and waits for it to exit. Connections break, and
+// the port refuses new ones. Acknowledged writes survive a Restart. Other calls waiting for the server
+// fail, even Restart and Stop.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc
@@ -488,14 +485,14 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts the server again with the same data, URL, CA and tokens, and returns when it is ready.
-// A running server is shut down first; a server that crashed is started as after Kill. For watches,
-// resource versions from before the restart are expired.
+// Restart restarts the server with the same data, URL, CA and tokens, and returns once it is ready. A
+// running server is shut down first; a crashed server is started as after [Server.Kill]. For watches,
+// resource versions from before the restart have expired.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
-	s.awaken() // otherwise a command in progress may never end
+	s.awaken() // otherwise a command in progress may never finish
 	if err := s.toTalk(ctx); err != nil {
 		return fmt.Errorf("envtest: restart %s: %w", s.what, err)
 	}
@@ -511,16 +508,15 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 // Compact makes etcd drop all history before the current resource version, which it returns. This alone
-// does not make a list or watch fail with 410; see the package documentation. If the server is suspended
-// during the call, Compact waits until ctx is done. If it is stopped or killed, Compact fails.
+// does not cause a list or watch to fail with 410; see the package documentation. If the server is
+// suspended during the call, Compact waits until ctx is done. If it is stopped or killed, Compact fails.
 func (s *Server) Compact(ctx context.Context) (int64, error) {
 	a, err := s.command(ctx, "compact")
 	return a.Revision, err
 }
 
-// Defragment makes etcd release unused space, and accept writes again if it has
-// rejected them because it was full (Options.Quota). Delete objects and call Compact
-// first.
+// Defragment makes etcd release unused space, and accept writes again if it was rejecting them because it
+// had reached Options.Quota. Delete objects and call [Server.Compact] first.
 func (s *Server) Defragment(ctx context.Context) error {
 	_, err := s.command(ctx, "defragment")
 	return err
@@ -537,7 +533,7 @@ func (s *Server) command(ctx context.Context, command string) (answer, error) {
 	}
 	var a answer
 	err = p.send(command)
-	if err == nil || errors.Is(err, syscall.EPIPE) { // the process is ending, which receive will notice
+	if err == nil || errors.Is(err, syscall.EPIPE) { // the process is exiting, which receive will notice
 		err = p.receive(ctx, &a)
 	}
 	switch {

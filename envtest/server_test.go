@@ -160,7 +160,7 @@ func TestKillAndRestartKeepDataAndAddress(t *testing.T) {
 		_, err := c.http.Get(s.URL + "/readyz")
 		require.Error(t, err, "a killed server answers")
 		_, err = s.Compact(t.Context())
-		require.ErrorContains(t, err, "does not run")
+		require.ErrorContains(t, err, "is not running")
 		require.NoError(t, s.Restart(t.Context()))
 		got := c.call(http.StatusOK, http.MethodGet, configMaps+"/kept", nil)
 		require.Equal(t, made.Metadata, got.Metadata)

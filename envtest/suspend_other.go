@@ -8,10 +8,10 @@ import (
 	"runtime"
 )
 
-// Suspend fails, since this system lacks the signals.
+// Suspend always fails, since this system lacks the signals.
 func (s *Server) Suspend() error { return errNoSignals() }
 
-// Resume fails like Suspend.
+// Resume always fails, like Suspend.
 func (s *Server) Resume() error { return errNoSignals() }
 
 func errNoSignals() error {

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// Suspend stops the process with SIGSTOP until Resume is called. Its connections stay open but silent.
+// Suspend stops the process with SIGSTOP until Resume is called. Its connections remain open but silent.
 // Kill works on a suspended server; Stop and Restart resume it first, to shut it down. Other calls fail
 // immediately.
 //
-// On Linux, Suspend returns when all threads have stopped. On other systems the process
-// may run for another moment, since the signal takes effect asynchronously.
+// On Linux, Suspend returns once all threads have stopped. On other systems the process may keep running
+// for a moment, since the signal takes effect asynchronously.
 func (s *Server) Suspend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Server) Suspend() error {
 		return err
 	}
 	if err := awaitStop(s.proc.cmd.Process.Pid); err != nil {
-		return fmt.Errorf("envtest: wait until the server has stopped: %w", err)
+		return fmt.Errorf("envtest: wait for the server to stop: %w", err)
 	}
 	s.suspended = true
 	return nil
@@ -44,7 +44,7 @@ func (s *Server) wake() { _ = s.proc.cmd.Process.Signal(syscall.SIGCONT) }
 
 // signal sends a signal. The caller holds mu.
 func (s *Server) signal(sig syscall.Signal) error {
-	err := errors.New("the server does not run")
+	err := errors.New("the server is not running")
 	if s.proc != nil {
 		err = s.proc.cmd.Process.Signal(sig)
 	}

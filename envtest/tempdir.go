@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-// The prefix of temporary directories, and the file in each that the owning process
-// keeps locked.
+// The prefix of temporary directories, and the file in each that its owner keeps locked.
 const (
 	tempPrefix = "millrace-envtest-"
 	ownerFile  = "owner"
 )
 
-// abandonedAfter is the minimum age at which a temporary directory without an owner is removed. Until
-// then its log may still be needed.
+// abandonedAfter is the age after which an abandoned temporary directory is removed. Until then its log may
+// still be needed.
 const abandonedAfter = time.Hour
 
-// newTempDir creates the temporary directory of a server. Call release when the directory has been
-// removed.
+// newTempDir creates a server's temporary directory. Call release after removing the directory.
 func newTempDir() (dir string, release func(), err error) {
 	removeAbandoned()
 	if dir, err = os.MkdirTemp("", tempPrefix); err != nil {
@@ -28,14 +26,14 @@ func newTempDir() (dir string, release func(), err error) {
 	if release, err = tryLock(filepath.Join(dir, ownerFile), os.O_CREATE); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if release == nil { // cannot happen, because the directory is too young for removeAbandoned
-		return "", nil, errors.Join(errors.New("another process has locked "+dir), os.RemoveAll(dir))
+	if release == nil { // cannot happen: the directory is too new for removeAbandoned
+		return "", nil, errors.Join(errors.New("locked by another process: "+dir), os.RemoveAll(dir))
 	}
 	return dir, release, nil
 }
 
-// removeAbandoned removes the temporary directories of processes that died before they
-// stopped their server, for example at a test's time limit. It ignores errors.
+// removeAbandoned removes the temporary directories of processes that died without stopping their server,
+// such as timed-out tests. It ignores errors.
 func removeAbandoned() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*"))
 	if err != nil {

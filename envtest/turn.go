@@ -2,8 +2,7 @@ package envtest
 
 import "context"
 
-// turn is a lock whose waiters can give up. Never wait for a turn while holding
-// Server.mu.
+// turn is a mutex whose Lock can be canceled. Never wait for a turn while holding Server.mu.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }

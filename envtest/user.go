@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// User has the rights in Rules, plus the right that all users have: discovery.
+// User has the rights in Rules plus discovery, which is granted to all users.
 type User struct {
 	Name   string
 	Groups []string // "system:masters" has all rights
@@ -33,9 +33,9 @@ type Rule struct {
 	NonResourceURLs []string // "/metrics"; excludes Namespace and Resources
 }
 
-// AddUser creates a user and returns when the server knows the user's rights. If the user exists, its
-// rights are replaced, and earlier certificates stay valid. A revoked right may remain in effect for a
-// moment. Certificates cannot be revoked, so a user stays in the groups of earlier certificates.
+// AddUser creates a user and returns once the user's rights are in effect. If the user exists, its rights
+// are replaced, and earlier certificates remain valid. A revoked right may remain in effect for a moment.
+// Certificates cannot be revoked, so a user remains in the groups of earlier certificates.
 func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
 	c, err := s.addUser(ctx, u)
 	if err != nil {
@@ -50,10 +50,10 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	}
 	for _, r := range u.Rules {
 		if len(r.Verbs) == 0 || len(r.Resources)+len(r.NonResourceURLs) == 0 {
-			return nil, fmt.Errorf("the rule %+v allows nothing: it needs verbs, and resources or paths", r)
+			return nil, fmt.Errorf("the rule %+v allows nothing: set Verbs, and Resources or NonResourceURLs", r)
 		}
 	}
-	if err := s.users.take(ctx); err != nil { // one call at a time, for the files and rights of a user
+	if err := s.users.take(ctx); err != nil { // one call at a time, since calls may be for the same user
 		return nil, fmt.Errorf("wait for another call: %w", err)
 	}
 	defer s.users.leave()
@@ -79,10 +79,10 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	return c, nil
 }
 
-// grant gives a user its rights and returns when the server knows them.
+// grant grants a user its rights and returns once they are in effect.
 func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 	if err := s.withdraw(ctx, client, u); err != nil {
-		return fmt.Errorf("take away the rights of before: %w", err)
+		return fmt.Errorf("revoke earlier rights: %w", err)
 	}
 	mark := strings.ToLower(rand.Text())
 	all := u.objects(mark)
@@ -102,12 +102,11 @@ func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 	return nil
 }
 
-// objects returns the roles that hold the rules, one for each namespace and one for the cluster, and
-// their bindings. Each role also permits getting a nonexistent resource whose name contains the mark;
-// see awaitRole.
+// objects returns the roles with the rules, one per namespace and one for the cluster, and their bindings.
+// Each role also permits getting a nonexistent resource whose name contains mark; see awaitRole.
 func (u User) objects(mark string) (all []object) {
 	const group = "rbac.authorization.k8s.io"
-	rules := map[string][]any{"": {}} // kept without rules, to revoke earlier rights
+	rules := map[string][]any{"": {}} // created even without rules, to revoke earlier rights
 	for _, r := range u.Rules {
 		groups := r.APIGroups
 		if len(groups) == 0 && len(r.Resources) > 0 {
@@ -139,7 +138,7 @@ func (u User) objects(mark string) (all []object) {
 	return all
 }
 
-// withdraw deletes the user's roles in namespaces that no rule names any more.
+// withdraw deletes the user's roles in namespaces that no rule mentions anymore.
 func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) error {
 	const api = "/apis/rbac.authorization.k8s.io/v1"
 	keeps := map[string]bool{}
@@ -169,7 +168,8 @@ func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) erro
 	return nil
 }
 
-// file returns the name of the user's directory. The user name may have any characters and any length.
+// file returns the name of the user's directory. User names may be of any length and contain any
+// characters.
 func (u User) file() string {
 	name := hex.EncodeToString([]byte(u.Name))
 	if len(name) > 200 { // systems allow 255
@@ -179,8 +179,8 @@ func (u User) file() string {
 	return name
 }
 
-// role returns the name of the user's roles. User names may contain characters that are
-// not allowed there.
+// role returns the name of the user's roles. User names may contain characters that are not allowed in role
+// names.
 func (u User) role() string {
 	if strings.ContainsAny(u.Name, "/%") {
 		return fmt.Sprintf("envtest:%x", u.Name)
@@ -188,18 +188,17 @@ func (u User) role() string {
 	return "envtest:" + u.Name
 }
 
-// markGroup is the API group of the resources that mark roles.
+// markGroup is the API group of the nonexistent resources that mark roles.
 const markGroup = "envtest"
 
-// awaitRole returns when the server uses the current version of the user's role in a
-// namespace. The rights themselves would not show that, since the user may have had
-// them before.
+// awaitRole returns once the server uses the current version of the user's role in a namespace. Checking
+// the rights themselves would not prove that, since the user may have had them before.
 func (s *Server) awaitRole(ctx context.Context, client *http.Client, u User, namespace, mark string) error {
 	review := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": object{
 		"user": u.Name, "groups": u.Groups,
 		"resourceAttributes": object{"namespace": namespace, "verb": "get", "group": markGroup, "resource": mark + namespace},
 	}}
-	return await(ctx, "the server knows of the rights", func(ctx context.Context) (bool, error) {
+	return await(ctx, "the rights are in effect", func(ctx context.Context) (bool, error) {
 		var answer struct{ Status struct{ Allowed bool } }
 		err := s.ask(ctx, client, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", review, &answer)
 		return answer.Status.Allowed, err

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// versionFile contains the minor version of Kubernetes, such as "1.36", of the last
-// server that was ready in a directory.
+// versionFile contains the Kubernetes minor version, such as "1.36", of the last server that was ready in a
+// directory.
 const versionFile = "kubernetes"
 
-// required matches the version of Kubernetes in a go.mod.
+// required matches the Kubernetes version in a go.mod.
 var required = regexp.MustCompile(`(?m)\bk8s\.io/kubernetes v1\.(\d+)\.`)
 
-// minor returns the minor version of Kubernetes that Build builds: 36 for 1.36.
+// minor returns the Kubernetes minor version that [Build] builds: 36 for 1.36.
 func minor() (int, error) {
 	src, err := parse(program).of(os.Getenv(versionVariable))
 	if err != nil {
@@ -27,12 +27,12 @@ func minor() (int, error) {
 	}
 	_, text, ok := strings.Cut(src.minor(), ".")
 	if !ok {
-		return 0, errors.New("the go.mod of the API server's program requires no k8s.io/kubernetes")
+		return 0, errors.New("the API server program's go.mod does not require k8s.io/kubernetes")
 	}
 	return strconv.Atoi(text)
 }
 
-// minor returns the version of Kubernetes in go.mod, such as "1.36", or "".
+// minor returns the Kubernetes version in go.mod, such as "1.36", or "".
 func (src source) minor() string {
 	found := required.FindStringSubmatch(src["go.mod"])
 	if found == nil {
@@ -41,9 +41,9 @@ func (src source) minor() string {
 	return "1." + found[1]
 }
 
-// checkVersion returns an error if a server of a minor version cannot use a directory. A server can use
-// data of the same minor version or of the previous one, as in an upgrade of a cluster. Older versions
-// may not be able to read the data, and Kubernetes does not support skipping versions.
+// checkVersion returns an error if a server of the given minor version cannot use a directory. A server can
+// use data from the same minor version or the previous one, as in a cluster upgrade. Older versions may not
+// be able to read the data, and Kubernetes does not support skipping versions.
 func checkVersion(dir string, now int) error {
 	name := filepath.Join(dir, versionFile)
 	text, err := os.ReadFile(name)
@@ -56,7 +56,7 @@ func checkVersion(dir string, now int) error {
 	major, after, _ := strings.Cut(strings.TrimSpace(string(text)), ".")
 	before, err := strconv.Atoi(after)
 	if err != nil || major != "1" {
-		return fmt.Errorf("%s has no version of Kubernetes: remove it if you know that 1.%d can read what is in the directory", name, now)
+		return fmt.Errorf("%s contains no Kubernetes version: remove it if you know that 1.%d can read the directory's data", name, now)
 	}
 	why, wanted := "an older version may not read the data of a newer one", before
 	switch {
@@ -77,7 +77,7 @@ func keepVersion(dir string, now int) error {
 	return writeFile(filepath.Join(dir, versionFile), fmt.Appendf(nil, "1.%d\n", now))
 }
 
-// writeFile replaces a file atomically.
+// writeFile atomically replaces a file.
 func writeFile(name string, text []byte) error {
 	tmp := name + ".tmp"
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {

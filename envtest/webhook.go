@@ -12,31 +12,31 @@ import (
 	"strings"
 )
 
-// Webhook is the address where the program under test serves its webhooks.
+// Webhook is the address at which the program under test serves its webhooks.
 type Webhook struct {
 	Host    string // 127.0.0.1
-	Port    int    // was free when it was chosen
+	Port    int    // was free when chosen
 	CertDir string // contains tls.crt and tls.key, signed by the server's CA for Host and localhost
 }
 
-// Address returns Host and Port in the form that servers take. Together with CertDir it
-// is everything that Options.Webhooks of a manager needs.
+// Address returns "Host:Port". Together with CertDir it is everything that a manager's Options.Webhooks
+// needs.
 func (w *Webhook) Address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
 
-// URL returns the URL of a path, such as "/validate".
+// URL returns the URL for a path, such as "/validate".
 func (w *Webhook) URL(path string) string {
 	return "https://" + w.Address() + "/" + strings.TrimPrefix(path, "/")
 }
 
-// Webhook returns the address where webhooks must be served. It stays the same while
-// the server's directory exists and no other process takes the port. Install and
-// InstallFiles redirect the webhooks of their objects to it.
+// Webhook returns the address at which webhooks must be served. It does not change while the server's
+// directory exists and no other process takes the port. Install and InstallFiles redirect the webhooks of
+// their objects to it.
 //
-// If a webhook fails, the API server answers 500 and says which webhook failed and why: the connection
-// was refused, the certificate is not that in CertDir, the server speaks plain HTTP, or the webhook
-// exceeded its timeoutSeconds. It quotes a response that does not come from a webhook, such as a proxy's
-// page, or says "couldn't get version/kind" if that response has code 200. For webhooks with
-// failurePolicy Ignore, these errors are only in the server's Log.
+// If a webhook fails, the API server responds with a 500 that reports which webhook failed and why: the
+// connection was refused, the certificate is not the one in CertDir, the server speaks plain HTTP, or the
+// webhook exceeded its timeoutSeconds. If the response does not come from a webhook but, say, from a proxy,
+// the error quotes it or, if its status is 200, says "couldn't get version/kind". For webhooks with
+// failurePolicy Ignore, these errors only appear in the server's Log.
 func (s *Server) Webhook() (*Webhook, error) {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -49,23 +49,22 @@ func (s *Server) Webhook() (*Webhook, error) {
 		w, err = s.newWebhook()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("envtest: make a place for webhooks: %w", err)
+		return nil, fmt.Errorf("envtest: set up webhooks: %w", err)
 	}
 	s.webhook = w
 	return w, nil
 }
 
-// aboutWebhooks returns an addition to the message of a failed webhook, with details that the server
-// does not have.
+// aboutWebhooks returns details, unknown to the server, to append to a failed webhook's message.
 func (s *Server) aboutWebhooks(message string) string {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
 	if s.webhook == nil || !strings.Contains(message, "webhook") {
 		return ""
 	}
-	text := "; webhooks at a Service are called at " + s.webhook.URL("/")
+	text := "; webhooks that refer to a Service are called at " + s.webhook.URL("/")
 	if strings.Contains(message, "couldn't get version/kind") {
-		text += ", and what answered is no review: does something else listen there?"
+		text += ", and the response is not an AdmissionReview or ConversionReview: is another program listening there?"
 	}
 	return text
 }
@@ -95,9 +94,8 @@ func (s *Server) newWebhook() (*Webhook, error) {
 	return w, err
 }
 
-// keptPort returns the port in a file if it is free. Otherwise it chooses another one
-// and writes that to the file, since the objects installed in a server contain the
-// port.
+// keptPort returns the port stored in a file if it is free. Otherwise it chooses a new one and stores it in
+// the file, since objects installed in the server contain the port.
 func keptPort(name string) (int, error) {
 	text, err := os.ReadFile(name)
 	if err == nil {
@@ -113,8 +111,8 @@ func keptPort(name string) (int, error) {
 	return port, os.WriteFile(name, fmt.Appendln(nil, port), 0o600)
 }
 
-// freePort chooses a port below the range of source ports of outgoing connections, so
-// the port stays free until the program listens.
+// freePort chooses a port below the range of source ports for outgoing connections, so the port remains
+// free until the program listens.
 func freePort() (int, error) {
 	var last error
 	for range 100 {
@@ -126,7 +124,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no free port between 20000 and 32000: %w", last)
 }
 
-// free returns nil if a port is free, else the error.
+// free returns nil if a port is free, and an error otherwise.
 func free(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -135,7 +133,7 @@ func free(port int) error {
 	return l.Close()
 }
 
-// redirect changes the webhooks of an object that point to a Service to the address of [Server.Webhook].
+// redirect changes an object's webhooks that refer to a Service to use the address of [Server.Webhook].
 func (s *Server) redirect(o object) error {
 	var clients []map[string]any
 	switch o.text("kind") {
@@ -159,7 +157,7 @@ func (s *Server) redirect(o object) error {
 		}
 		path, _ := service["path"].(string)
 		delete(c, "service")
-		c["url"], c["caBundle"] = w.URL(path), s.CA // encoding/json encodes bytes in base64, like the API
+		c["url"], c["caBundle"] = w.URL(path), s.CA // encoding/json encodes bytes as base64, as the API does
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestWebhooksThatDoNotWork(t *testing.T) {
 		"nobody":            {nil, nil, "connection refused"},
 		"wrong certificate": {&wrong, says(200, "text/html", page), "certificate signed by unknown authority"},
 		"no tls":            {nil, says(200, "text/html", page), "server gave HTTP response to HTTPS client"},
-		"page":              {&right, says(200, "text/html", page), "and what answered is no review"},
+		"page":              {&right, says(200, "text/html", page), "and the response is not an AdmissionReview"},
 		"page and code":     {&right, says(502, "text/html", page), "<title>Log in</title>"},
 		"other object":      {&right, says(200, "application/json", `{"apiVersion": "v1", "kind": "Pod"}`), "Pod"},
 		"hangs":             {&right, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
@@ -79,7 +79,7 @@ func TestWebhooksThatDoNotWork(t *testing.T) {
 			require.ErrorContains(t, err, `envtest: install ConfigMap asked: `)
 			require.ErrorContains(t, err, `failed calling webhook "`+called+`"`)
 			require.ErrorContains(t, err, hook.want)
-			require.ErrorContains(t, err, "; webhooks at a Service are called at "+w.URL("/"))
+			require.ErrorContains(t, err, "; webhooks that refer to a Service are called at "+w.URL("/"))
 		})
 	}
 }

@@ -2,8 +2,8 @@ package envtest
 
 import "syscall"
 
-// wokenByDeath makes the system resume a suspended child when the thread that started it dies, because
-// only a running process notices that its stdin was closed, and ends.
+// wokenByDeath makes the kernel resume a suspended child when the thread that started it dies, since only a
+// running process notices that its stdin was closed and exits.
 func wokenByDeath() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT}
 }

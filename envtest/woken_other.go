@@ -4,5 +4,5 @@ package envtest
 
 import "syscall"
 
-// wokenByDeath returns nil: on this system a suspended child is not resumed.
+// wokenByDeath returns nil, since this system cannot resume a suspended child.
 func wokenByDeath() *syscall.SysProcAttr { return nil }
