@@ -83,10 +83,10 @@ func TestInstall(t *testing.T) {
 		write("b.yaml", "kind: Mill\n")
 		for want, err := range map[string]error{
 			"b.yaml: document 1: an object needs apiVersion": s.InstallFiles(t.Context(), filepath.Join(dir, "b.yaml")),
-			"the path is empty":           s.InstallFiles(t.Context(), ""),
-			"it contains no objects":      s.InstallFiles(t.Context(), t.TempDir()),
-			"no such file":                s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
-			"it is nil":                   s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
+			"the path is empty":             s.InstallFiles(t.Context(), ""),
+			"it contains no objects":        s.InstallFiles(t.Context(), t.TempDir()),
+			"no such file":                  s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
+			"it is nil":                     s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
 			"apiVersion or kind is missing": s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
 			"the server does not serve apiextensions.k8s.io/v1beta1: install the definition of kind CustomResourceDefinition too, or use": s.Install(t.Context(),
 				map[string]any{"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x"}}),
