@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// byState is the index function of some cases.
+// byState is an index function used by several cases.
 func byState(pod *corev1.Pod) []string { return []string{pod.Labels["state"]} }
 
-// cache holds the cases about reads of the cache.
+// cache holds the cases about reading the cache.
 var cache = []Case{
 	{
 		Law: "L05", Name: "the cache is updated before the handlers", Source: clientGo(119, 121),
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(h heard) {
-				synced := i.HasSynced() // before that, a cache may lack objects
+				synced := i.HasSynced() // before that, objects may be missing from the cache
 				cached, ok := i.Get(types.NamespacedName{Namespace: h.pod.Namespace, Name: h.pod.Name})
 				switch {
 				case h.call == "delete":

@@ -1,10 +1,10 @@
-// Package conformance checks that an informer stack keeps the contract of informers: client-go's
-// documentation of its SharedInformer, and Millrace's laws. If a stack has factories and work queues,
-// the package checks these too.
+// Package conformance checks that an informer stack fulfills the informer contract: client-go's
+// SharedInformer documentation, and Millrace's laws. It also checks factories and work queues if the stack
+// has them.
 //
 // # Usage
 //
-// The package sees a stack through the interface [Stack]. In a test:
+// The package accesses a stack through the interface [Stack]. In a test:
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Informers(t, func(s conformance.Server) conformance.Stack {
@@ -18,25 +18,25 @@
 //
 // # Cases
 //
-// A case tests one sentence and names its source: a law of LAWS.md, or a line of client-go's
-// documentation. It plays against a simulated API server that loses connections, forgets history and
-// corrupts answers on purpose. A stack need not have every feature. If it lacks an optional interface
-// that a case needs, such as Versioned, the case counts as not offered, which is not a failure.
+// A case tests one sentence of the contract and cites its source: a law in LAWS.md, or a line in
+// client-go's documentation. It runs against a simulated API server that drops connections, forgets history
+// and corrupts responses on purpose. A stack need not support every feature. If it lacks an optional
+// interface that a case needs, such as Versioned, the case counts as not offered, which is not a failure.
 //
-// A stack may also break a sentence that it never promised. Declare such breaks with a Known, which
-// describes the break and links to the stack's documentation. A known break is still played, and the
-// test fails if the stack no longer breaks the sentence. The exception is a break that ends the process,
-// such as an unrecovered panic of a handler; see Known.Fatal.
+// A stack may also break a sentence that it never promised to keep. Declare such breaks with a [Known],
+// which describes the break and links to the stack's documentation. A case with a known break still runs,
+// and the test fails if the stack now passes. The exception is a break that crashes the process, such as an
+// unrecovered panic in a handler; see Known.Fatal.
 //
 // # Time
 //
-// A case runs in a bubble of testing/synctest. Time is virtual, and the connections to the server are
-// pipes in memory, so a stack must dial with Server.Dial and use the clock of package time. If the stack
-// leaves a goroutine behind for an hour, the process ends, after the verdict has been reported. If a
-// goroutine waits forever for a mutex, the clock stops, and the test ends with the timeout of go test.
+// A case runs in a testing/synctest bubble. Time is virtual, and the connections to the server are
+// in-memory pipes, so a stack must dial with Server.Dial and use package time's clock. If the stack leaks a
+// goroutine for an hour, the process crashes after the verdict has been reported. If a goroutine waits
+// forever for a mutex, the clock stops, and the test fails when go test times out.
 //
 // # Results
 //
-// Each subtest has the attribute "conformance" (testing.T.Attr) with the verdict in JSON. The command
+// Each subtest sets the attribute "conformance" (testing.T.Attr) to its verdict as JSON. The command
 // conformance/table renders the verdicts as results/conformance.md.
 package conformance

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// errorList collects the errors that a stack reports.
+// errorList collects the errors reported by a stack.
 type errorList struct {
 	mu   sync.Mutex
 	text []string

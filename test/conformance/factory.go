@@ -4,18 +4,18 @@ import "context"
 
 // Factory returns the same informer for equal requests.
 type Factory interface {
-	// Informer returns the factory's informer of all pods. The caller must not run it.
+	// Informer returns the factory's informer for all pods. The caller must not run it.
 	Informer() (Informer, error)
 
 	// Start starts all requested informers that are not running yet, and returns. They run until ctx is
 	// done.
 	Start(ctx context.Context)
 
-	// Wait returns when all started informers have ended.
+	// Wait waits for all started informers to stop.
 	Wait()
 }
 
-// Lending is a Factory that stops an informer when the last borrower has returned it.
+// Lending is a [Factory] that stops an informer once its last borrower has returned it.
 type Lending interface {
 	Borrow() (i Informer, giveBack func())
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// expired is the answer to a watch from a version that the server no longer knows.
+// expired is the response to a watch from a version that the server no longer has.
 var expired = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}
 
-// converges returns a case in which something temporarily goes wrong while pods change.
+// converges returns a case that injects a temporary failure while pods change.
 func converges(name string, server apiservertest.Options, wrong func(*play)) Case {
 	return Case{
 		Law: "L17", Name: "converges after " + name, Source: clientGo(64, 72), server: server,
@@ -53,10 +53,10 @@ func now(verb string, every int, do ...apiservertest.Action) func(*play) {
 	}
 }
 
-// schedules is the number of random series of faults in one case.
+// schedules is the number of random fault sequences in one case.
 const schedules = 20
 
-// following holds the cases about lists and watches.
+// following holds the cases about listing and watching.
 var following = []Case{
 	converges("disconnects", apiservertest.Options{}, now("watch", 1, apiservertest.Cut{AfterBytes: 3000})),
 	converges("expired versions", apiservertest.Options{}, now("watch", 2, apiservertest.ErrorEvent{AfterFrames: 2, Status: expired})),
@@ -312,7 +312,7 @@ var following = []Case{
 	},
 }
 
-// reports returns a case in which requests of a verb fail and the error handler must receive the error.
+// reports returns a case in which requests with one verb fail and the error handler must receive the error.
 func reports(name string, server apiservertest.Options, verb string, do apiservertest.Action) Case {
 	return Case{
 		Law: "L22", Name: name + " is reported", Source: clientGo(224, 226), server: server,
@@ -345,11 +345,11 @@ func backsOff(name string, server apiservertest.Options, do apiservertest.Action
 	}
 }
 
-// lists returns the number of lists so far. Cases that use it refuse streaming lists, which the server
+// lists returns the number of lists so far. Cases that use it disable streaming lists, which the server
 // counts as watches.
 func (p *play) lists() int { return p.srv.Stats().Requests("list", pods.Resource) }
 
-// anySeries plays one random series of faults.
+// anySeries runs one random sequence of faults.
 func (p *play) anySeries(seed uint64) {
 	p.writes.Store(0)
 	rng := rand.New(rand.NewPCG(seed, 17))

@@ -14,14 +14,14 @@ import (
 
 // Case tests one sentence of the contract.
 type Case struct {
-	// Law is the law in LAWS.md that contains the sentence.
+	// Law is the law in LAWS.md in which the sentence appears.
 	Law string
 
-	// Name is a short form of the sentence.
+	// Name summarizes the sentence.
 	Name string
 
 	// Source is the URL of a line in client-go's documentation that makes the same promise. If it is empty,
-	// only Millrace promises it.
+	// only Millrace makes it.
 	Source string
 
 	server apiservertest.Options
@@ -30,15 +30,15 @@ type Case struct {
 
 func (c Case) String() string { return c.Law + "/" + c.Name }
 
-// Cases returns all cases in the order of the laws.
+// Cases returns all cases, ordered by law.
 func Cases() []Case {
 	all := slices.Concat(order, pairing, joining, leaving, lag, panics, resyncs, cache, readOnly, following, scopes, life, work, shutdown, delays)
 	slices.SortStableFunc(all, func(a, b Case) int { return strings.Compare(a.Law, b.Law) })
 	return all
 }
 
-// Informers plays each case against a new server and a new stack from build. Known breaks do not fail the
-// test.
+// Informers runs each case against a new server and a new stack created by build. Known breaks do not fail
+// the test.
 func Informers(t *testing.T, build func(Server) Stack, known ...Known) {
 	byLaw := map[string][]Case{}
 	for _, c := range Cases() {
@@ -74,10 +74,10 @@ func laws() (all []string) {
 	return all
 }
 
-// plays is how often to play a case that is known to break sometimes.
+// plays is the maximum number of times to run a case that is known to break sometimes.
 const plays = 20
 
-// judge plays c and reports the result.
+// judge runs c and reports the result.
 func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 	most := 1
 	if known != nil && known.Sometimes {
@@ -94,7 +94,7 @@ func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 	}
 }
 
-// once plays c once, sets the attribute, and reports a break.
+// once runs c once, sets the attribute, and reports any break.
 func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
 	tell := func() {
@@ -124,11 +124,11 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 	return r
 }
 
-// lifetime is the time limit of a case, in virtual time.
+// lifetime is the time limit for a case, in virtual time.
 const lifetime = 48 * time.Hour
 
-// inBubble plays c. It calls ended when the verdict is known, before the bubble ends, because
-// testing/synctest ends the process if the stack leaves a goroutine behind for an hour.
+// inBubble runs c. It calls ended once the verdict is known, before leaving the bubble, because
+// testing/synctest crashes the process if the stack leaks a goroutine for an hour.
 func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server
@@ -158,7 +158,7 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 	})
 }
 
-// judge returns the verdict on a case that has ended.
+// judge records the verdict on a finished case in r.
 func (p *play) judge(r *Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +174,8 @@ func (p *play) judge(r *Result) {
 	}
 }
 
-// waitFor waits until done is closed, or for lifetime. It logs a timeout at once, because testing/synctest
-// ends the process if anything still waits when the bubble ends.
+// waitFor waits until done is closed, for at most lifetime. It logs a timeout immediately, because
+// testing/synctest crashes the process if any goroutine is still waiting at the end of the bubble.
 func (p *play) waitFor(t *testing.T, done <-chan struct{}, what string) {
 	select {
 	case <-done:

@@ -58,7 +58,7 @@ var joining = []Case{
 			select {
 			case late, ok := <-joined:
 				if !ok {
-					return // guard has reported the reason
+					return // guard has already reported the reason
 				}
 				settle(time.Minute)
 				late.tells("add a=1 (marked)")

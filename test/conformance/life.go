@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// life holds the cases about start and end.
+// life holds the cases about starting and stopping.
 var life = []Case{
 	{
 		Law: "L23", Name: "a stop ends the wait for a server that is down", Source: clientGo(195, 196),
@@ -68,7 +68,7 @@ var life = []Case{
 	{
 		Law: "L23", Name: "an informer leaves nothing behind",
 		play: func(p *play) {
-			settle(time.Second) // for the server's goroutines
+			settle(time.Second) // let the server's goroutines start
 			before := goroutines()
 			p.put("a", "1")
 			i := p.informer(Options{})
@@ -79,7 +79,7 @@ var life = []Case{
 			settle(time.Minute)
 			w.tells("add a=1 (marked)", "update a=2")
 			stop()
-			p.srv.Down() // for connections that may be kept open
+			p.srv.Down() // close idle connections
 			settle(time.Second)
 			p.noneButThese(before)
 		},
@@ -109,8 +109,8 @@ var life = []Case{
 	},
 }
 
-// stopsWithin breaks the case unless stop returns in time. Cases try several informers, because a back-off
-// may happen to end.
+// stopsWithin breaks the case unless stop returns in time. Cases try it on several informers, because a
+// back-off may happen to end just then.
 func (p *play) stopsWithin(stop func(), d time.Duration) {
 	began := time.Now()
 	stop()

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// play is one case against one stack: the server, its faults, and the breaks found.
+// play is one run of a case against a stack: the server, its faults, and the breaks found.
 type play struct {
 	srv      *apiservertest.Server
 	endpoint *apiservertest.Endpoint
@@ -31,7 +31,7 @@ type play struct {
 
 	began time.Time
 
-	shutDown func() // ends the case's queue; later calls do nothing
+	shutDown func() // shuts down the case's queue; later calls do nothing
 
 	writes atomic.Int64 // writes by the stack, one or two per request
 
@@ -48,12 +48,12 @@ func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiserver
 	return p
 }
 
-// flood is the number of writes after which the server goes down, because virtual time stands still
-// while a stack sends requests without a pause. No case needs a tenth of that. The stack may still keep
-// the sentence; if it does not, the breaks mention the flood.
+// flood is the number of writes after which the server goes down, because virtual time stands still while a
+// stack sends requests without pausing. No case needs a tenth of that. The stack may still pass the case;
+// if it does not, the breaks mention the flood.
 const flood = 5000
 
-// most is the largest number of breaks recorded per case.
+// most is the maximum number of breaks recorded per case.
 const most = 5
 
 // counted is a connection that counts writes.
@@ -100,7 +100,7 @@ func (p *play) want(ok bool, format string, args ...any) {
 	}
 }
 
-// must ends the case if err is not nil.
+// must aborts the case if err is not nil.
 func (p *play) must(err error) {
 	if err != nil {
 		p.breaks("%v", err)
@@ -108,7 +108,7 @@ func (p *play) must(err error) {
 	}
 }
 
-// giveUp ends the case, after recording the reason.
+// giveUp aborts the case. The caller has already recorded the reason.
 func (p *play) giveUp() {
 	p.mu.Lock()
 	p.given = true
@@ -116,8 +116,8 @@ func (p *play) giveUp() {
 	runtime.Goexit()
 }
 
-// guard calls f. It breaks the case if f panics, or if f ends its goroutine without giveUp, for example
-// with testing.T.FailNow.
+// guard calls f. It breaks the case if f panics, or if f exits its goroutine without giveUp, for example by
+// calling testing.T.FailNow.
 func (p *play) guard(what string, f func()) {
 	returned := false
 	defer func() {
@@ -136,7 +136,7 @@ func (p *play) guard(what string, f func()) {
 	returned = true
 }
 
-// offered returns what as an O. If it does not implement O, the case ends as not offered.
+// offered returns what as an O. If what does not implement O, the case ends as not offered.
 func offered[O any](p *play, what any) O {
 	o, ok := what.(O)
 	if !ok {
@@ -188,18 +188,18 @@ func (p *play) synced(opts Options) (Informer, *witness) {
 	return i, w
 }
 
-// settle waits for d, and then for all work in progress.
+// settle waits for d, and then until all goroutines in the bubble are blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// errRefused is the error of failing hooks.
+// errRefused is the error returned by failing hooks.
 var errRefused = errors.New("refused on purpose")
 
 var pods = object.GVR{Version: "v1", Resource: "pods"}
 
-// pod returns a pod in the namespace of most cases, with its state in a label.
+// pod returns a pod in the namespace used by most cases, with its state in a label.
 func pod(name, state string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"state": state}}}
 }
@@ -217,8 +217,8 @@ func (p *play) put(name, state string) string {
 
 func (p *play) delete(name string) { p.must(p.srv.Delete(pods, keyOf(name))) }
 
-// away makes the stack miss everything that during does. The server is down while during runs, and then
-// comes back without its history.
+// away calls during while the server is down, and then brings the server back without its history, so that
+// the stack misses everything that during did.
 func (p *play) away(during func()) {
 	p.srv.Down()
 	during()
@@ -227,19 +227,19 @@ func (p *play) away(during func()) {
 	settle(10 * time.Minute)
 }
 
-// fault makes requests of a verb fail.
+// fault injects a failure into requests with the given verb.
 func (p *play) fault(verb string, count int, do ...apiservertest.Action) {
 	p.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
 }
 
-// over ends all faults, including a flood.
+// over clears all faults and brings the server back up after a flood.
 func (p *play) over() {
 	p.srv.Faults().Clear()
 	p.srv.Up()
 	settle(15 * time.Minute)
 }
 
-// equal breaks the case unless cache and server are equal.
+// equal breaks the case unless the cache matches the server.
 func (p *play) equal(i Informer) {
 	truth, cached := map[string]string{}, map[string]string{}
 	for _, o := range p.srv.Objects(pods) {
@@ -261,7 +261,7 @@ func (p *play) equal(i Informer) {
 
 func version(o metav1.Object) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
 
-// await calls a function with a context and waits at most an hour for it to return.
+// await calls a function with a context and waits up to an hour for it to return.
 func await(p *play, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, time.Hour)
 	defer cancel()

@@ -9,34 +9,35 @@ type Queue interface {
 	// Get waits for a key. It returns false once the queue has shut down.
 	Get() (key string, ok bool)
 
-	// Done ends the work on a key.
+	// Done marks the work on a key as finished.
 	Done(key string)
 
 	ShutDown()
 }
 
-// The optional features of a queue. A case that needs a missing feature is not played.
+// Optional queue features. A case that needs a missing feature does not run.
 type (
-	// Draining shuts down and waits until all work is done.
+	// Draining is a [Queue] that can shut down and wait for all work to finish.
 	Draining interface{ Drain() }
 
-	// Delaying adds a key after a delay.
+	// Delaying is a [Queue] that can add a key after a delay.
 	Delaying interface {
 		AddAfter(key string, after time.Duration)
 	}
 
-	// Limiting adds a key after a failure, with increasing delays until it is forgotten.
+	// Limiting is a [Queue] that re-adds a key after a failure, with increasing delays until the key is
+	// forgotten.
 	Limiting interface {
 		AddRateLimited(key string)
 		Forget(key string)
 	}
 
-	// Cancelling forgets a key and cancels its delayed add.
+	// Cancelling is a [Queue] that can forget a key and cancel its delayed add.
 	Cancelling interface {
 		ForgetAndCancel(key string)
 	}
 
-	// Ranking hands out higher priorities first. Add has priority zero.
+	// Ranking is a [Queue] that hands out keys with a higher priority first. Add uses priority zero.
 	Ranking interface {
 		AddWithPriority(key string, priority int)
 	}

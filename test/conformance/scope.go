@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scopes holds the cases about the objects of an informer and about sharing informers.
+// scopes holds the cases about which objects an informer caches, and about sharing informers.
 var scopes = []Case{
 	{
 		Law: "L17", Name: "an informer of one namespace holds only that namespace",
@@ -84,14 +84,14 @@ func (p *play) factory() Factory {
 	return f
 }
 
-// ask returns an informer of f.
+// ask requests an informer from f.
 func (p *play) ask(f Factory) Informer {
 	i, err := f.Informer()
 	p.must(err)
 	return i
 }
 
-// start starts the requested informers of f until the case has ended.
+// start runs the informers requested from f until the case ends.
 func (p *play) start(f Factory) {
 	f.Start(p.ctx)
 	p.runs.Go(func() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// shutdown holds the cases about the end of a queue.
+// shutdown holds the cases about shutting down a queue.
 var shutdown = []Case{
 	{
 		Law: "L28", Name: "a drain returns when queued and running work is done", Source: linesOf("util/workqueue/queue.go", 321, 326),
@@ -73,7 +73,7 @@ var shutdown = []Case{
 	{
 		Law: "L28", Name: "a queue leaves nothing behind",
 		play: func(p *play) {
-			settle(time.Second) // for the server's goroutines
+			settle(time.Second) // let the server's goroutines start
 			before := goroutines()
 			q := p.queue()
 			w := p.worker(q, time.Second)
@@ -95,7 +95,7 @@ var shutdown = []Case{
 	},
 }
 
-// noneButThese breaks the case if there are goroutines whose creators are not in before.
+// noneButThese breaks the case if a goroutine's creator is not in before.
 func (p *play) noneButThese(before []string) {
 	for _, g := range goroutines() {
 		p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)

@@ -2,7 +2,7 @@ package conformance
 
 import "fmt"
 
-// clientGo returns the URL of lines in client-go's documentation of SharedInformer.
+// clientGo returns the URL of lines in client-go's SharedInformer documentation.
 func clientGo(first, last int) string {
 	return linesOf("tools/cache/shared_informer.go", first, last)
 }

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server is the API server of a case. It speaks HTTP/1.1, requires no credentials, and serves protobuf,
-// JSON and CBOR.
+// Server is the API server that a case runs against. It speaks HTTP/1.1, requires no credentials, and
+// serves protobuf, JSON and CBOR.
 type Server struct {
 	URL  string
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Stack creates informers for the pods of one server.
+// Stack creates informers for a server's pods.
 type Stack interface {
-	// NewInformer returns an informer that is not running yet.
+	// NewInformer returns an informer that is not yet running.
 	NewInformer(Options) (Informer, error)
 }
 
-// Options configure an informer.
+// Options configure an [Informer].
 type Options struct {
 	// Namespace is the namespace to watch; empty for all.
 	Namespace string
@@ -30,24 +30,24 @@ type Options struct {
 	// LabelSelector, if not empty, filters on the server.
 	LabelSelector string
 
-	// Index, if not nil, is the function of one index, for Indexed.
+	// Index, if not nil, is an index function for [Indexed].
 	Index func(*corev1.Pod) []string
 
-	// Transform, if not nil, changes each object before it is cached.
+	// Transform, if not nil, is applied to each object before it is cached.
 	Transform func(*corev1.Pod) (*corev1.Pod, error)
 
-	// DetectMutations requests reports to OnError of changed cached objects. It is set only for stacks that
-	// are Detecting.
+	// DetectMutations requests that modifications of cached objects be reported to OnError. It is set only
+	// for stacks that implement [Detecting].
 	DetectMutations bool
 
-	// OnError, if not nil, receives everything that the stack reports: failed lists and watches, unreadable
-	// objects, panics of handlers. Several goroutines may call it at once.
+	// OnError, if not nil, receives everything that the stack reports: failed lists and watches, objects
+	// that cannot be decoded, handler panics. It may be called concurrently.
 	OnError func(error)
 }
 
-// Informer caches pods and notifies handlers of changes. The cases do not change the objects it returns.
+// Informer caches pods and notifies handlers of changes. The cases do not modify the objects it returns.
 type Informer interface {
-	// Run runs the informer until ctx is done, and returns when it has ended.
+	// Run runs the informer until ctx is done, and returns once it has stopped.
 	Run(ctx context.Context) error
 
 	// HasSynced reports whether the cache has received a complete initial list.
@@ -63,16 +63,17 @@ type Informer interface {
 	AddHandler(Handler) (Registration, error)
 }
 
-// Handler is a set of callbacks, none of them nil.
+// Handler is a set of non-nil callbacks.
 type Handler struct {
-	// Add is called for a new object. initial is true if the object existed when the handler joined.
+	// Add is called for a new object. initial is true if the object already existed when the handler was
+	// added.
 	Add func(pod *corev1.Pod, initial bool)
 
 	// Update is called for a change.
 	Update func(old, new *corev1.Pod)
 
-	// Delete is called for a deletion, with the last known state. unknown means that the stack did not see
-	// the deletion, so this may not be the final state.
+	// Delete is called for a deletion, with the last known state. unknown is true if the stack missed the
+	// deletion, so this may not be the final state.
 	Delete func(pod *corev1.Pod, unknown bool)
 
 	// Resync is called for an unchanged object.
@@ -81,70 +82,71 @@ type Handler struct {
 	// Every is the requested resync period; zero means none.
 	Every time.Duration
 
-	// Coalesce requests at most one pending call per object. It is set only for informers that are
-	// Coalescing.
+	// Coalesce requests at most one pending call per object. It is set only for informers that implement
+	// [Coalescing].
 	Coalesce bool
 }
 
-// Registration is a handler of an informer.
+// Registration is a handler added to an [Informer].
 type Registration interface {
-	// HasSynced reports whether the handler has received the whole initial list.
+	// HasSynced reports whether the handler has received the complete initial list.
 	HasSynced() bool
 
 	// Remove removes the handler without waiting for a call in progress.
 	Remove() error
 }
 
-// The optional features of a stack, an informer or a registration. A case that needs a missing feature
-// is not played.
+// Optional features of a stack, an informer or a registration. A case that needs a missing feature does not
+// run.
 type (
-	// Detecting is a stack that supports Options.DetectMutations.
+	// Detecting is a [Stack] that supports Options.DetectMutations.
 	Detecting interface{ Detects() }
 
-	// Collecting is a stack that has factories.
+	// Collecting is a [Stack] that has factories.
 	Collecting interface {
 		NewFactory() (Factory, error)
 	}
 
-	// Queueing is a stack that has work queues. AddRateLimited delays a key by first after its first
-	// failure, and longer after each further failure. Jitter is allowed.
+	// Queueing is a [Stack] that has work queues. AddRateLimited delays a key by first after its first
+	// failure, and longer after each subsequent failure. Jitter is allowed.
 	Queueing interface {
 		NewQueue(first time.Duration) Queue
 	}
 
-	// Writable is an informer with a cache to which users can write. Write tries to write a pod in every
-	// way there is. An informer without such ways does not implement Writable.
+	// Writable is an [Informer] whose cache is exposed for writing. Write tries to write a pod in every way
+	// the cache's API offers.
 	Writable interface{ Write(*corev1.Pod) }
 
-	// Indexed looks up objects by Options.Index.
+	// Indexed is an [Informer] that can look up objects by Options.Index.
 	Indexed interface {
 		ByIndex(value string) ([]*corev1.Pod, error)
 	}
 
-	// Versioned returns the resource version up to which the cache is complete, or "" if unknown.
+	// Versioned is an [Informer] that reports the resource version up to which the cache is complete, or ""
+	// if unknown.
 	Versioned interface{ Version() string }
 
-	// Waiting waits until the cache is complete up to a resource version.
+	// Waiting is an [Informer] that can wait until its cache is complete up to a resource version.
 	Waiting interface {
 		WaitForVersion(ctx context.Context, version string) error
 	}
 
-	// Explaining waits until the informer has synced. Its error says why the informer has not.
+	// Explaining is an [Informer] that can wait until it has synced. The error explains why it has not.
 	Explaining interface {
 		WaitForSync(ctx context.Context) error
 	}
 
-	// Coalescing can bound the memory for a slow handler: see Handler.Coalesce.
+	// Coalescing is an [Informer] that can bound the memory used for a slow handler; see Handler.Coalesce.
 	Coalescing interface{ Coalesces() }
 
-	// Restartable may run again after Run has returned.
+	// Restartable is an [Informer] that may run again after Run has returned.
 	Restartable interface{ Restarts() }
 
-	// Closer is a registration that can wait for the call in progress.
+	// Closer is a [Registration] that can wait for the call in progress.
 	Closer interface {
 		RemoveAndWait(ctx context.Context) error
 	}
 
-	// Lagging is a registration that returns its number of pending calls.
+	// Lagging is a [Registration] that reports its number of pending calls.
 	Lagging interface{ Pending() int }
 )

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// heard is one call of a handler.
+// heard is one handler call.
 type heard struct {
 	call   string // add, update, delete or resync
 	pod    *corev1.Pod
 	old    *corev1.Pod // of an update
-	marked bool        // an initial add, or a deletion with unknown final state
+	marked bool        // an initial add, or a deletion whose final state is unknown
 }
 
 func (h heard) String() string {
@@ -32,7 +32,7 @@ type witness struct {
 	play     *play
 	informer Informer
 	r        Registration
-	during   func(heard) // if set before the first call, each call calls it
+	during   func(heard) // if set before the first call, it is called on each call
 
 	in  atomic.Int32 // calls in progress
 	mu  sync.Mutex
@@ -42,7 +42,7 @@ type witness struct {
 // witness adds a handler to i.
 func (p *play) witness(i Informer) *witness { return p.witnessWith(i, Handler{}, nil) }
 
-// witnessWith adds a handler with the options of h to i.
+// witnessWith adds a handler with h's options to i.
 func (p *play) witnessWith(i Informer, h Handler, during func(heard)) *witness {
 	w := &witness{play: p, informer: i, during: during}
 	h.Add = func(pod *corev1.Pod, initial bool) { w.hear(heard{call: "add", pod: pod, marked: initial}) }
@@ -108,8 +108,9 @@ func (w *witness) changes(want ...string) {
 	}
 }
 
-// lawful breaks the case unless the calls form a consistent history: only added objects are updated or
-// deleted, each update leads from the last known state to a newer one, and no call goes back in time.
+// lawful breaks the case unless the calls form a consistent history: only objects that were added are
+// updated or deleted, each update leads from the last known state to a newer one, and no call goes back in
+// time.
 func (w *witness) lawful() {
 	known := map[string]*corev1.Pod{}
 	for n, h := range w.all() {
@@ -141,7 +142,7 @@ func (w *witness) lawful() {
 	}
 }
 
-// agrees breaks the case unless the calls lead to the server's state.
+// agrees breaks the case unless the calls add up to the server's state.
 func (w *witness) agrees() {
 	known := map[string]string{}
 	for _, h := range w.all() {
@@ -160,7 +161,7 @@ func (w *witness) agrees() {
 	}
 }
 
-// number returns the resource version of o.
+// number returns o's resource version as a number.
 func number(o *corev1.Pod) int {
 	n, _ := strconv.Atoi(o.ResourceVersion)
 	return n

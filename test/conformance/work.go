@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stingy refers to client-go's promise that its work queue gives a key to one worker at a time, merges
-// adds, and hands keys out again.
+// stingy refers to client-go's promise that its work queue hands a key to only one worker at a time, merges
+// adds, and hands out re-added keys again.
 var stingy = linesOf("util/workqueue/doc.go", 20, 25)
 
 // work holds the cases about handing out keys.
@@ -80,7 +80,7 @@ var work = []Case{
 			}
 			adders.Wait()
 			settle(time.Minute)
-			for k := range keys { // the last add of each key comes while the key is in progress
+			for k := range keys { // each key's last add happens while the key is being processed
 				for range 2 {
 					added[k].Add(1)
 					q.Add(fmt.Sprint(k))
@@ -112,7 +112,7 @@ var work = []Case{
 		play: func(p *play) {
 			q := p.queue()
 			ranking := offered[Ranking](p, q)
-			const limit = 5000 // only a bounded time is promised, so this limit is generous
+			const limit = 5000 // the promise is only that the time is bounded, so this limit is generous
 			var urgent, patient atomic.Int32
 			next := func() { ranking.AddWithPriority(fmt.Sprint("urgent-", urgent.Add(1)), 10) }
 			for range 10 {
@@ -133,14 +133,14 @@ var work = []Case{
 	},
 }
 
-// queue creates the work queue of a case. It ends with the case at the latest.
+// queue creates a case's work queue. It is shut down at the end of the case at the latest.
 func (p *play) queue() Queue {
 	q := offered[Queueing](p, p.stack).NewQueue(time.Second)
 	p.shutDown = sync.OnceFunc(func() { p.guard("ShutDown", q.ShutDown) })
 	return q
 }
 
-// work starts a worker that calls do with each key until the queue ends.
+// work starts a worker that calls do with each key until the queue shuts down.
 func (p *play) work(q Queue, do func(key string)) (ended <-chan struct{}) {
 	end := make(chan struct{})
 	p.runs.Go(func() {
@@ -168,7 +168,7 @@ type worker struct {
 	log []string
 }
 
-// worker adds a worker to q that spends the given time on each key.
+// worker starts a worker on q that spends the given time on each key.
 func (p *play) worker(q Queue, each time.Duration) *worker {
 	w := &worker{play: p}
 	w.ended = p.work(q, func(key string) {

@@ -9,19 +9,19 @@ import (
 	"sync/atomic"
 )
 
-// Deaf is a transport that hides the changes of some objects from watches, as a fault on the network path
-// would. It is safe for concurrent use.
+// Deaf is an [http.RoundTripper] that hides changes to some objects from watches, as a fault on the network
+// path might. It is safe for concurrent use.
 type Deaf struct {
 	Next http.RoundTripper
 
 	name atomic.Pointer[string]
 }
 
-// To hides the changes of objects called name from now on, or of no objects if name is empty. The name
-// must not be part of another object's name.
+// To hides changes to objects called name from now on; an empty name hides nothing. The name must not be a
+// substring of another object's name.
 func (d *Deaf) To(name string) { d.name.Store(&name) }
 
-// RoundTrip implements http.RoundTripper. It requests JSON, so that each event is one line.
+// RoundTrip implements http.RoundTripper. It requests JSON so that each event is one line.
 func (d *Deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 	watch := strings.Contains(req.URL.RawQuery, "watch=")
 	if watch {
@@ -35,13 +35,13 @@ func (d *Deaf) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// hears reports whether an event is passed on.
+// hears reports whether to pass on an event.
 func (d *Deaf) hears(event []byte) bool {
 	name := d.name.Load()
 	return name == nil || *name == "" || !bytes.Contains(event, []byte(`"name":"`+*name+`"`))
 }
 
-// deafBody is the body of a watch.
+// deafBody is a watch's response body.
 type deafBody struct {
 	io.Closer
 	events *bufio.Reader

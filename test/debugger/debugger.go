@@ -1,4 +1,4 @@
-// Package debugger runs informer-debug as a program, to test the output that other programs read.
+// Package debugger runs the informer-debug binary, to test output that is meant for other programs.
 package debugger
 
 import (
@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// runWithin is the time limit of a run.
+// runWithin is the time limit for a run.
 const runWithin = time.Minute
 
-// Debugger runs informer-debug as a program. It belongs to one goroutine.
+// Debugger runs the informer-debug binary. It is not safe for concurrent use.
 type Debugger struct {
 	testing.TB
 	Flags []string // appended to all arguments
@@ -24,7 +24,7 @@ type Debugger struct {
 	program string
 }
 
-// New builds the program. root is the folder of Millrace.
+// New builds the program. root is the root directory of the repository.
 func New(t testing.TB, root string) *Debugger {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "informer-debug")
@@ -35,7 +35,7 @@ func New(t testing.TB, root string) *Debugger {
 	return &Debugger{TB: t, program: program}
 }
 
-// In returns a Debugger for a subtest, with the same program but other flags.
+// In returns a [Debugger] for a subtest, with the same binary but different flags.
 func (d *Debugger) In(t testing.TB, flags ...string) *Debugger {
 	return &Debugger{TB: t, program: d.program, Flags: flags}
 }
@@ -57,7 +57,7 @@ func (d *Debugger) Said(code int, args ...string) (stdout, stderr string) {
 	return out, errOut
 }
 
-// Until repeats the run until it exits with code and its stdout contains text.
+// Until repeats the run until the program exits with code and its stdout contains text.
 func (d *Debugger) Until(text string, code int, args ...string) string {
 	d.Helper()
 	for end := time.Now().Add(runWithin); ; time.Sleep(50 * time.Millisecond) {
@@ -88,8 +88,8 @@ func (d *Debugger) run(args []string) (stdout, stderr string, code int) {
 	return out.String(), errOut.String(), 0
 }
 
-// Top runs informer-debug top in a real terminal until its screen has shown all texts, and then quits
-// it. It needs tmux. Without tmux, Top does nothing, but fails the test under CI.
+// Top runs informer-debug top in a real terminal until the screen has shown all texts, and then quits it.
+// It needs tmux. Without tmux, Top does nothing, but fails the test under CI.
 func (d *Debugger) Top(texts ...string) {
 	d.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -120,7 +120,7 @@ func (d *Debugger) Top(texts ...string) {
 		}
 		d.Fatalf("the screen does not have %q:\n%s", text, screen)
 	}
-	// The shell keeps running after top has quit, and shows its exit code.
+	// The shell keeps running after top has quit, and prints its exit code.
 	tmux("new-session", "-d", "-x", "120", "-y", "30", d.program+" top "+strings.Join(d.Flags, " ")+"; echo left $?; cat")
 	defer tmux("kill-server")
 	for _, text := range texts {

@@ -1,5 +1,4 @@
-// Package e2e tests the informer stack against a real kube-apiserver, from config.Load to the call of a
-// handler.
+// Package e2e tests the informer stack against a real kube-apiserver, from config.Load to handler calls.
 //
 // # Usage
 //
@@ -8,22 +7,21 @@
 //
 // # Guarantees
 //
-// At the end, every test of an informer compares a fresh list with the cache, and with the objects that
-// a handler knows from its calls alone. The handler checks each call against the previous ones. The test
-// fails if a known object is added, an unknown object is updated, or a change goes back in time (L01 to
-// L05).
+// At the end, every informer test compares a fresh list with the cache, and with the objects that a handler
+// knows about from its calls alone. The handler checks each call against the previous ones. The test fails
+// if a known object is added, an unknown object is updated, or a change goes back in time (L01 to L05).
 //
 // # Concurrency
 //
-// The tests share one server and run in parallel, each in its own namespace. Tests that kill the server,
-// or need other flags, have their own server.
+// The tests share one server and run in parallel, each in its own namespace. Tests that kill the server, or
+// need different flags, start their own server.
 //
 // # Failure
 //
-// If a condition does not become true in time, the test fails with the status of the informer and a list
-// of the objects that the handler has in excess, misses, or has in a wrong state.
+// If a condition does not become true in time, the test fails with the informer's status and a list of the
+// objects that the handler is missing, has in excess, or has in the wrong state.
 //
 // # Debugging
 //
-// If a test with its own server fails, it prints the end of the server's log.
+// A failing test with its own server prints the end of the server's log.
 package e2e

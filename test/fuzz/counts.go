@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// counts holds the amount of work of each target, by name.
+// counts holds the work done per target, by name.
 type counts map[string]ran
 
 func (c counts) add(name string, r ran) {
@@ -37,7 +37,7 @@ func (c counts) table() string {
 	return b.String()
 }
 
-// grouped formats a number with commas between thousands.
+// grouped formats a number with thousands separators.
 func grouped(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -56,7 +56,7 @@ func readCounts(path string) (counts, error) {
 		var pkg, name, took string
 		var r ran
 		if _, err := fmt.Sscan(line, &pkg, &name, &r.execs, &took); err != nil {
-			return nil, fmt.Errorf("%s: %q: want a package, a target, a number and a time: %w", path, strings.TrimSpace(line), err)
+			return nil, fmt.Errorf("%s: %q: must be a package, a target, a number and a time: %w", path, strings.TrimSpace(line), err)
 		}
 		if r.took, err = time.ParseDuration(took); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// reaching is the name prefix of inputs that are kept for the code they reach. Inputs with other names
+// reaching is the file name prefix of inputs that are kept for the code they reach. Inputs with other names
 // once found a bug, and are always kept.
 const reaching = "reaches-"
 
-// keep selects the inputs to keep for each target from the inputs already kept and the inputs in Go's
-// build cache. It selects the smallest inputs that reach code not reached by earlier ones.
+// keep selects the inputs to keep for each target, from those already kept and those in Go's build cache.
+// It prefers the smallest inputs, and selects each one that reaches code not reached by the previous ones.
 func keep(ctx context.Context, targets []target) error {
 	w, err := newWorkbench(ctx)
 	if err != nil {
@@ -38,14 +38,14 @@ func keep(ctx context.Context, targets []target) error {
 	return nil
 }
 
-// corpus holds the kept inputs of one target.
+// corpus holds the inputs kept for one target.
 type corpus struct {
 	target
 	binary, profile string
-	reached         map[string]bool // the blocks of code
+	reached         map[string]bool // the code blocks reached
 }
 
-// grow adds inputs from a folder.
+// grow adds inputs from a directory.
 func (c *corpus) grow(ctx context.Context, from string) error {
 	to := filepath.Join(c.dir, "testdata", "fuzz", c.name)
 	if err := os.MkdirAll(to, 0o755); err != nil {
@@ -99,7 +99,7 @@ func (c *corpus) grow(ctx context.Context, from string) error {
 	return nil
 }
 
-// reach runs one input, or all if name is empty, and counts the newly reached blocks of code.
+// reach runs one input, or all if name is empty, and counts the newly reached code blocks.
 func (c *corpus) reach(ctx context.Context, name string) (more int, err error) {
 	run := "^" + c.name + "$"
 	if name != "" {

@@ -2,27 +2,28 @@
 // the inputs.
 //
 //	go run ./test/fuzz -time 1m                  # each target for a minute
-//	go run ./test/fuzz -execs 100000000          # that many inputs in all, shared equally
-//	go run ./test/fuzz -execs 1000000 ./wire     # of some packages
+//	go run ./test/fuzz -execs 100000000          # that many inputs in total, divided equally
+//	go run ./test/fuzz -execs 1000000 ./wire     # only some packages
 //
-// At the end, and when interrupted, it prints a Markdown table with each target's number of inputs and
-// time. With -total it adds the counts to a file, to sum up many nights.
+// At the end, or when interrupted, it prints a Markdown table with each target's number of inputs and time.
+// With -total it adds the counts to a file, to total them over many nights.
 //
-// # What is kept
+// # Kept inputs
 //
-// go test runs the inputs in testdata/fuzz next to each target, and fuzzing starts with them. Some of
-// them were found by fuzzing, which stores inputs that reach new code in Go's build cache. The command
+// go test runs the inputs in testdata/fuzz next to each target, and fuzzing starts with them. Some of them
+// were found by fuzzing, which stores inputs that reach new code in Go's build cache. To select from these
+// and from the inputs kept earlier, run
 //
-//	go run ./test/fuzz -keep            # or of some packages
+//	go run ./test/fuzz -keep            # or only some packages
 //
-// selects from these and the inputs kept earlier. It keeps the smallest inputs that reach a block of
-// code not reached by earlier ones. Their names begin with reaches-. Run it after a long night, and
-// commit the result. Inputs with other names once found a bug, and are always kept.
+// It keeps the smallest inputs that each reach a block of code not reached by the previous ones. Their
+// names start with reaches-. Run it after a long night, and commit the result. Inputs with other names once
+// found a bug, and are always kept.
 //
 // # Failure
 //
 // A failing target does not stop the others. Its input is written to testdata/fuzz next to the target,
-// where go test finds it from then on. The command then exits with 1.
+// where go test finds it from then on. The command exits with code 1.
 package main
 
 import (
@@ -59,7 +60,7 @@ func main() {
 	}
 }
 
-// keepAll selects inputs for the targets of the packages.
+// keepAll selects the inputs to keep for the packages' targets.
 func keepAll(ctx context.Context, packages []string) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
@@ -71,7 +72,7 @@ func keepAll(ctx context.Context, packages []string) error {
 	return keep(ctx, targets)
 }
 
-// run runs the targets of the packages and prints the table.
+// run runs the packages' targets and prints the table.
 func run(ctx context.Context, limit time.Duration, execs int, total string, packages []string) (failed bool, err error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}

@@ -18,13 +18,13 @@ import (
 
 // target is one fuzz function.
 type target struct {
-	pkg, dir string // the package's import path and folder
+	pkg, dir string // the package's import path and directory
 	name     string
 }
 
 func (t target) String() string { return t.pkg + " " + t.name }
 
-// find returns the targets of the packages.
+// find returns the packages' targets.
 func find(ctx context.Context, packages []string) ([]target, error) {
 	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", `{{.ImportPath}} {{.Dir}}{{range .TestGoFiles}} {{.}}{{end}}{{range .XTestGoFiles}} {{.}}{{end}}`}, packages...)...)
 	list.Stderr = os.Stderr
@@ -52,20 +52,20 @@ var (
 	fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
 	progress = regexp.MustCompile(`^fuzz: elapsed: .*, execs: (\d+) \(`)
 
-	// raced matches the output of a Go 1.26 test binary that reports a timeout as a failure of the
-	// target; see go.dev/issue/75804. A real failure has an input.
+	// raced matches the output of a Go 1.26 test binary that misreports a timeout as a failed target; see
+	// go.dev/issue/75804. A real failure includes an input.
 	raced = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(.*\)\n +context deadline exceeded\nFAIL$`)
 )
 
-// ran is the amount of work that a target has done.
+// ran is the amount of work done by a target.
 type ran struct {
 	execs int
 	took  time.Duration
 }
 
-// fuzz runs the target for a time, such as "1m", or a number of inputs, such as "100x". It runs one
-// process per processor and limits each process to one processor, because with more processors a process
-// spends a fifth of its time waiting for its threads.
+// fuzz runs the target for a duration, such as "1m", or a number of inputs, such as "100x". It runs one
+// process per CPU and limits each to one CPU, because a process with more CPUs spends a fifth of its time
+// waiting for its threads.
 func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, error) {
 	binary, err := w.binary(ctx, t.pkg, w.instrumented()...)
 	if err != nil {
@@ -100,8 +100,8 @@ func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, err
 	return ran{execs, time.Since(began).Round(time.Second)}, err
 }
 
-// follow reads the output of a test binary until it ends. It returns the last count, and the end of all
-// other output.
+// follow reads a test binary's output until EOF. It returns the last count, and the end of all other
+// output.
 func follow(out io.Reader) (execs int, said string) {
 	var rest bytes.Buffer
 	for lines := bufio.NewReader(out); ; {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// workbench holds the test binaries of packages. It builds each of them once.
+// workbench holds the packages' test binaries. It builds each of them once.
 type workbench struct {
 	dir      string // of the binaries
 	module   string // in the working directory
@@ -33,7 +33,7 @@ func newWorkbench(ctx context.Context) (*workbench, error) {
 	return &workbench{dir, module, cache, map[string]string{}}, nil
 }
 
-// output returns the output of a command.
+// output runs a command and returns its output.
 func output(ctx context.Context, command ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
@@ -47,18 +47,18 @@ func output(ctx context.Context, command ...string) (string, error) {
 // close removes the binaries.
 func (w *workbench) close() { os.RemoveAll(w.dir) }
 
-// reached returns the folder in which fuzzing stores inputs of a package that reach new code. It is the
-// folder that go test -fuzz uses.
+// reached returns the directory in which fuzzing stores inputs that reach new code in a package. go test
+// -fuzz uses the same directory.
 func (w *workbench) reached(pkg string) string { return filepath.Join(w.cache, "fuzz", pkg) }
 
-// instrumented returns the flags of a build for fuzzing. They instrument only the packages of the
-// module. go test -fuzz instruments everything that is linked, most of it generated code of Kubernetes'
-// types, and reads all counters after each input.
+// instrumented returns the build flags for fuzzing. They instrument only the module's packages. go test
+// -fuzz instruments everything that is linked, most of which is generated code for Kubernetes types, and
+// reads all counters after each input.
 func (w *workbench) instrumented() []string {
 	return []string{"-gcflags=" + w.module + "/...=-d=libfuzzer"}
 }
 
-// binary builds the test binary of a package.
+// binary builds a package's test binary.
 func (w *workbench) binary(ctx context.Context, pkg string, flags ...string) (string, error) {
 	if binary := w.binaries[pkg]; binary != "" {
 		return binary, nil

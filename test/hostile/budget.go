@@ -1,5 +1,5 @@
-// Package hostile checks code that reads untrusted input. Whatever the bytes are, the code must finish
-// soon, use little memory, and retain nothing.
+// Package hostile checks code that reads untrusted input. For any input, the code must finish quickly, use
+// little memory, and retain nothing.
 //
 // # Usage
 //
@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// Budget is the allowed cost of reading an input: a constant, plus an amount per byte.
+// Budget is the maximum cost of reading an input: a constant plus an amount per byte.
 type Budget struct {
 	Memory        int // bytes allocated in total, including garbage
 	MemoryPerByte int
@@ -35,8 +35,8 @@ type Budget struct {
 	TimePerByte time.Duration // zero means 10 µs: 16 MiB in less than three minutes
 }
 
-// tries is how often a reader that exceeded its budget is retried, because other processes take time and
-// the first use takes memory.
+// tries is how many times to retry a reader that exceeded its budget, since other processes take CPU time
+// and the first use may allocate.
 const tries = 3
 
 // Within fails t if read costs more than allowed for an input of n bytes.
@@ -57,7 +57,7 @@ func (b Budget) Within(t testing.TB, n int, read func()) {
 		}
 		allocated, took = cost(exactly, read)
 	}
-	t.Errorf("%d bytes of input: allocated %d of %d bytes in %v of %v, also when tried again", n, allocated, memory, took, patience)
+	t.Errorf("%d bytes of input: allocated %d of %d bytes in %v of %v, even after retries", n, allocated, memory, took, patience)
 }
 
 // cost measures one call of read.
@@ -68,8 +68,8 @@ func cost(allocated func() uint64, read func()) (memory uint64, took time.Durati
 	return allocated() - before, took
 }
 
-// roughly returns the number of bytes allocated so far, without some kilobytes that the processors have
-// not reported yet. Unlike exactly, it does not stop the world.
+// roughly returns the number of bytes allocated so far, except for some kilobytes that are not yet flushed
+// from per-P caches. Unlike exactly, it does not stop the world.
 func roughly() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// looks is the number of inputs between two checks of the heap, because a garbage collection takes as
-	// long as hundreds of small inputs.
+	// looks is the number of inputs between two heap checks, since a garbage collection takes as long as
+	// hundreds of small inputs.
 	looks = 4096
 
-	// mayGrow is how many bytes the live heap may grow between two checks. It allows for bounded caches,
-	// and for the fuzzer's own memory.
+	// mayGrow is how many bytes the live heap may grow between two checks. It leaves room for bounded
+	// caches and the fuzzer's own memory.
 	mayGrow = 32 << 20
 )
 
-// Kept detects memory that is retained after inputs were read. The zero Kept works. Only one goroutine
-// may use it.
+// Kept detects memory that is retained after reading inputs. The zero value is ready to use. It is not safe
+// for concurrent use.
 type Kept struct {
 	inputs     int
 	began      bool
@@ -47,15 +47,15 @@ func (k *Kept) look(t testing.TB) {
 		return
 	}
 	if now.HeapAlloc > k.heap+mayGrow {
-		t.Errorf("after %d inputs %d bytes are held, %d at the first look", k.inputs, now.HeapAlloc, k.heap)
+		t.Errorf("after %d inputs %d bytes are live, %d at the first check", k.inputs, now.HeapAlloc, k.heap)
 	}
 	if goroutines > k.goroutines {
 		stacks := make([]byte, 64<<10)
-		t.Errorf("after %d inputs there are %d goroutines, %d at the first look:\n%s", k.inputs, goroutines, k.goroutines, stacks[:runtime.Stack(stacks, true)])
+		t.Errorf("after %d inputs there are %d goroutines, %d at the first check:\n%s", k.inputs, goroutines, k.goroutines, stacks[:runtime.Stack(stacks, true)])
 	}
 }
 
-// settled waits for goroutines that are ending, and returns the number of the others.
+// settled waits for goroutines that are about to exit, and returns the number of the rest.
 func settled(want int) int {
 	for range 100 {
 		if runtime.NumGoroutine() <= want {

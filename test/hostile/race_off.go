@@ -2,6 +2,5 @@
 
 package hostile
 
-// slowness is how many times slower the race detector makes everything. It is 1 because the race
-// detector is off.
+// slowness is the slowdown caused by the race detector. It is 1 because the race detector is off.
 const slowness = 1

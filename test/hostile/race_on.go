@@ -2,5 +2,5 @@
 
 package hostile
 
-// slowness is how many times slower the race detector makes everything.
+// slowness is the slowdown caused by the race detector.
 const slowness = 10

@@ -1,5 +1,5 @@
-// Command table plays the cases of package conformance against every stack in the repository and prints
-// results/conformance.md. Run it in the directory of its module.
+// Command table runs package conformance against every stack in the repository and prints
+// results/conformance.md. Run it in its module's directory.
 package main
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/millrace-dev/millrace/test/conformance"
 )
 
-// column is a stack with the test that plays the cases against it.
+// column is a stack, with the test that runs the cases against it.
 type column struct {
 	title  string
 	dir    string // of the module
 	pkg    string
 	test   string
-	module string // the module whose version identifies the stack; empty for Millrace itself
+	module string // module whose version identifies the stack; empty for Millrace itself
 
 	results map[string]conformance.Result // by law and case
 }
@@ -61,7 +61,7 @@ func main() {
 	write(os.Stdout, all, commit)
 }
 
-// revision returns the commit, followed by a plus sign if files have changed since.
+// revision returns the current commit, followed by a plus sign if there are uncommitted changes.
 func revision() (string, error) {
 	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -79,7 +79,7 @@ type event struct {
 	Action, Test, Key, Value, Output string
 }
 
-// play runs the test of c and reads its results.
+// play runs c's test and reads the results.
 func (c *column) play() error {
 	if c.module != "" {
 		list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", c.module)
@@ -107,7 +107,7 @@ func (c *column) play() error {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("go test wrote what is not JSON: %q", lines.Text())
+			return fmt.Errorf("go test printed a line that is not JSON: %q", lines.Text())
 		}
 		log.WriteString(e.Output)
 		if e.Action != "attr" || e.Key != "conformance" {
@@ -128,7 +128,7 @@ func (c *column) play() error {
 	return nil
 }
 
-// write prints the page.
+// write renders the page.
 func write(w io.Writer, all []*column, revision string) {
 	fmt.Fprintf(w, `# Conformance
 
@@ -222,7 +222,7 @@ func table(w io.Writer, all []*column) {
 	fmt.Fprintln(w)
 }
 
-// tally counts the cases of one law.
+// tally counts the cases for one law.
 type tally struct{ kept, played int }
 
 func (t tally) String() string {
