@@ -51,11 +51,11 @@ func TestFailedStartsNameTheCause(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "audit.log"), 0o700))
 	for want, o := range map[string]Options{
-		"kube-apiserver ended before it was ready: unknown flag: --no-such-flag": {Flags: []string{"--no-such-flag"}},
-		"kube-apiserver rejects its administrator: GET https://":                 {Flags: []string{"--token-auth-file=" + emptyFile(t)}},
-		"audit.log: is a directory":                                              {Dir: dir, Audit: AuditMetadata},
-		`no etcd answers: Get "http://127.0.`:                                    {Etcd: "http://" + silent.Addr().String()},
-		"unrecognized feature gate: Nonsense":                                    {Gates: map[string]bool{"Nonsense": true}},
+		"kube-apiserver exited before it was ready: unknown flag: --no-such-flag": {Flags: []string{"--no-such-flag"}},
+		"no administrator access to kube-apiserver: GET https://":                 {Flags: []string{"--token-auth-file=" + emptyFile(t)}},
+		"audit.log: is a directory":                                               {Dir: dir, Audit: AuditMetadata},
+		`no etcd responds: Get "http://127.0.`:                                    {Etcd: "http://" + silent.Addr().String()},
+		"unrecognized feature gate: Nonsense":                                     {Gates: map[string]bool{"Nonsense": true}},
 	} {
 		began := time.Now()
 		_, err := Launch(t.Context(), o)
@@ -170,7 +170,7 @@ func TestAnAPIServerEndsWithoutItsEtcd(t *testing.T) {
 	require.NoError(t, one.Stop())
 	require.NoDirExists(t, one.dir)
 	_, err := Launch(t.Context(), Options{Etcd: etcd.URL})
-	require.ErrorContains(t, err, "no etcd answers: ")
+	require.ErrorContains(t, err, "no etcd responds: ")
 	require.NoError(t, etcd.Restart(t.Context()))
 	require.NoError(t, etcd.Suspend())
 	require.NoError(t, two.Stop())

@@ -142,7 +142,7 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	first := Start(t, Options{Dir: t.TempDir()})
 	c := newCaller(t, first, first.AdminToken)
 	_, err := Launch(t.Context(), Options{Dir: first.dir})
-	require.ErrorContains(t, err, fmt.Sprintf("another server runs in %s, process %d: ", first.dir, first.proc.cmd.Process.Pid))
+	require.ErrorContains(t, err, fmt.Sprintf("another server is running in %s, process %d: ", first.dir, first.proc.cmd.Process.Pid))
 	c.call(201, "POST", configMaps, configMap("still-works"))
 
 	// API servers without their own etcd are not kept apart by the store's lock, but could
@@ -158,7 +158,7 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	started := 0
 	for n, err := range errs {
 		if err != nil {
-			require.ErrorContains(t, err, "another server runs in "+dir)
+			require.ErrorContains(t, err, "another server is running in "+dir)
 			continue
 		}
 		started++
@@ -199,7 +199,7 @@ func TestADirectoryIsAServer(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Close()
 	_, err = Launch(t.Context(), Options{Dir: dir})
-	require.ErrorContains(t, err, "which the server in "+dir+" has had before: ")
+	require.ErrorContains(t, err, "which the server in "+dir+" used before: ")
 }
 
 func TestLaunchHonoursItsContext(t *testing.T) {

@@ -18,19 +18,19 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
-// Free ports are chosen below the range that systems use for outgoing connections (from 32768 on Linux,
-// from 49152 elsewhere), so that no connection takes the port while a server is being restarted.
+// Free ports are chosen below the ephemeral port range (from 32768 on Linux, from 49152 elsewhere), so that
+// no outgoing connection takes the port while a server is being restarted.
 const (
 	minPort = 20000
 	maxPort = 32000
 )
 
-// readyPoll is the pause between two checks of readiness.
+// readyPoll is the delay between two readiness checks.
 const readyPoll = 50 * time.Millisecond
 
-// choosePort returns the wanted port. For 0 it returns the port of the directory's last run, so that a
-// copied kubeconfig keeps working, or a free port if there was no run. Once the port has been found to
-// work, keepPort saves it for the next run.
+// choosePort returns port want. If it is 0, choosePort returns the port of the directory's last run, so
+// that a copied kubeconfig keeps working, or a free port if there was none. Once the port is known to work,
+// keepPort saves it for the next run.
 func (h *home) choosePort(want int) (int, error) {
 	if want < 0 || want > 1<<16-1 {
 		return 0, fmt.Errorf("port %d: want 1 to 65535, or 0 for a free one", want)
@@ -49,7 +49,7 @@ func (h *home) choosePort(want int) (int, error) {
 		return freePort()
 	}
 	if err := free(port); err != nil {
-		return 0, fmt.Errorf("port %d, which the server in %s has had before: %w: end the program that has it now, or choose another port", port, h.dir, err)
+		return 0, fmt.Errorf("port %d, which the server in %s used before: %w: stop the program that is using it, or choose another port", port, h.dir, err)
 	}
 	return port, nil
 }
@@ -74,7 +74,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d: %w", minPort, maxPort, last)
 }
 
-// apiserverArgs returns the command line of a kube-apiserver that uses an etcd.
+// apiserverArgs returns the command line for a kube-apiserver that uses the given etcd.
 func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 	return append([]string{
 		"--bind-address=127.0.0.1",
@@ -89,19 +89,19 @@ func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 		"--service-account-signing-key-file=" + h.path("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--authorization-mode=RBAC",
-		// Nothing creates the service accounts that this plugin would require.
+		// Nothing creates the service accounts required by this plugin.
 		"--disable-admission-plugins=ServiceAccount",
 		// Without these two flags the server looks for an externally reachable address of the machine, and
-		// fails if the machine has no network.
+		// fails if there is no network.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
-		// Otherwise a shutdown waits a minute for open watches and then cuts them.
+		// Otherwise a shutdown waits a minute for open watches before closing them.
 		"--shutdown-watch-termination-grace-period=200ms",
 		"--feature-gates=" + features(),
 	}, extra...)
 }
 
-// features returns the alpha features to enable, as far as this version has them.
+// features returns the alpha features to enable, skipping those that this version lacks.
 func features() string {
 	var on []string
 	for f := range utilfeature.DefaultMutableFeatureGate.GetAll() {
@@ -112,8 +112,8 @@ func features() string {
 	return strings.Join(on, ",")
 }
 
-// awaitReady returns nil when the server is ready and has created the namespaces that every cluster has.
-// It returns an error if the server will not become ready.
+// awaitReady returns nil once the server is ready and has created the namespaces that exist in every
+// cluster. It returns an error if the server will not become ready.
 func awaitReady(ctx context.Context, url string, h *home, served <-chan error) error {
 	pem, err := os.ReadFile(h.caFile())
 	if err != nil {
@@ -141,7 +141,7 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 			case refused.IsZero():
 				refused = time.Now()
 			case time.Since(refused) > refusedLimit:
-				return fmt.Errorf("kube-apiserver rejects its administrator: %w: check your flags for certificates, tokens and authorization", err)
+				return fmt.Errorf("no administrator access to kube-apiserver: %w: check your flags for certificates, tokens and authorization", err)
 			}
 			if time.Since(told) > notReadyTold {
 				told = time.Now()
@@ -152,7 +152,7 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 				if err == nil {
 					err = errors.New("without an error")
 				}
-				return fmt.Errorf("kube-apiserver ended before it was ready: %w", err)
+				return fmt.Errorf("kube-apiserver exited before it was ready: %w", err)
 			case <-time.After(readyPoll):
 			}
 		}
@@ -161,25 +161,25 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 }
 
 const (
-	// refusedLimit is how long a starting server may reject its administrator's credentials.
+	// refusedLimit is how long a starting server may reject the admin credentials.
 	refusedLimit = 10 * time.Second
-	// notReadyTold is the interval of log messages about a server that is not ready.
+	// notReadyTold is the interval between log messages about a server that is not ready.
 	notReadyTold = 10 * time.Second
 )
 
-// refusal is an answer other than 200.
+// refusal is a response other than 200.
 type refusal struct {
 	url  string
 	code int
-	text string // the failed checks of /readyz
+	text string // the failed /readyz checks
 }
 
 func (a *refusal) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("GET %s: %d %s %s", a.url, a.code, http.StatusText(a.code), a.text))
 }
 
-// refuses reports whether the server runs but rejects the administrator's credentials, or we reject the
-// server's.
+// refuses reports whether the server is running but rejects the admin credentials, or we reject the
+// server's certificate.
 func refuses(err error) bool {
 	if a, ok := errors.AsType[*refusal](err); ok {
 		return a.code == http.StatusUnauthorized || a.code == http.StatusForbidden

@@ -12,16 +12,17 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// commandTimeout bounds one command.
+// commandTimeout is the time limit for one command.
 const commandTimeout = 30 * time.Second
 
-// Answer is the program's answer to a command on stdout.
+// Answer is the program's response to a command, printed to stdout.
 type Answer struct {
 	Revision int64  `json:"revision,omitempty"` // the revision up to which etcd was compacted
 	Error    string `json:"error,omitempty"`
 }
 
-// serveControl executes commands until stdin ends, and then requests the shutdown. Commands need a db.
+// serveControl executes commands until EOF on stdin, and then requests a shutdown. Commands fail if db is
+// nil.
 func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd, shutdown func()) {
 	out := json.NewEncoder(stdout)
 	lines := bufio.NewScanner(stdin)
@@ -48,7 +49,7 @@ func obey(command string, db *embed.Etcd) Answer {
 	case "defragment":
 		err = defragment(ctx, db)
 	default:
-		err = fmt.Errorf("unknown command %q: there are compact and defragment", command)
+		err = fmt.Errorf("unknown command %q: must be compact or defragment", command)
 	}
 	if err != nil {
 		return Answer{Error: err.Error()}

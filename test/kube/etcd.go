@@ -14,20 +14,20 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdSocket is the unix socket of etcd, relative to the working directory. Only this process can reach the
+// etcdSocket is etcd's Unix socket, relative to the working directory. Only this process can reach the
 // store, and no port is needed.
 const (
 	etcdSocket   = "unix://etcd.sock"
-	etcdPeerFile = "etcd-peer.sock" // every etcd listens there, but nothing connects
+	etcdPeerFile = "etcd-peer.sock" // etcd insists on listening there, but nothing connects
 )
 
 // etcdStart is how long etcd may take to start. It is ready in a fraction of a second unless the machine is
 // very busy.
 const etcdStart = time.Minute
 
-// startEtcd starts a store with one member in the home directory, listening at a URL. A quota other than
-// 0 bounds its size in bytes. It does not sync to disk, so acknowledged writes survive a crash of the
-// process, but not of the machine.
+// startEtcd starts a single-member store in the home directory, listening at a URL. A nonzero quota limits
+// its size in bytes. It does not sync to disk, so acknowledged writes survive a crash of the process, but
+// not of the machine.
 func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
@@ -36,18 +36,18 @@ func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c.LogLevel = "error"
 	c.LogOutputs = []string{h.log}
 	c.Name = "millrace"
-	// There are no other members, so don't wait a second for the election.
+	// There are no other members, so don't wait a second before the election.
 	c.TickMs, c.ElectionMs = 10, 100
 	c.ListenClientUrls = []neturl.URL{mustURL(at)}
 	c.ListenPeerUrls = []neturl.URL{mustURL("unix://" + etcdPeerFile)}
-	// These addresses are not used, but etcd requires some in this form.
+	// These addresses are not used, but etcd requires some of this form.
 	c.AdvertiseClientUrls = []neturl.URL{mustURL("http://127.0.0.1:2379")}
 	c.AdvertisePeerUrls = []neturl.URL{mustURL("http://127.0.0.1:2380")}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 
 	defer func() {
-		if p := recover(); p != nil { // it panics, for example, if it cannot write
-			e, err = nil, fmt.Errorf("start etcd in %s: %v; the log, %s, may say more", c.Dir, p, h.log)
+		if p := recover(); p != nil { // etcd panics, for example, if it cannot write
+			e, err = nil, fmt.Errorf("start etcd in %s: %v; for details see the log, %s", c.Dir, p, h.log)
 		}
 	}()
 	e, err = embed.StartEtcd(c)
@@ -67,14 +67,14 @@ func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 }
 
 const (
-	// etcdAnswer is how long a running etcd may take to answer.
+	// etcdAnswer is how long a running etcd may take to respond.
 	etcdAnswer = 5 * time.Second
-	// etcdPatience is how long to ask an etcd that may still be starting.
+	// etcdPatience is how long to poll an etcd that may still be starting.
 	etcdPatience = 15 * time.Second
 )
 
-// awaitEtcd returns nil when one of the stores at comma-separated URLs answers. If none answers,
-// kube-apiserver would take longer to notice and would not name the URLs.
+// awaitEtcd returns nil once one of the stores at the comma-separated URLs responds. If none does,
+// kube-apiserver would take longer to notice and would not report the URLs.
 func awaitEtcd(urls string) error {
 	for began := time.Now(); ; time.Sleep(readyPoll) {
 		err := askEtcds(urls)
@@ -87,7 +87,7 @@ func awaitEtcd(urls string) error {
 	}
 }
 
-// askEtcds asks each store once, until one answers.
+// askEtcds tries each store once until one responds.
 func askEtcds(urls string) error {
 	var errs []error
 	for url := range strings.SplitSeq(urls, ",") {
@@ -97,10 +97,10 @@ func askEtcds(urls string) error {
 		}
 		errs = append(errs, err)
 	}
-	return fmt.Errorf("no etcd answers: %w", errors.Join(errs...))
+	return fmt.Errorf("no etcd responds: %w", errors.Join(errs...))
 }
 
-// askEtcd accepts any HTTP answer. A store with TLS requires certificates that are unknown here, so a
+// askEtcd accepts any HTTP response. A store with TLS requires certificates that are unknown here, so a
 // connection suffices.
 func askEtcd(url string) error {
 	u, err := neturl.Parse(url)
@@ -130,7 +130,7 @@ func mustURL(s string) neturl.URL {
 	return *u
 }
 
-// compact makes etcd drop every revision before the current one, and returns the current one.
+// compact makes etcd drop all revisions before the current one, which it returns.
 func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 	now, err := e.Server.Range(ctx, &pb.RangeRequest{Key: []byte("/"), CountOnly: true})
 	if err != nil {
@@ -143,7 +143,7 @@ func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 	return rev, nil
 }
 
-// defragment returns unused space to the disk, and lets etcd write again after it was full.
+// defragment makes etcd release unused disk space, and accept writes again after it was full.
 func defragment(ctx context.Context, e *embed.Etcd) error {
 	if err := e.Server.Backend().Defrag(); err != nil {
 		return fmt.Errorf("defragment etcd: %w", err)
@@ -152,7 +152,7 @@ func defragment(ctx context.Context, e *embed.Etcd) error {
 		MemberID: uint64(e.Server.MemberID()), Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE,
 	})
 	if err != nil {
-		return fmt.Errorf("end etcd's alarm: %w", err)
+		return fmt.Errorf("clear etcd's alarm: %w", err)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// home is the directory of one API server: its data, keys, tokens, kubeconfig and log. Existing files are
-// kept, so after a restart clients see the same server.
+// home is an API server's directory, which contains its data, keys, tokens, kubeconfig and log. Existing
+// files are kept, so after a restart clients see the same server.
 type home struct {
 	dir         string // absolute; also the working directory of the process
 	kubeconfig  string
@@ -31,8 +31,8 @@ type home struct {
 }
 
 // openHome creates or reopens the directory and makes it the working directory. From then on, everything
-// that kube-apiserver writes to stderr goes to the log. ownStderr means that stderr is a terminal rather
-// than the log.
+// that kube-apiserver writes to stderr goes to the log. ownStderr is true if the original stderr is a
+// terminal rather than the log.
 func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	// etcd listens on unix sockets with relative names, because an absolute name may exceed the system's
+	// etcd listens on a Unix socket with a relative path, because an absolute path may exceed the system's
 	// limit of 108 bytes.
 	if err := os.Chdir(dir); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) caFile() string          { return h.path("ca.crt") }
 
 // openLog sends the libraries' logs to a file. They all write to os.Stderr by default, and some cannot
-// be configured otherwise. A crash of the runtime is written to both.
+// be configured otherwise. A runtime crash is written to both the log and the original stderr.
 func (h *home) openLog(ownStderr bool) error {
 	f, err := os.OpenFile(h.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -92,9 +92,9 @@ func (h *home) close() {
 	h.lockFile.Close()
 }
 
-// lock reserves the directory for this process until it ends in any way. The file contains the process
-// ID. Two processes that created keys at the same time would mix them up, and an etcd waits forever for
-// files that another etcd has locked.
+// lock reserves the directory for this process until the process exits for any reason. The file contains
+// the process ID. Two processes creating keys at the same time would mix them up, and etcd waits forever
+// for files locked by another etcd.
 func (h *home) lock() error {
 	f, err := os.OpenFile(h.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *home) lock() error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("another server runs in %s, process %s: stop it or choose another directory", h.dir, strings.TrimSpace(string(text)))
+		return fmt.Errorf("another server is running in %s, process %s: stop it or choose another directory", h.dir, strings.TrimSpace(string(text)))
 	}
 	h.lockFile = f
 	if err := f.Truncate(0); err != nil {
@@ -129,7 +129,7 @@ func writeFile(name string, text []byte) error {
 	return os.Rename(tmp, name)
 }
 
-// makeTokens reads the tokens of an earlier run or creates new ones, in the format of --token-auth-file:
+// makeTokens reads the tokens from an earlier run or creates new ones, in the format of --token-auth-file:
 // token, user, uid, groups.
 func (h *home) makeTokens() error {
 	name := h.path("tokens.csv")
@@ -153,7 +153,7 @@ func (h *home) makeTokens() error {
 	return writeFile(name, fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,nobody,2,strangers\n", h.adminToken, h.nobodyToken))
 }
 
-// lastPort returns the port of the last run in this directory, or 0.
+// lastPort returns the port used by the last run in this directory, or 0.
 func (h *home) lastPort() (int, error) {
 	text, err := os.ReadFile(h.path("port"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +164,7 @@ func (h *home) lastPort() (int, error) {
 	}
 	port, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return 0, fmt.Errorf("%s holds no port: remove it: %w", h.path("port"), err)
+		return 0, fmt.Errorf("%s does not contain a port: remove it: %w", h.path("port"), err)
 	}
 	return port, nil
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// validity is the lifetime of the certificates. If a directory is older, remove it.
+// validity is the certificates' lifetime. A directory older than that has to be removed.
 const validity = 10 * 365 * 24 * time.Hour
 
 // makeKeys creates a CA, the server's certificate, a client certificate with all rights, and the signing
-// key for service account tokens, unless an earlier run has created them. It writes sa.key last, so if
+// key for service account tokens, unless an earlier run already created them. It writes sa.key last, so if
 // that file exists, the others do too.
 func (h *home) makeKeys() error {
 	if _, err := os.Stat(h.path("sa.key")); err == nil {
@@ -58,7 +58,7 @@ func (h *home) makeKeys() error {
 	return writeKey(h.path("sa.key"), sa)
 }
 
-// issue creates a key with a certificate, and writes them to name.key and name.crt. Without a caKey the
+// issue creates a key and a certificate, and writes them to name.key and name.crt. If caKey is nil, the
 // certificate is self-signed.
 func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.P
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, err
 	}
-	// Valid since an hour ago, in case clocks differ.
+	// Valid from an hour ago, to tolerate clock skew.
 	template.NotBefore = time.Now().Add(-time.Hour)
 	template.NotAfter = time.Now().Add(validity)
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)

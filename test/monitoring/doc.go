@@ -1,3 +1,3 @@
-// Package monitoring checks docs/metrics.md, and the dashboard and alerts of docs/monitoring, against the
-// metrics of a running program.
+// Package monitoring checks docs/metrics.md, and the dashboard and alerts of docs/monitoring, against a
+// running program's metrics.
 package monitoring

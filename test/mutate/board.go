@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// board is the code with many breakages. The environment variable MUTATE selects a breakage by its
-// number, so one build serves all of them. A function that can be broken has a copy for each of its
-// breakages and begins with
+// board is the code with many breakages at once. The environment variable MUTATE selects a breakage by
+// number, so a single build serves all of them. A function that can be broken has a copy for each of its
+// breakages and starts with
 //
 //	if brokenBy == 7 {
 //		return f.push_7(item)
 //	}
 //
-// A breakage that changes anything outside of functions cannot be selected this way, and is built
-// separately.
+// A breakage that changes anything outside functions cannot be selected this way, and is built separately.
 type board struct {
 	root    string
 	numbers map[*patch]int
@@ -29,11 +28,11 @@ type board struct {
 
 // boardFile is one file of a board.
 type boardFile struct {
-	pack     string // name of its package
+	pack     string // package name
 	source   string
 	inserts  map[int]string // by offset in source
 	appended strings.Builder
-	imports  []string // needed by copies but missing in the file
+	imports  []string // needed by copies but missing from the file
 }
 
 func newBoard(root string) *board {
@@ -80,7 +79,7 @@ type parsed struct {
 	file      *ast.File
 	set       *token.FileSet
 	functions map[string]*ast.FuncDecl
-	others    string // everything but functions and imports
+	others    string // everything except functions and imports
 	imports   []string
 }
 
@@ -108,7 +107,7 @@ func parseText(text string) (*parsed, error) {
 
 func (p *parsed) offset(at token.Pos) int { return p.set.Position(at).Offset }
 
-// of returns the text of a node.
+// of returns a node's text.
 func (p *parsed) of(n ast.Node) string { return p.text[p.offset(n.Pos()):p.offset(n.End())] }
 
 func (p *parsed) keyOf(d *ast.FuncDecl) string {
@@ -119,7 +118,7 @@ func (p *parsed) keyOf(d *ast.FuncDecl) string {
 }
 
 // variants compares the file with its patched text. It returns a function that adds the changed functions
-// to the file.
+// to f.
 func (f *boardFile) variants(patched string, number int) (put func(), ok bool) {
 	before, err := parseText(f.source)
 	if err != nil {
@@ -163,8 +162,8 @@ func (f *boardFile) variants(patched string, number int) (put func(), ok bool) {
 	}, true
 }
 
-// callOf returns the beginning of a function that may be broken. It returns false if the function has
-// unnamed parameters, which cannot be passed on.
+// callOf returns the code to insert at the start of a function that can be broken. It returns false if the
+// function has unnamed parameters, which cannot be passed on.
 func (p *parsed) callOf(d *ast.FuncDecl, number int) (string, bool) {
 	name := fmt.Sprint(d.Name.Name, "_", number)
 	if d.Recv != nil {
@@ -189,7 +188,7 @@ func (p *parsed) callOf(d *ast.FuncDecl, number int) (string, bool) {
 	return fmt.Sprintf("\nif brokenBy == %d {\nreturn %s\n}\n", number, call), true
 }
 
-// namesOf returns the names of parameters as arguments.
+// namesOf returns parameter names as call arguments.
 func namesOf(params *ast.FieldList) (names []string, ok bool) {
 	for _, field := range params.List {
 		if len(field.Names) == 0 {

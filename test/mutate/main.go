@@ -1,28 +1,28 @@
-// Command mutate breaks the code on purpose and checks that the schedules of package simulation find it:
+// Command mutate breaks the code on purpose and checks that package simulation's schedules find the
+// breakages:
 //
-//	go run ./test/mutate                               # all of them
+//	go run ./test/mutate                               # all breakages
 //	go run ./test/mutate -only 'coalescer|queue' -schedules 5000
-//	go run ./test/mutate -table results/breakages.md      # and write down what found them
+//	go run ./test/mutate -table results/breakages.md      # and record what found them
 //
-// Each file in patches is one breakage, such as a tired colleague could write. It contains a line with a
-// description and the law it breaks, and a unified diff. The diff is applied to copies of the files, and
-// the tests are built with go test -overlay, so the tree does not change. One build contains all
-// breakages that can be selected (see board). Hunks are located by their lines, not by line numbers. It
-// is an error if a hunk fits nowhere or twice, which a test of this package checks, or if a breakage
-// does not compile.
+// Each file in patches is one breakage, of the kind a tired colleague might write. It contains a line with
+// the broken law and a description, and a unified diff. The diff is applied to copies of the files, and the
+// tests are built with go test -overlay, so the tree does not change. A single build contains all breakages
+// that can be selected (see board). Hunks are located by their context, not by line numbers. It is an error
+// if a hunk fits nowhere or twice, which a test in this package checks, or if a breakage does not compile.
 //
-// Breakages of shared work are found by schedules of other packages, which a second line names:
-// "schedules PACKAGE TEST". If no schedule can find a breakage, such as a race of a few instructions,
-// the second line names a test that finds it, with the reason: "test PACKAGE NAME: why". That test is
-// run instead, and must fail.
+// Breakages of work sharing are found by schedules in other packages, specified by a second line:
+// "schedules PACKAGE TEST". If no schedule can find a breakage, such as a race window of a few
+// instructions, the second line specifies a test that finds it, and the reason: "test PACKAGE NAME: why".
+// That test is run instead, and must fail.
 //
-// A test that also fails without a breakage proves nothing. So the command first plays the named tests,
-// and a schedule of each kind, with unbroken code. At the end it plays as many schedules with unbroken
-// code as were needed to find breakages.
+// A test that also fails without a breakage proves nothing. So the command first runs the specified tests,
+// and one schedule of each kind, with the unbroken code. At the end it runs as many schedules with the
+// unbroken code as were needed to find breakages.
 //
-// For each breakage, the table lists the test that found it, the number of schedules played, and the law
-// named in the failure. A surviving breakage is a gap in the schedules or their checks, and makes the
-// exit code 1. With -only, -table keeps the rows of other breakages.
+// For each breakage, the table lists the test that found it, the number of schedules run, and the law cited
+// in the failure. A surviving breakage reveals a gap in the schedules or their checks, and makes the
+// command exit with code 1. With -only, -table keeps the rows for other breakages.
 package main
 
 import (
@@ -49,12 +49,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var o options
-	only := flag.String("only", "", "play only the breakages whose name matches this `regexp`")
-	flag.IntVar(&o.schedules, "schedules", 1000, "schedules to play per breakage")
-	flag.Uint64Var(&o.from, "from", 0, "the seed of the first schedule")
-	file := flag.String("table", "", "write the table into this Markdown `file`")
-	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the schedules of one breakage may take; one that takes longer is found")
-	jobs := flag.Int("jobs", runtime.NumCPU(), "breakages to play concurrently")
+	only := flag.String("only", "", "only try the breakages whose name matches this `regexp`")
+	flag.IntVar(&o.schedules, "schedules", 1000, "schedules to run per breakage")
+	flag.Uint64Var(&o.from, "from", 0, "seed of the first schedule")
+	file := flag.String("table", "", "write the table to this Markdown `file`")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the schedules for one breakage may take; a breakage that takes longer counts as found")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "number of breakages to try concurrently")
 	flag.Parse()
 	if err := run(ctx, o, *only, *jobs, *file); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// run plays the breakages and writes the table.
+// run tries the breakages and writes the table.
 func run(ctx context.Context, o options, only string, jobs int, file string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
@@ -108,8 +108,7 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 	return sum(os.Stdout, results)
 }
 
-// playAll plays breakages concurrently until ctx is done. It returns the results of the breakages that
-// were played.
+// playAll tries breakages concurrently until ctx is done. It returns the results for those that were tried.
 func playAll(ctx context.Context, w *workbench, all []*patch, jobs int, done func(result)) []result {
 	results, turns := make([]result, len(all)), make(chan struct{}, max(1, jobs))
 	var wait sync.WaitGroup
@@ -127,7 +126,7 @@ func playAll(ctx context.Context, w *workbench, all []*patch, jobs int, done fun
 	return slices.DeleteFunc(results, func(r result) bool { return r.patch == nil })
 }
 
-// sum prints a summary. It returns an error if a breakage survived or could not be played.
+// sum prints a summary. It returns an error if a breakage survived or could not be tried.
 func sum(out io.Writer, results []result) error {
 	found, failed := 0, 0
 	for _, r := range results {
@@ -144,7 +143,7 @@ func sum(out io.Writer, results []result) error {
 	fmt.Fprintf(out, "%d of %d found\n", found, len(results))
 	switch survived := len(results) - found - failed; {
 	case failed > 0:
-		return fmt.Errorf("%d breakages could not be played", failed)
+		return fmt.Errorf("%d breakages could not be tried", failed)
 	case survived > 0:
 		return fmt.Errorf("%d breakages survived", survived)
 	}

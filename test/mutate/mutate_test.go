@@ -87,7 +87,7 @@ func TestOutputOfTheTestsIsParsed(t *testing.T) {
 	var written bytes.Buffer
 	p := &patch{name: "one", law: "L01", text: "it is broken"}
 	err = sum(&written, []result{{patch: p, found: true}, {patch: p}, {patch: p, err: errors.New("build: no")}})
-	require.ErrorContains(t, err, "1 breakages could not be played")
+	require.ErrorContains(t, err, "1 breakages could not be tried")
 	require.Contains(t, written.String(), "one (L01) survived: it is broken\none: build: no\n1 of 3 found")
 	require.ErrorContains(t, sum(&written, []result{{patch: p, found: true}, {patch: p}}), "1 breakages survived")
 	require.NoError(t, sum(&written, []result{{patch: p, found: true}}))

@@ -21,7 +21,7 @@ Where no schedule can find a breakage, a test does, and the table says why. ` + 
 |---|---|---|---|
 `
 
-// row returns the table row of a result.
+// row returns the table row for a result.
 func (r *result) row() string {
 	by := r.verdict()
 	switch unit := r.patch.test; {
@@ -33,7 +33,7 @@ func (r *result) row() string {
 	return fmt.Sprintf("| %s | %s | %s | %s |", r.patch.name, r.patch.law, strings.ReplaceAll(by, "|", "\\|"), strings.ReplaceAll(r.patch.text, "|", "\\|"))
 }
 
-// writePage writes the table of all breakages. Breakages that were not played keep their row.
+// writePage writes the table of all breakages. Breakages that were not tried keep their row.
 func writePage(file string, all []*patch, results []result) error {
 	before, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,24 +10,24 @@ type patch struct {
 	name      string
 	law       string // the law it breaks
 	text      string // what is broken
-	schedules unit   // the test that plays the schedules
-	test      unit   // the test that finds the breakage if schedules cannot; otherwise zero
+	schedules unit   // the test that runs the schedules
+	test      unit   // the test that finds the breakage if no schedule can; otherwise zero
 	files     []filePatch
 }
 
-// unit is a test. If it is there because no schedule finds the breakage, it has the reason for that.
+// unit is a test. why is the reason if the test is used because no schedule finds the breakage.
 type unit struct{ pack, name, why string }
 
-// simulation plays the schedules of most breakages.
+// simulation runs the schedules for most breakages.
 var simulation = unit{pack: "./test/simulation", name: "TestSchedules"}
 
-// filePatch is the change of one file.
+// filePatch is the change to one file.
 type filePatch struct {
-	path  string // relative to the root of the module
+	path  string // relative to the module root
 	hunks []hunk
 }
 
-// hunk replaces the lines before by the lines after.
+// hunk replaces the lines in before with the lines in after.
 type hunk struct{ before, after string }
 
 // parse parses a patch: a line "LAW: what is broken", optionally a line "schedules PACKAGE NAME" or "test
@@ -36,7 +36,7 @@ func parse(name, text string) (*patch, error) {
 	head, diff, _ := strings.Cut(text, "\n")
 	law, what, ok := strings.Cut(head, ": ")
 	if !ok {
-		return nil, fmt.Errorf("patch %s: the first line is %q, want the law, a colon and what is broken", name, head)
+		return nil, fmt.Errorf("patch %s: first line %q: must be the law, a colon and a description of the breakage", name, head)
 	}
 	p := &patch{name: name, law: law, text: what, schedules: simulation}
 	if rest, ok := strings.CutPrefix(diff, "schedules "); ok {
@@ -44,7 +44,7 @@ func parse(name, text string) (*patch, error) {
 		line, diff, _ = strings.Cut(rest, "\n")
 		pack, test, ok := strings.Cut(line, " ")
 		if !ok {
-			return nil, fmt.Errorf("patch %s: the second line is %q, want schedules PACKAGE NAME", name, "schedules "+line)
+			return nil, fmt.Errorf("patch %s: second line %q: must be schedules PACKAGE NAME", name, "schedules "+line)
 		}
 		p.schedules = unit{pack: pack, name: test}
 	}
@@ -54,7 +54,7 @@ func parse(name, text string) (*patch, error) {
 		where, why, _ := strings.Cut(line, ": ")
 		pack, test, ok := strings.Cut(where, " ")
 		if !ok || why == "" {
-			return nil, fmt.Errorf("patch %s: the second line is %q, want test PACKAGE NAME: why no schedule finds it", name, "test "+line)
+			return nil, fmt.Errorf("patch %s: second line %q: must be test PACKAGE NAME: why no schedule finds it", name, "test "+line)
 		}
 		p.test = unit{pack, test, why}
 	}
@@ -100,7 +100,7 @@ func (h *hunk) add(line string) error {
 	return nil
 }
 
-// apply returns the patched text of a file. Each hunk must fit in exactly one place.
+// apply returns the patched text of a file. Each hunk must match in exactly one position.
 func (f *filePatch) apply(text string) (string, error) {
 	for n, h := range f.hunks {
 		lines := "\n" + text
@@ -110,7 +110,7 @@ func (f *filePatch) apply(text string) (string, error) {
 		case 0:
 			return "", fmt.Errorf("%s: hunk %d no longer fits: recreate the patch", f.path, n+1)
 		default:
-			return "", fmt.Errorf("%s: hunk %d fits in %d places: give it more lines around it", f.path, n+1, fits)
+			return "", fmt.Errorf("%s: hunk %d matches in %d positions: add more context lines", f.path, n+1, fits)
 		}
 	}
 	return text, nil

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// options configure how breakages are played.
+// options configure how breakages are tried.
 type options struct {
 	root      string // of the module
 	schedules int
@@ -24,13 +24,13 @@ type options struct {
 	timeout   time.Duration
 }
 
-// result is the outcome of a breakage.
+// result is the outcome of trying a breakage.
 type result struct {
 	patch     *patch
 	found     bool
-	after     int    // number of schedules; 0 if unknown
-	complaint string // the laws named in the failure, or another symptom
-	err       error  // why it could not be played
+	after     int    // number of schedules run; 0 if unknown
+	complaint string // the laws cited in the failure, or another symptom
+	err       error  // why the breakage could not be tried
 }
 
 func (r *result) verdict() string {
@@ -49,7 +49,7 @@ func (r *result) verdict() string {
 	return strconv.Itoa(r.after) + " schedules" + r.patch.schedules.of()
 }
 
-// of names the owner of the schedules. It returns "" for schedules of the simulation.
+// of describes where the schedules are from. It returns "" for the simulation's schedules.
 func (u unit) of() string {
 	if u == simulation {
 		return ""
@@ -57,7 +57,7 @@ func (u unit) of() string {
 	return fmt.Sprintf(" of `%s` of %s", u.name, strings.TrimPrefix(u.pack, "./"))
 }
 
-// moduleRoot returns the directory of go.mod.
+// moduleRoot returns the directory that contains go.mod.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -73,13 +73,13 @@ type workbench struct {
 	boards map[string]*built // by package
 }
 
-// built is a test binary with all breakages of a board.
+// built is a test binary with all of a board's breakages.
 type built struct {
 	*board
 	binary string
 }
 
-// newWorkbench builds the schedules with all selectable breakages.
+// newWorkbench builds the schedule tests with all selectable breakages.
 func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*workbench, error) {
 	w := &workbench{options: o, dir: dir, boards: map[string]*built{}}
 	for _, p := range some {
@@ -103,8 +103,8 @@ func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*w
 	return w, nil
 }
 
-// sound plays, without breakages, the named tests and one schedule of each other kind. A test that fails
-// here would "find" everything.
+// sound runs, without breakages, the specified tests and one schedule of each other kind. A test that fails
+// here would "find" every breakage.
 func (w *workbench) sound(ctx context.Context, some []*patch) error {
 	tests, schedules := map[string][]string{}, map[unit]bool{}
 	for _, p := range some {
@@ -117,13 +117,13 @@ func (w *workbench) sound(ctx context.Context, some []*patch) error {
 	for pack, names := range tests {
 		binary := filepath.Join(w.dir, "sound.test")
 		if err := w.build(ctx, nil, pack, binary); err != nil {
-			return fmt.Errorf("with nothing broken, the tests of %s: %w", pack, err)
+			return fmt.Errorf("without breakages, the tests of %s: %w", pack, err)
 		}
 		limited, cancel := context.WithTimeout(ctx, w.timeout)
 		out, err := w.run(limited, binary, pack, nil, "-test.run=^("+strings.Join(names, "|")+")$")
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("with nothing broken, the tests of %s that breakages name fail too (%w): fix them first:\n%s", pack, err, out)
+			return fmt.Errorf("without breakages, the tests of %s specified by patches fail too (%w): fix them first:\n%s", pack, err, out)
 		}
 	}
 	for of := range schedules {
@@ -131,14 +131,14 @@ func (w *workbench) sound(ctx context.Context, some []*patch) error {
 		out, err := w.schedules(limited, w.boards[of.pack].binary, of, 0, 1)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("with nothing broken, %s of %s fails too (%w): fix it first:\n%s", of.name, of.pack, err, out)
+			return fmt.Errorf("without breakages, %s of %s fails too (%w): fix it first:\n%s", of.name, of.pack, err, out)
 		}
 	}
 	return nil
 }
 
-// unbroken plays, without breakages, as many schedules as were needed to find a breakage. A schedule
-// that fails here would have failed with every breakage.
+// unbroken runs, without breakages, as many schedules as were needed to find a breakage. A schedule that
+// fails here would have failed with every breakage.
 func (w *workbench) unbroken(ctx context.Context, results []result) error {
 	longest := map[unit]int{}
 	for _, r := range results {
@@ -147,17 +147,17 @@ func (w *workbench) unbroken(ctx context.Context, results []result) error {
 		}
 	}
 	for of, some := range longest {
-		if some == 0 { // sound has played one
+		if some == 0 { // sound has already run one
 			continue
 		}
 		if out, err := w.schedules(ctx, w.boards[of.pack].binary, of, 0, some); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("with nothing broken, schedule %d%s fails too: %s", seedIn(out, w.from), of.of(), complaintIn(out))
+			return fmt.Errorf("without breakages, schedule %d%s fails too: %s", seedIn(out, w.from), of.of(), complaintIn(out))
 		}
 	}
 	return nil
 }
 
-// play plays one breakage.
+// play tries one breakage.
 func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	r.patch = p
 	number, binary := 0, ""
@@ -176,7 +176,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	var out []byte
 	var err error
 	if p.test.name != "" {
-		// Repeat the test, because a race shows only by chance.
+		// Repeat the test, because a race only shows up by chance.
 		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$", "-test.count=20", "-test.failfast")
 	} else {
 		out, err = w.schedules(limited, binary, p.schedules, number, w.options.schedules)
@@ -192,7 +192,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	return r // meaningless if ctx is done
 }
 
-// schedules plays schedules with one breakage selected. On one processor each schedule is deterministic.
+// schedules runs schedules with one breakage selected. On one CPU each schedule is deterministic.
 func (w *workbench) schedules(ctx context.Context, binary string, of unit, number, some int) ([]byte, error) {
 	args := []string{"-test.run=^" + of.name + "$", fmt.Sprint("-schedules=", some)}
 	if of == simulation {
@@ -230,8 +230,8 @@ func (w *workbench) alone(ctx context.Context, p *patch, binary string) error {
 	return w.build(ctx, texts, pack, binary)
 }
 
-// build builds the test binary of a package with some files replaced. To save time it omits vet, inlining
-// and symbols.
+// build builds a package's test binary with some files replaced. To save time it omits vet, inlining and
+// symbols.
 func (w *workbench) build(ctx context.Context, texts map[string]string, pack, binary string) error {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for path, text := range texts {
@@ -263,7 +263,7 @@ var (
 	lawName  = regexp.MustCompile(`\b[LWCS]\d\d: `)
 )
 
-// seedIn returns how many schedules had started when the output ended, or 0 if that is unknown.
+// seedIn returns the number of schedules started by the end of the output, or 0 if unknown.
 func seedIn(out []byte, from uint64) int {
 	if tests := len(seedTest.FindAll(out, -1)); tests > 0 {
 		return tests
@@ -279,7 +279,7 @@ func seedIn(out []byte, from uint64) int {
 	return int(seed-from) + 1
 }
 
-// complaintIn returns the laws that the tests named, or another symptom.
+// complaintIn returns the laws cited by the tests, or another symptom.
 func complaintIn(out []byte) string {
 	var laws []string
 	for _, law := range lawName.FindAll(out, -1) {

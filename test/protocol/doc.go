@@ -1,5 +1,5 @@
-// Package protocol specifies how an API server answers. Its tests run against two servers: the simulated
-// one of apiservertest and a real kube-apiserver. If the two differ, the simulation is wrong.
+// Package protocol specifies how an API server responds. Its tests run against two servers: apiservertest's
+// simulated one and a real kube-apiserver. If the two differ, the simulation is wrong.
 //
 // # Usage
 //

@@ -1,12 +1,12 @@
-// Command minor creates the go.mod and go.sum files to build test/kube for another minor version of
-// Kubernetes:
+// Command minor creates the go.mod and go.sum files for building test/kube for another Kubernetes minor
+// version:
 //
 //	go -C test/kube run ./minor v1.37.0     # minors/v1.37.mod, minors/v1.37.sum
 //	go -C test/kube build -modfile=minors/v1.37.mod .
 //
-// k8s.io/kubernetes requires its staging modules as v0.0.0 and replaces them by folders of its own tree,
-// which other modules cannot see. minor replaces each by its release for the version, and uses the
-// version of etcd that Kubernetes requires.
+// k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with directories in its own
+// tree, which other modules cannot see. minor replaces each with the release that corresponds to the
+// version, and uses the etcd version that Kubernetes requires.
 package main
 
 import (
@@ -60,7 +60,7 @@ type module struct {
 	Replace []struct{ Old, New struct{ Path string } }
 }
 
-// requirements reads the go.mod file of a version of Kubernetes.
+// requirements reads the go.mod file of a Kubernetes version.
 func requirements(version string) (*module, error) {
 	out, err := goCommand("mod", "download", "-json", "k8s.io/kubernetes@"+version)
 	if err != nil {
@@ -101,7 +101,7 @@ func (m *module) file(version string) (string, error) {
 	}
 	b.WriteString(")\n")
 	if !etcd || staging == 0 {
-		return "", fmt.Errorf("the go.mod file of Kubernetes %s names no etcd server or no staging modules", version)
+		return "", fmt.Errorf("the go.mod file of Kubernetes %s lacks the etcd server or the staging modules", version)
 	}
 	return b.String(), nil
 }
