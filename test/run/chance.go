@@ -11,15 +11,15 @@ import (
 // secondChance is the environment variable that enables second chances.
 const secondChance = "MILLRACE_SECOND_CHANCE"
 
-// most is the largest number of tests of one job that get a second chance. More failures cannot be a
+// most is the maximum number of tests per job that get a second chance. More failures cannot be a
 // coincidence.
 const most = 4
 
 // failure is a failed test or package.
 type failure struct {
 	what string // as text
-	path string // the import path of its package; empty if there is no second chance
-	test string // with its parents: TestX/part
+	path string // import path of its package; empty if there is no second chance
+	test string // including its parents: TestX/part
 }
 
 // whole returns the top-level test, which go test can run alone.
@@ -28,10 +28,9 @@ func (f failure) whole() string {
 	return name
 }
 
-// again reruns each failed test of a job alone, three times. A test that then always passes counts as
-// unsteady instead of failed. again does nothing unless each failure is a test that ran to its end
-// without a race, because any other failure, such as a panic, may have prevented other tests from
-// running.
+// again reruns each failed test of a job alone, three times. A test that then passes every time counts as
+// unsteady instead of failed. again does nothing unless every failure is a test that ran to completion
+// without a race, because any other failure, such as a panic, may have prevented other tests from running.
 func (t *tally) again(ctx context.Context, j job) {
 	failed := t.failed
 	var paths []string
@@ -55,14 +54,14 @@ func (t *tally) again(ctx context.Context, j job) {
 	for _, path := range paths {
 		for _, name := range tests[path] {
 			alone := job{dir: j.dir, flags: append(slices.Clone(j.flags), "-count=3", "-failfast", "-run=^"+regexp.QuoteMeta(name)+"$"), packages: []string{path}}
-			t.print("\nonce more, alone: " + alone.String() + "\n")
+			t.print("\nrerun alone: " + alone.String() + "\n")
 			second := newTally(t.out, t.prefix)
 			second.goTest(ctx, alone)
 			if second.failures() > 0 || second.passed == 0 {
 				continue
 			}
 			t.failed = slices.DeleteFunc(t.failed, func(f failure) bool { return f.path == path && f.whole() == name })
-			t.unsteady = append(t.unsteady, fmt.Sprintf("%s %s: failed, and then passed three times alone", strings.TrimPrefix(path, t.prefix), name))
+			t.unsteady = append(t.unsteady, fmt.Sprintf("%s %s: failed, then passed three times alone", strings.TrimPrefix(path, t.prefix), name))
 		}
 	}
 }

@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// event is a line of go test -json. See go doc test2json, and go help buildjson for the events of go
-// build.
+// event is a line of go test -json. See go doc test2json, and go help buildjson for build events.
 type event struct {
 	Action      string
 	Package     string
-	ImportPath  string // of a build event
+	ImportPath  string // set for build events
 	Test        string
 	Elapsed     float64 // in seconds
 	Output      string
-	FailedBuild string // the import path of the failed build because of which the package failed
+	FailedBuild string // import path of the failed build that made the package fail
 }
 
 // goTest runs a job and counts its results.
@@ -38,14 +37,14 @@ func (t *tally) goTest(ctx context.Context, j job) {
 	}
 	readErr := t.read(stdout)
 	if err := cmd.Wait(); err != nil && t.failures() == before && ctx.Err() == nil {
-		t.broken(fmt.Sprintf("%s: %v", j, err)) // no package is to blame
+		t.broken(fmt.Sprintf("%s: %v", j, err)) // not attributable to a package
 	}
 	if readErr != nil {
 		t.broken(fmt.Sprintf("%s: read its output: %v", j, readErr))
 	}
 }
 
-// read processes all events of one go test. It prints other lines.
+// read processes the output of one go test. It prints lines that are not events.
 func (t *tally) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {

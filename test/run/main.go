@@ -1,36 +1,35 @@
-// Command run runs the tests of every module of the repository. At the end it lists the tests that ran,
-// the tests that were skipped and why, and the tests that failed.
+// Command run runs the tests of every module in the repository. At the end it lists the tests that ran, the
+// tests that were skipped and why, and the tests that failed.
 //
-//	go run ./test/run [-later=MODULES] [flags of go test] [packages]
+//	go run ./test/run [-later=MODULES] [go test flags] [packages]
 //
-// With packages it runs in the module of the working directory. Without packages, it runs all packages
-// of all modules that have tests. It finds these by their go.mod and _test.go files. It skips the
-// modules in -later, separated by commas, and lists them at the end.
+// If packages are given, it tests them in the working directory's module. Otherwise it tests all packages
+// of all modules that have tests, which it finds by their go.mod and _test.go files. It skips the
+// comma-separated modules in -later, and lists them at the end.
 //
-// If a package's test files have build constraints on the race detector, some of its tests would take
-// too long with it. If -race is among the flags, such packages run twice: with the race detector and
-// without.
+// If a package's test files have build constraints on the race detector, some of its tests would take too
+// long with it. With -race, such packages run twice: with and without the race detector.
 //
-// # While it runs
+// # Output
 //
-// The packages of the root module run first. Then everything else runs two at a time: the other modules,
-// and the packages of the root module that run without the race detector. The output of a failing test
-// is printed at once, and so is the line of a package when it ends. Output of passing tests is dropped,
-// but if a package fails without a failed test, all its output is printed. Build failures and other
-// output of go test are printed as they arrive.
+// The root module's packages run first. Then everything else runs, two jobs at a time: the other modules,
+// and the root module's packages that run without the race detector. The output of a failing test is
+// printed immediately, and so is a package's result line when it finishes. The output of passing tests is
+// dropped, but if a package fails without a failed test, all its output is printed. Build failures and
+// other go test output are printed as they arrive.
 //
 // # Second chance
 //
-// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests of a
-// module are rerun, alone and three times. A test that then always passes does not fail the run. The
-// summary lists it as unsteady, and its first output is kept, because either the test or the code has a
-// bug. There is no second chance after a data race, a panic, a test that did not end or a package that
-// did not build.
+// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests per module
+// are rerun alone, three times each. A test that then passes every time does not fail the run. The summary
+// lists it as unsteady, and its first output is kept, because either the test or the code has a bug. There
+// is no second chance after a data race, a panic, a test that did not finish or a package that did not
+// build.
 //
 // # Failure
 //
-// It exits with 1 if a test failed, a package did not build, or go test failed for any other reason; the
-// last line then counts at least one failure.
+// It exits with code 1 if a test failed, a package did not build, or go test failed for any other reason;
+// in that case the last line counts at least one failure.
 package main
 
 import (
@@ -47,7 +46,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	failed, err := run(ctx, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "run:", err)
@@ -77,11 +76,11 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	return t.failures() > 0, nil
 }
 
-// abreast is the number of calls of go test at a time, after the root module. Most calls test one
+// abreast is the number of concurrent go test runs after the root module. Most of them test only one
 // package, which leaves cores idle.
 const abreast = 2
 
-// runAll runs jobs, atATime of them concurrently, and counts their results.
+// runAll runs jobs, atATime of them concurrently, and tallies their results.
 func (t *tally) runAll(ctx context.Context, jobs []job, atATime int) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, atATime)
@@ -110,7 +109,7 @@ func (t *tally) runOne(ctx context.Context, j job) {
 	}
 }
 
-// cutLater removes the flag -later and returns the modules in it.
+// cutLater removes the -later flag and returns its modules.
 func cutLater(flags []string) (others, later []string) {
 	for _, f := range flags {
 		if names, ok := strings.CutPrefix(f, "-later="); ok {
@@ -122,8 +121,8 @@ func cutLater(flags []string) (others, later []string) {
 	return others, later
 }
 
-// split separates the flags of go test from the packages after them. A flag with a value must use an equals
-// sign.
+// split separates the go test flags from the packages that follow. A flag's value must be attached with an
+// equals sign.
 func split(args []string) (flags, packages []string) {
 	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if at < 0 {

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// job is one call of go test.
+// job is one run of go test.
 type job struct {
-	dir      string // of the module
+	dir      string // the module directory
 	flags    []string
 	packages []string
 }
@@ -27,7 +27,7 @@ func (j job) String() string {
 }
 
 // plan returns the jobs for the modules below a directory, except those in later, and the modules without
-// tests. It returns an error if later names an unknown module.
+// tests. It returns an error if later contains an unknown module.
 func plan(root string, flags, packages, later []string) (jobs []job, without []string, err error) {
 	if len(packages) > 0 {
 		return []job{{dir: root, flags: flags, packages: packages}}, nil, nil
@@ -38,7 +38,7 @@ func plan(root string, flags, packages, later []string) (jobs []job, without []s
 	}
 	for _, name := range later {
 		if !slices.ContainsFunc(modules, func(m module) bool { return m.tested && m.dir == name }) {
-			return nil, nil, fmt.Errorf("-later names %s, which is no module with tests", name)
+			return nil, nil, fmt.Errorf("-later: %s is not a module with tests", name)
 		}
 	}
 	for _, m := range modules {
@@ -66,8 +66,8 @@ func withoutRace(flags []string) []string {
 // module is a directory with a go.mod.
 type module struct {
 	dir    string
-	tested bool     // it has test files
-	slowed []string // packages that run fewer tests under the race detector
+	tested bool     // there are test files
+	slowed []string // packages that run fewer tests with the race detector
 }
 
 // find returns all modules below a directory, the root module first.
@@ -109,7 +109,7 @@ func find(root string) ([]module, error) {
 	return modules, err
 }
 
-// modulePath returns the path of the module in a directory, or "".
+// modulePath returns the module path in a directory's go.mod, or "".
 func modulePath(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -123,11 +123,11 @@ func modulePath(dir string) string {
 	return ""
 }
 
-// innermost returns the module that contains a file.
+// innermost returns the innermost module that contains a file.
 func innermost(modules []module, path string) *module {
 	var m *module
 	for i := range modules {
-		// The walk visits a directory before its content, so the last match is the innermost.
+		// The walk visits a directory before its contents, so the last match is the innermost.
 		if dir := modules[i].dir; dir == "." || strings.HasPrefix(path, dir+string(filepath.Separator)) {
 			m = &modules[i]
 		}

@@ -58,7 +58,7 @@ func TestAway(t *testing.T) { t.Log("looks around"); t.Skip("no disk:\nneeds two
 		"modules without tests: bench/floor",
 		"make test-all adds: test/late\n",
 		"  fails TestAway: no disk: needs two\n",
-		"  fails TestBad/part\n", "  exits TestIt (did not end)\n", "  quits (no test of it failed)\n",
+		"  fails TestBad/part\n", "  exits TestIt (did not finish)\n", "  quits (none of its tests failed)\n",
 		"  broken (did not build)\n", "  panics TestIt\n",
 	} {
 		require.Contains(t, got, want)
@@ -117,7 +117,7 @@ func TestAKilledPackageFailed(t *testing.T) {
 	require.NoError(t, tally.read(strings.NewReader(`{"Action":"run","Package":"p","Test":"TestLong"}
 {"Action":"output","Package":"p","Test":"TestLong","Output":"so far, so good\n"}
 `)))
-	require.Equal(t, []failure{{what: "p TestLong (did not end)"}}, tally.failed)
+	require.Equal(t, []failure{{what: "p TestLong (did not finish)"}}, tally.failed)
 	require.Contains(t, out.String(), "so far")
 }
 
@@ -164,7 +164,7 @@ func TestPlan(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []job{{dir: ".", flags: []string{"-vet=off"}, packages: []string{"./slow", "./..."}}}, jobs)
 	_, _, err = plan(".", flags, nil, []string{"nowhere"})
-	require.EqualError(t, err, "-later names nowhere, which is no module with tests")
+	require.EqualError(t, err, "-later: nowhere is not a module with tests")
 
 	flags, packages := split([]string{"-race", "-run=X", "./a", "./slow"})
 	jobs, without, err = plan(".", flags, packages, nil)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// told is the number of slow packages and slow tests that are listed with their times.
+// told is the number of slowest packages and tests to list with their times.
 const told = 10
 
 // summary prints the tests that ran, the tests that were skipped and why, and the tests that failed. The
-// last line has the counts.
+// last line contains the counts.
 func (t *tally) summary(took time.Duration, without, later []string) {
 	var tested, untried []*pkg
 	for _, p := range t.ended {
@@ -37,7 +37,7 @@ func (t *tally) summary(took time.Duration, without, later []string) {
 	}
 	skipped := t.onlySkipped()
 	t.list("skipped", skipped)
-	t.list("unsteady, to be mended", t.unsteady)
+	t.list("unsteady, to be fixed", t.unsteady)
 	var failed []string
 	for _, f := range t.failed {
 		failed = append(failed, f.what)
@@ -46,8 +46,8 @@ func (t *tally) summary(took time.Duration, without, later []string) {
 	t.print(fmt.Sprintf("\n%d passed, %d failed, %d skipped\n", t.passed, len(t.failed), len(skipped)))
 }
 
-// onlySkipped returns the skipped tests with their reasons, except tests that are skipped only under the
-// race detector.
+// onlySkipped returns the skipped tests with their reasons, except tests skipped only with the race
+// detector.
 func (t *tally) onlySkipped() []string {
 	passed := map[string]bool{}
 	for _, one := range t.tests {

@@ -11,27 +11,27 @@ import (
 // tally counts tests and prints their progress.
 type tally struct {
 	out     io.Writer
-	prefix  string          // prefix of import paths, omitted in output
+	prefix  string          // import path prefix to omit in output
 	running map[string]*pkg // by import path
 	ended   []*pkg
 	passed  int
 	failed  []failure
-	tests   []timing // that passed, without subtests
+	tests   []timing // passed tests, without subtests
 	skipped []skip
 	// unsteady are tests that failed and then passed alone; see again.
 	unsteady []string
 }
 
-// pkg is a package in one run.
+// pkg is a package under test.
 type pkg struct {
 	path    string
 	name    string // the path without the prefix
 	seconds float64
-	output  []string // of the package itself
+	output  []string // output not from a test
 	tests   map[string]*test
-	order   []string // of the tests, by start
-	failed  bool     // one of its tests failed
-	untried bool     // it has no test files
+	order   []string // test names by start order
+	failed  bool     // a test failed
+	untried bool     // there are no test files
 }
 
 // timing is the duration of a test or package.
@@ -54,7 +54,7 @@ func newTally(out io.Writer, prefix string) *tally {
 	return &tally{out: out, prefix: prefix, running: map[string]*pkg{}}
 }
 
-// add adds the counts of another tally.
+// add adds another tally's counts.
 func (t *tally) add(o *tally) {
 	t.ended = append(t.ended, o.ended...)
 	t.passed += o.passed
@@ -68,7 +68,7 @@ func (t *tally) add(o *tally) {
 // test.
 func (t *tally) failures() int { return len(t.failed) }
 
-// broken counts a failure that is not a failed test.
+// broken records a failure other than a failed test.
 func (t *tally) broken(what string) { t.failed = append(t.failed, failure{what: what}) }
 
 func (t *tally) print(text string) { _, _ = io.WriteString(t.out, text) }
@@ -126,10 +126,10 @@ func (t *tally) takeTest(e event) {
 	}
 }
 
-// noise matches lines of the verbose output that only show progress.
+// noise matches lines in the verbose output that only show progress.
 var noise = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME)\b`)
 
-// show prints the output of a test, once.
+// show prints a test's output once.
 func (t *tally) show(one *test) {
 	if one.shown {
 		return
@@ -138,7 +138,7 @@ func (t *tally) show(one *test) {
 	t.print(strings.Join(slices.DeleteFunc(slices.Clone(one.output), noise.MatchString), ""))
 }
 
-// lines is a writer for several goroutines.
+// lines is an [io.Writer] that is safe for concurrent use.
 type lines struct {
 	mu sync.Mutex
 	to io.Writer
@@ -153,7 +153,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // logged matches a line logged by a test.
 var logged = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)$`)
 
-// reason returns the last message that a test logged, including continuation lines.
+// reason returns the last message logged by a test, including continuation lines.
 func reason(output []string) string {
 	var said []string
 	for line := range strings.Lines(strings.Join(output, "")) {
@@ -181,7 +181,7 @@ func (t *tally) takePackage(e event) {
 	}
 }
 
-// close prints the remaining output of a package that has ended.
+// close prints the remaining output of a finished package.
 func (t *tally) close(p *pkg, e event) {
 	delete(t.running, p.path)
 	t.ended = append(t.ended, p)
@@ -196,12 +196,12 @@ func (t *tally) close(p *pkg, e event) {
 	for _, name := range p.order {
 		if one := p.tests[name]; !one.ended {
 			p.failed = true
-			t.broken(p.name + " " + name + " (did not end)")
+			t.broken(p.name + " " + name + " (did not finish)")
 			t.show(one)
 		}
 	}
 	for _, name := range p.order {
-		// A race is reported in the output of whichever test is running at that moment.
+		// A race is reported in the output of whichever test happens to be running.
 		one := p.tests[name]
 		if !p.failed || slices.ContainsFunc(one.output, func(line string) bool { return strings.Contains(line, "DATA RACE") }) {
 			t.show(one)
@@ -215,11 +215,11 @@ func (t *tally) close(p *pkg, e event) {
 	case e.FailedBuild != "":
 		t.broken(p.name + " (did not build)")
 	default:
-		t.broken(p.name + " (no test of it failed)")
+		t.broken(p.name + " (none of its tests failed)")
 	}
 }
 
-// end closes packages that go test left open, for example because it was killed.
+// end closes packages that go test left unfinished, for example because it was killed.
 func (t *tally) end() {
 	for path, p := range t.running {
 		t.close(p, event{Action: "fail", Package: path})
