@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// backlog is a work queue on its own, with its workers and the expected state of its keys.
+// backlog is a standalone work queue, with its workers and the expected state of its keys.
 type backlog struct {
 	play  *play
-	rand  *rand.Rand // of the goroutine that plays
+	rand  *rand.Rand // used only by the goroutine that runs the schedule
 	fair  int
 	queue *workqueue.Queue[int]
 	hands sync.WaitGroup // the workers
@@ -23,27 +23,27 @@ type backlog struct {
 	workers []*worker
 	gets    int
 	running int
-	last    time.Time // time of the last operation
+	last    time.Time // time of the last Done
 	closing bool
 }
 
-// backlogKeys is the number of keys of a backlog.
+// backlogKeys is the number of different keys in a backlog.
 const backlogKeys = 9
 
-// debt is the expected state of a key.
+// debt is a key's expected state.
 type debt struct {
 	asked    bool
-	from, by time.Time // the key is due between from and by, if a worker is free
-	since    int       // value of gets when the key started to wait; -1 before that
+	from, by time.Time // the key is due between from and by if a worker is free
+	since    int       // value of gets when the key started waiting; -1 before that
 	added    time.Time // the last add
-	perhaps  bool      // one more hand-out is allowed, because an add came during the hand-out
+	perhaps  bool      // another hand-out is allowed, because an add coincided with the hand-out
 	failures int       // as counted by the rate limiter
 	running  bool
 }
 
-// worker takes keys until it is dismissed.
+// worker processes keys until it is dismissed.
 type worker struct {
-	free  time.Time // when the worker started to wait for a key; zero while it has one
+	free  time.Time // when the worker started waiting for a key; zero while it has one
 	leave context.CancelFunc
 }
 
@@ -90,7 +90,7 @@ func (b *backlog) work(ctx context.Context, w *worker, random *rand.Rand) {
 		key, err := b.queue.Get(ctx)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, workqueue.ErrShutDown) {
-				b.play.breaks("L28: Get of the queue failed with %v", err)
+				b.play.breaks("L28: the queue's Get failed: %v", err)
 			}
 			return
 		}
@@ -136,7 +136,7 @@ func (b *backlog) add(key int, opts workqueue.AddOptions) {
 	b.queue.AddWith(opts, key)
 }
 
-// wait records which keys are waiting at now because they are not running.
+// wait records which keys are due but not running, and therefore waiting, at time now.
 func (b *backlog) wait(now time.Time) {
 	for key := range b.owed {
 		if d := &b.owed[key]; d.asked && !d.running && d.since < 0 && !d.by.After(now) {
@@ -164,16 +164,16 @@ func (b *backlog) handed(w *worker, key int) {
 	b.running++
 	switch {
 	case d.running:
-		b.play.breaks("L26: key %d is handed to two workers", key)
+		b.play.breaks("L26: key %d was handed to two workers", key)
 	case !d.asked && !d.perhaps && !b.closing:
-		b.play.breaks("L27: key %d is handed out, which nobody asked for", key)
-	case d.asked && !d.perhaps && now.Before(d.from): // otherwise it may be for the earlier add
-		b.play.breaks("L29: key %d is handed out %s too early", key, d.from.Sub(now))
+		b.play.breaks("L27: key %d was handed out without an add", key)
+	case d.asked && !d.perhaps && now.Before(d.from): // otherwise the hand-out may be due to the earlier add
+		b.play.breaks("L29: key %d was handed out %s too early", key, d.from.Sub(now))
 	}
 	d.running, d.asked, d.perhaps = true, false, d.asked && d.added.Equal(now)
 	for key := range b.owed {
 		if d := &b.owed[key]; d.asked && !d.running && d.since >= 0 && b.gets-d.since > b.fair*(backlogKeys+1) {
-			b.play.breaks("L30: key %d waits while %d others are handed out, with %d keys and FairEvery %d", key, b.gets-d.since, backlogKeys, b.fair)
+			b.play.breaks("L30: key %d is waiting although %d others were handed out, with %d keys and FairEvery %d", key, b.gets-d.since, backlogKeys, b.fair)
 		}
 	}
 }
@@ -188,8 +188,8 @@ func (b *backlog) done(w *worker, key int) {
 	b.wait(now)
 }
 
-// check finds keys that wait although a worker is free. It ignores the current instant, because events
-// of that instant may still be in progress.
+// check finds keys that are waiting although a worker is free. It ignores the current instant, whose events
+// may still be in progress.
 func (b *backlog) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,19 +200,19 @@ func (b *backlog) check() {
 	}
 	for key, d := range b.owed {
 		if free && d.asked && !d.running && d.by.Before(now) {
-			b.play.breaks("L29: key %d was due %s ago, and a worker is free", key, now.Sub(d.by))
+			b.play.breaks("L29: key %d was due %s ago although a worker is free", key, now.Sub(d.by))
 		}
 	}
 }
 
-// close shuts the queue down and waits until it has ended. If drain is set, the queue finishes all work
-// first.
+// close shuts down the queue and waits for its workers to exit. If drain is set, the queue finishes all
+// work first.
 func (b *backlog) close(drain bool) {
 	b.hire(1)
 	b.mu.Lock()
 	b.closing = true
 	began := time.Now()
-	var due []int // keys that a drain must hand out
+	var due []int // keys that Drain must hand out
 	for key, d := range b.owed {
 		if d.asked && !d.running && d.by.Before(began) {
 			due = append(due, key)
@@ -237,7 +237,7 @@ func (b *backlog) close(drain bool) {
 	b.mu.Unlock()
 }
 
-// drained checks the state after Drain has returned.
+// drained checks the state after Drain returns.
 func (b *backlog) drained(err error, began time.Time, due []int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -250,16 +250,16 @@ func (b *backlog) drained(err error, began time.Time, due []int) {
 	case b.running > 0:
 		b.play.breaks("L28: Drain returned while %d keys were being worked on", b.running)
 	case time.Since(began) > 0:
-		b.play.breaks("L28: Drain returned %s after the last work was done", time.Since(began))
+		b.play.breaks("L28: Drain returned %s after the last key was done", time.Since(began))
 	}
 	for _, key := range due {
 		if b.owed[key].asked {
-			b.play.breaks("L28: Drain returned before key %d was handed out, which waited", key)
+			b.play.breaks("L28: Drain returned before waiting key %d was handed out", key)
 		}
 	}
 }
 
-// ask adds some keys: now or later, urgent or not, or as failures.
+// ask adds some keys: now or later, with different priorities, or after failures.
 func (b *backlog) ask(s Step) {
 	for range 1 + s.N%6 {
 		opts := workqueue.AddOptions{Priority: b.rand.IntN(4)}
@@ -273,7 +273,7 @@ func (b *backlog) ask(s Step) {
 	}
 }
 
-// hurry keeps adding urgent keys, so that others could starve.
+// hurry keeps adding urgent keys, which might starve others.
 func (b *backlog) hurry(s Step) {
 	b.add(s.Who%backlogKeys, workqueue.AddOptions{Priority: -1})
 	for range 100 + s.N%100 {
@@ -286,7 +286,7 @@ func (b *backlog) hurry(s Step) {
 	}
 }
 
-// giveUp dismisses a worker just after adding a key that may have woken it.
+// giveUp dismisses a worker right after adding a key that may have woken it.
 func (b *backlog) giveUp(s Step) {
 	b.hire(2)
 	time.Sleep(time.Duration(1 + s.N))
@@ -294,7 +294,7 @@ func (b *backlog) giveUp(s Step) {
 	b.dismiss(s.N)
 }
 
-// drain shuts the queue down in one of two ways and creates a new one.
+// drain shuts down the queue, with or without draining it, and creates a new one.
 func (b *backlog) drain(s Step) {
 	b.close(s.N%2 == 0)
 	b.open()

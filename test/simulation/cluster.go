@@ -9,34 +9,34 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// backup is a state to which the cluster can be restored.
+// backup is a cluster state that can be restored.
 type backup struct {
 	snapshot    *apiservertest.Snapshot
 	at          time.Time
-	pods, other int // the moments in the histories at which it was made
+	pods, other int // the moments in the histories when it was taken
 	served      bool
 }
 
 // frontOf returns the server that a step selects.
 func (p *play) frontOf(s Step) *apiservertest.Server { return p.fronts[s.Who%len(p.fronts)] }
 
-// lag lets a server see changes late or not at all.
+// lag delays the changes that a server sees, or freezes it.
 func (p *play) lag(s Step) {
 	p.frontOf(s).SetLag(s.For)
 	p.frontOf(s).SetStuck(s.N%4 == 0)
 }
 
-// backup saves the current state of the cluster.
+// keep saves the cluster's current state.
 func (p *play) keep(Step) {
 	p.backup = &backup{p.srv.Snapshot(), time.Now(), p.pods.now, p.widgets.now, p.served}
 }
 
-// bump is how far a restore raises the versions above the newest.
+// bump is how far above the newest version a restore raises the versions.
 const bump = 1_000_000
 
-// restore restores the backup. With an odd N, or if others write too, it raises the versions, as
+// restore restores the backup. With an odd N, or if there are other writers, it raises the versions, as
 // administrators should. Otherwise versions are reused, which an informer can only notice before the
-// cluster reaches the informer's version again, so the play ends there.
+// cluster reaches the informer's version again, so the schedule ends there.
 func (p *play) restore(s Step) {
 	if p.backup == nil {
 		return
@@ -59,7 +59,7 @@ func (p *play) goBack(by uint64) {
 	p.served = p.backup.served
 }
 
-// upgrade upgrades a server to one with other defaults, or back.
+// upgrade switches a server to different defaults, or back.
 func (p *play) upgrade(s Step) {
 	var defaults func(object.Object)
 	if s.N%2 == 0 {
@@ -70,7 +70,7 @@ func (p *play) upgrade(s Step) {
 	}
 }
 
-// access revokes rights, and grants them again.
+// access revokes rights or grants them again.
 func (p *play) access(s Step) {
 	switch s.N % 4 {
 	case 0:

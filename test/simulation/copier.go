@@ -20,20 +20,20 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// copier is a controller that keeps a ConfigMap with the content of each pod.
+// copier is a controller that maintains a ConfigMap with the content of each pod.
 type copier struct {
 	play    *play
 	pods    *controller.Client[*corev1.Pod]
 	copies  *controller.Client[*corev1.ConfigMap]
 	manners *manners
-	end     func() error // nil while it does not run
+	end     func() error // nil if not running
 	next    atomic.Int64 // how the next reconcile fails; see mood
 	mu      sync.Mutex
 	running map[object.Key]bool
 	wrote   map[object.Key]written // the last write per key
-	lost    map[object.Key]bool    // writes undone by a restore, for which no event arrives
-	caught  map[object.Key]bool    // reconciles whose answers may arrive only after a restore
-	again   map[object.Key]promise // when failed or requeued reconciles return
+	lost    map[object.Key]bool    // writes that a restore undid, for which no event arrives
+	caught  map[object.Key]bool    // reconciles whose responses may arrive only after a restore
+	again   map[object.Key]promise // when failed or requeued reconciles must run again
 	workers int
 	full    time.Time // when all workers were last busy
 }
@@ -87,7 +87,7 @@ func (c *copier) stop() {
 	}
 	c.play.say("copier", "stops")
 	if err := c.end(); err != nil {
-		c.play.breaks("L23: the controller's Run ended with %v", err)
+		c.play.breaks("L23: the controller's Run failed: %v", err)
 	}
 	c.end = nil
 }
@@ -136,7 +136,7 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (result 
 	return result, err
 }
 
-// copy does the work.
+// copy updates the copy of one pod.
 func (c *copier) copy(ctx context.Context, req controller.Request) (controller.Result, error) {
 	c.play.say("copier", "reconciles %s", req.Key)
 	c.ownWrites(req.Key)
@@ -156,7 +156,7 @@ func (c *copier) copy(ctx context.Context, req controller.Request) (controller.R
 	return controller.Result{}, err
 }
 
-// written is a write of the controller.
+// written is a write by the controller.
 type written struct {
 	rv string
 	at time.Time
@@ -172,8 +172,8 @@ func (c *copier) note(key object.Key, rv string) {
 	}
 }
 
-// lose records which writes since the given time were undone by a restore. A write whose answer is still
-// in flight is not known yet.
+// lose marks the writes since the given time as undone by a restore. Writes whose response is still in
+// flight are marked later.
 func (c *copier) lose(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,15 +187,15 @@ func (c *copier) lose(since time.Time) {
 	}
 }
 
-// ownWrites breaks the play if the cache has an older copy than the last reconcile wrote, unless the
-// controller's patience has passed since.
+// ownWrites reports a violation if the cache has an older copy than the last reconcile wrote, unless the
+// controller's patience has run out since.
 func (c *copier) ownWrites(key object.Key) {
 	c.mu.Lock()
 	last := c.wrote[key]
 	c.mu.Unlock()
 	have, ok := c.copies.Get(key)
 	if ok && time.Since(last.at) < controller.DefaultPatience && number(have.ResourceVersion) < number(last.rv) && c.play.restored.Load() == 0 {
-		c.play.breaks("controller: %s is reconciled with its copy at %s, after %s was written", key, have.ResourceVersion, last.rv)
+		c.play.breaks("controller: %s was reconciled with its copy at %s after %s was written", key, have.ResourceVersion, last.rv)
 	}
 }
 
@@ -209,22 +209,21 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	c.note(key, "") // even if another client deleted it, because a restore undoes that, and the cache may have missed both
+	c.note(key, "") // even if another client deleted it: a restore undoes that, and the cache may have missed both
 	return nil
 }
 
-// promise is when a request must be handed out again.
+// promise is the time by which a request must be handed out again.
 type promise struct {
 	failures  int
-	since, by time.Time // by is zero if there is none
+	since, by time.Time // by is zero if there is no promise
 }
 
-// slack is how late a request may be.
+// slack is how late a request may be handed out.
 const slack = 100 * time.Millisecond
 
-// news allows a reconcile caused by a change to write at once, whatever a server answered the previous
-// reconcile. A mere retry has to wait. If a change and a retry arrive at the same instant, either may be
-// the cause.
+// news allows a reconcile caused by a change to write immediately, whatever a server responded to the
+// previous reconcile. A mere retry has to wait. If a change and a retry coincide, either may be the cause.
 func (c *copier) news(ctx context.Context, key object.Key) {
 	causes := controller.Causes(ctx)
 	if len(causes) == 0 || slices.ContainsFunc(causes, func(why controller.Cause) bool { return why.Type != controller.Failed }) {
@@ -237,7 +236,7 @@ func (c *copier) begin(ctx context.Context, key object.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running[key] {
-		c.play.breaks("L26: %s is reconciled twice at a time", key)
+		c.play.breaks("L26: %s is being reconciled twice at the same time", key)
 	}
 	c.running[key] = true
 	delete(c.lost, key)
@@ -249,7 +248,7 @@ func (c *copier) begin(ctx context.Context, key object.Key) {
 	c.busy()
 }
 
-// done records how a reconcile ended, and when the next one must start.
+// done records a reconcile's outcome, and when the next one must start.
 func (c *copier) done(key object.Key, result controller.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +260,7 @@ func (c *copier) done(key object.Key, result controller.Result, err error) {
 		again.failures = c.again[key].failures + 1
 		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
 		if apierrors.IsConflict(err) {
-			wait = max(wait, controller.DefaultPatience) // unless the cache sees another version first
+			wait = max(wait, controller.DefaultPatience) // unless the cache sees a different version first
 		}
 		asked, _ := source.RetryAfter(err)
 		again.by = again.since.Add(max(wait, asked+asked/4) + slack)
@@ -278,12 +277,12 @@ func (c *copier) busy() {
 	}
 }
 
-// kept breaks the play if a request is late although a worker was free all the time and the cache has
+// kept reports a violation if a request is late although a worker was free the whole time and the cache has
 // caught up with the request's writes.
 func (c *copier) kept(key object.Key) {
 	p := c.again[key]
 	if !p.by.IsZero() && time.Now().After(p.by) && !c.full.After(p.since) && c.wrote[key].at.Add(controller.DefaultPatience).Before(p.by) {
-		c.play.breaks("L29: %s was to be reconciled again %s ago, after %d failures", key, time.Since(p.by), p.failures)
+		c.play.breaks("L29: %s should have been reconciled again %s ago, after %d failures", key, time.Since(p.by), p.failures)
 	}
 }
 
@@ -299,7 +298,7 @@ func (c *copier) check() {
 	}
 }
 
-// settled reports where the copies differ from the pods.
+// settled returns the differences between the copies and the pods.
 func (c *copier) settled() []string {
 	want, got := map[object.Key]string{}, map[object.Key]string{}
 	for _, o := range c.play.srv.Objects(podGVR) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// deeds maps the names of deeds to functions.
+// deeds maps deed names to functions.
 var deeds map[Deed]func(*play, Step)
 
 func init() {
@@ -62,7 +62,7 @@ func init() {
 	}
 }
 
-// eachOf calls do with the informer of s.
+// eachOf calls do with the informer that s selects.
 func (p *play) eachOf(s Step, do func(informer)) {
 	if len(p.members) > 0 {
 		do(p.members[s.Who%len(p.members)])
@@ -91,7 +91,7 @@ func (p *play) ofCopier(do func(*copier)) {
 	}
 }
 
-// pass lets time pass and checks everything at intervals.
+// pass waits for d and checks everything at intervals.
 func (p *play) pass(d time.Duration) {
 	for range 3 {
 		time.Sleep(d / 3)
@@ -104,7 +104,7 @@ func (p *play) deleteBoth(s Step) {
 	p.remove(p.shape.GVR, p.widgets, p.widgetKey(s.Who))
 }
 
-// replace replaces an object by another one of the same name.
+// replace replaces an object with another one of the same name.
 func (p *play) replace(s Step) {
 	p.deleteBoth(s)
 	p.put(s.Who, s.N)
@@ -131,8 +131,8 @@ func (p *play) burst(s Step) {
 	}
 }
 
-// restart cuts all connections of a server. With an odd N the watch cache is rebuilt, sometimes with
-// another size.
+// restart restarts a server, cutting all its connections. With an odd N the watch cache is rebuilt,
+// sometimes with a different size.
 func (p *play) restart(s Step) {
 	switch s.N % 6 {
 	case 1, 3:
@@ -144,7 +144,7 @@ func (p *play) restart(s Step) {
 	}
 }
 
-// fault plans faults for some of the next requests.
+// fault schedules faults for some of the next requests.
 func (p *play) fault(s Step) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 3))
 	frame := random.IntN(8)
@@ -181,7 +181,7 @@ func (p *play) fault(s Step) {
 	p.say("play", "fault %T %+v", action, action)
 	verbs := []string{"list", "watch", ""}
 	if f, ok := action.(apiservertest.Fail); ok && f.Code < 410 {
-		verbs = verbs[:2] // because writers believe an answer that says not found
+		verbs = verbs[:2] // because writers trust a not-found response
 	}
 	p.fronts[random.IntN(len(p.fronts))].Faults().Add(apiservertest.Fault{
 		Verb:  verbs[random.IntN(len(verbs))],
@@ -209,18 +209,18 @@ func (p *play) toggle(s Step) {
 	})
 }
 
-// kill stops an informer without letting it write anything.
+// kill stops an informer without letting it write its snapshot.
 func (p *play) kill(m informer) {
 	dir := p.directory(m.name()).Path()
 	there := os.Rename(dir, dir+".before") == nil
 	m.stop()
-	_ = os.RemoveAll(dir) // discard anything that it wrote while it ended
+	_ = os.RemoveAll(dir) // discard anything that it wrote while stopping
 	if there {
 		_ = os.Rename(dir+".before", dir)
 	}
 }
 
-// succeed replaces an ended process by another one.
+// succeed replaces a stopped process with a new one.
 func (p *play) succeed(s Step, m informer) {
 	next := p.member(m.name(), m.made())
 	p.members[slices.Index(p.members, m)] = next
@@ -230,7 +230,7 @@ func (p *play) succeed(s Step, m informer) {
 
 func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }
 
-// leave removes the N-th handler, sometimes from another goroutine that waits for its end.
+// leave removes the N-th handler, sometimes waiting for its call in progress.
 func (p *play) leave(s Step) {
 	p.eachOf(s, func(m informer) {
 		all := m.handlers()
@@ -243,7 +243,7 @@ func (p *play) leave(s Step) {
 	})
 }
 
-// spoil makes the next call of a handler fail.
+// spoil makes a handler's next call fail.
 func (p *play) spoil(s Step) {
 	p.eachOf(s, func(m informer) {
 		for n, h := range m.handlers() {
@@ -278,8 +278,8 @@ func (p *play) toggleCandidate(s Step) {
 	}
 }
 
-// stealCopies deletes some of the copies that the controller has created and seen. If a copy were
-// deleted during an outage before the cache has seen it, only a resync could find that.
+// stealCopies deletes some of the copies that the controller has created and seen. If a copy were deleted
+// during an outage before the cache has seen it, only a resync could detect that.
 func (p *play) stealCopies(s Step) {
 	p.ofCopier(func(c *copier) {
 		for n := range s.N % 5 {

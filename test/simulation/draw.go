@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// lot is the weight of a deed and its longest duration.
+// lot is a deed with its weight and maximum duration.
 type lot struct {
 	do     Deed
 	weight int
 	last   time.Duration
-	in     func(World) bool // worlds in which the deed makes sense; nil for all
+	in     func(World) bool // the worlds in which the deed makes sense; nil means all
 }
 
-// writesAlone reports whether the play is the only writer.
+// writesAlone reports whether the schedule's steps are the only writers.
 func writesAlone(w World) bool { return !w.Reconciles && w.Candidates == 0 }
 
 // polls reports whether every informer gets its initial state even without a watch.
@@ -80,11 +80,11 @@ var lots = []lot{
 	{"drain", 3, 0, backlogs},
 }
 
-// Draw returns the schedule of a seed.
+// Draw returns the schedule for a seed.
 func Draw(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, World: drawWorld(random)}
-	packed := rand.New(rand.NewPCG(seed, 2)) // a separate source, so that the rest of the schedule stays the same
+	packed := rand.New(rand.NewPCG(seed, 2)) // a separate source, so that the rest of the schedule does not change
 	for i := range s.World.Informers {
 		s.World.Informers[i].Packed = packed.IntN(3) == 0
 	}
@@ -146,7 +146,7 @@ func drawForm(random *rand.Rand, w World) Form {
 		f.PageSize = int64(1 + random.IntN(9))
 	}
 	if f.Initial == reflector.WatchList && w.Streams == apiservertest.StreamingListsRefused {
-		f.Initial = reflector.Auto // otherwise it would be refused forever, and rightly so
+		f.Initial = reflector.Auto // otherwise it would always be rejected, and rightly so
 	}
 	if random.IntN(2) == 0 {
 		f.StreamTimeout = time.Duration(15+random.IntN(60)) * time.Second
@@ -171,7 +171,7 @@ func drawStep(random *rand.Rand, lots []lot) Step {
 			continue
 		}
 		s := Step{Do: l.do, Who: random.IntN(100), N: random.IntN(1000)}
-		// Some steps follow quickly and others later, but never two at the same instant.
+		// Some steps follow quickly and others later, but no two at the same instant.
 		s.Wait = time.Duration(1 + random.IntN(3_000_000))
 		if random.IntN(2) == 0 {
 			s.Wait += time.Duration(random.ExpFloat64() * float64(2*time.Second))
@@ -181,5 +181,5 @@ func drawStep(random *rand.Rand, lots []lot) Step {
 		}
 		return s
 	}
-	panic("the weights are more than their sum")
+	panic("unreachable: the weights add up to total")
 }

@@ -15,16 +15,16 @@ import (
 
 var leaseKey = object.Key{Namespace: "default", Name: "leader"}
 
-// elections are the candidates for one Lease.
+// elections holds the candidates for one Lease.
 type elections struct {
 	play       *play
 	candidates []*candidate
 
 	mu      sync.Mutex
-	leading map[string]int64 // leaders with their tokens, until their work should have ended
-	holder  string           // the leader, until it is told to stop
-	last    int64            // the greatest token under the existing Lease
-	since   time.Time        // when the holder started to lead
+	leading map[string]int64 // leaders with their tokens, until their work must have stopped
+	holder  string           // the leader, until its context is canceled
+	last    int64            // the greatest token issued under the existing Lease
+	since   time.Time        // when the holder started leading
 	deleted time.Time        // when the Lease was deleted
 }
 
@@ -33,10 +33,10 @@ type candidate struct {
 	*elections
 	called  string
 	process *process
-	end     time.Duration // how long its work takes to end
-	own     int64         // the greatest token with which it led
+	end     time.Duration // how long its work takes to stop
+	own     int64         // the greatest token it has led with
 	elector *leaderelection.Elector
-	cancel  context.CancelFunc // nil while it does not run
+	cancel  context.CancelFunc // nil if not running
 	ended   chan struct{}
 }
 
@@ -44,10 +44,10 @@ func newElections(p *play, n int) *elections {
 	e := &elections{play: p, leading: map[string]int64{}}
 	for i := range n {
 		c := &candidate{elections: e, called: name("candidate", i), process: p.process(false)}
-		c.process.manners.hasty = true // the candidate sends another request while one is waiting
+		c.process.manners.hasty = true // the candidate sends another request while one is pending
 		opts := leaderelection.Options{Namespace: leaseKey.Namespace, Name: leaseKey.Name, Identity: c.called}
 		patience := 10 * time.Second
-		if p.World.Drift { // on a slower clock everything takes longer
+		if p.World.Drift { // everything takes longer on a slower clock
 			patience = time.Duration(8+2*i) * time.Second
 			opts.RenewDeadline, opts.RetryPeriod = patience, patience/5
 		}
@@ -76,7 +76,7 @@ func (c *candidate) start() {
 		defer close(c.ended)
 		for ctx.Err() == nil {
 			if err := c.elector.Run(ctx, c.lead); err != nil && !errors.Is(err, leaderelection.ErrLost) {
-				c.play.breaks("%s: Run ended with %v", c.called, err)
+				c.play.breaks("%s: Run failed: %v", c.called, err)
 			}
 		}
 	})
@@ -100,22 +100,22 @@ func (c *candidate) toggle() {
 	}
 }
 
-// lead works until it is told to stop, and then takes a while to end.
+// lead works until ctx is canceled, and then takes a while to stop.
 func (c *candidate) lead(ctx context.Context) error {
 	token, _ := leaderelection.Token(ctx)
 	c.mu.Lock()
 	for other := range c.leading {
-		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a restored old Lease may belong to anyone
+		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a restored Lease may belong to any candidate
 			c.play.breaks("%s leads while %s does", c.called, other)
 		}
 	}
-	if token <= c.own { // an elector remembers it, whatever happens to the Lease
+	if token <= c.own { // an elector remembers its tokens, whatever happens to the Lease
 		c.play.breaks("%s leads with token %d after %d of its own", c.called, token, c.own)
 	}
 	c.own = token
 	switch {
 	case time.Since(c.deleted) < lookout && !c.shows(c.called, token):
-		// The candidate took the Lease that was deleted while the answer was in flight.
+		// The candidate acquired the Lease that was deleted while the response was in flight.
 	case token <= c.last && c.play.restored.Load() == 0:
 		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
 	default:
@@ -143,21 +143,21 @@ func (c *candidate) lead(ctx context.Context) error {
 }
 
 // lookout is how long a leader may take to notice that another candidate holds a recreated Lease, and to
-// end its work.
+// stop its work.
 const lookout = 20 * time.Second
 
-// unmake deletes the Lease and restarts a candidate that has never seen it. The candidate takes the lease
-// at once, while another one may be leading.
+// unmake deletes the Lease and restarts a candidate that has never seen it. That candidate acquires the
+// lease immediately, while another one may be leading.
 func (e *elections) unmake(c *candidate) {
 	c.stop()
 	e.mu.Lock()
 	e.deleted, e.last = time.Now(), 0
 	e.mu.Unlock()
-	_ = e.play.srv.Delete(leaseGVR, leaseKey) // there may be none
+	_ = e.play.srv.Delete(leaseGVR, leaseKey) // it may not exist
 	c.start()
 }
 
-// check finds two leaders, and a leader without the Lease.
+// check detects two leaders, and a leader that does not hold the Lease.
 func (e *elections) check() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +176,7 @@ func (e *elections) check() {
 	}
 }
 
-// shows reports whether the existing Lease belongs to this term.
+// shows reports whether the existing Lease contains this candidate and token.
 func (e *elections) shows(holder string, token int64) bool {
 	o, err := e.play.srv.Get(leaseGVR, leaseKey)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest/network"
 )
 
-// Episodes are deeds that combine several faults in an order that random draws would rarely produce.
+// Episodes are deeds that combine several faults in an order that random steps would rarely produce.
 
 // trickle makes a client relist over a slow link while objects change.
 func (p *play) trickle(s Step) {
@@ -58,7 +58,7 @@ func (p *play) storm(s Step) {
 	}
 }
 
-// isolate delays the answers to a leader, and then drops them.
+// isolate delays the responses to a leader, and then partitions it.
 func (p *play) isolate(s Step) {
 	c := p.elections.leader()
 	if c == nil {
@@ -69,13 +69,13 @@ func (p *play) isolate(s Step) {
 	link.Set(network.Conditions{Latency: time.Second + s.For})
 	time.Sleep(10*time.Second + time.Duration(s.N)*5*time.Millisecond)
 	link.Set(network.Conditions{Latency: c.process.latency, Partition: true})
-	time.Sleep(14*time.Second + time.Duration(s.Who)*60*time.Millisecond) // about when the lease is taken
+	time.Sleep(14*time.Second + time.Duration(s.Who)*60*time.Millisecond) // about when another candidate acquires the lease
 	c.process.heal()
 }
 
-// rewind restores a backup without raising the versions, so they are reused. If everything is quiet, it
-// is known what an informer can notice: that the server's version is below the cache's or, once it is
-// above and the server has forgotten the history, that objects have other UIDs. Such a play ends there.
+// rewind restores a backup without raising the versions, so they are reused. While everything is quiet, an
+// informer can notice either that the server's version is below the cache's or, once it is above and the
+// server has forgotten the history, that objects have different UIDs. The schedule ends there.
 func (p *play) rewind(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -106,8 +106,8 @@ func (p *play) rewind(s Step) {
 	time.Sleep(20 * time.Second)
 }
 
-// refuse makes the servers refuse all watches permanently, and then changes objects. Lists must bring the
-// caches to the server's state. Such a play ends there.
+// refuse makes the servers reject all watches permanently, and then changes objects. Lists must bring the
+// caches up to date. The schedule ends there.
 func (p *play) refuse(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -128,12 +128,12 @@ func (p *play) refuse(s Step) {
 	p.goal = number(p.srv.RV())
 }
 
-// longStale is the age from which a cache counts as stale, the same as for readiness.
+// longStale is the age at which a cache counts as stale, the same as for readiness.
 const longStale = 15 * time.Minute
 
-// freeze makes the servers refuse each list and watch of one resource or of all resources. Synced
-// informers of these resources, and no others, must report that they are stale (L31). Then the servers
-// answer again.
+// freeze makes the servers reject all lists and watches of one resource, or of all resources. Synced
+// informers for these resources, and no others, must report that they are stale (L31). Then the servers
+// recover.
 func (p *play) freeze(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -156,7 +156,7 @@ func (p *play) freeze(s Step) {
 }
 
 // rewrite makes changes determined by s, each of which sets new content. With an even N it replaces
-// objects. Otherwise it changes them until the server has almost reached version below.
+// objects. Otherwise it updates them until the server has almost reached version below.
 func (p *play) rewrite(s Step, below uint64) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 7))
 	content := 2 * random.IntN(400)

@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// history is the server's content of one kind at each moment, where a moment is the number of the last
-// change. The goroutine that plays owns it and makes all changes. Other goroutines may read it up to a
-// moment that they were given.
+// history is the server's content for one kind at each moment, where a moment is the number of the last
+// change. It is owned and changed only by the goroutine that runs the schedule. Other goroutines may read
+// it up to a moment passed to them.
 type history struct {
 	now    int // the present moment
 	states map[object.Key][]state
 	epochs []epoch
 }
 
-// state is an object's state from one moment until its next state.
+// state is an object's state from moment from until its next state.
 type state struct {
 	from    int
 	rv      uint64
@@ -42,7 +42,7 @@ func newHistory() *history {
 	return &history{states: map[object.Key][]state{}, epochs: []epoch{{}}}
 }
 
-// made records that the server has o from now on.
+// made records that the server now has o.
 func (h *history) made(key object.Key, o object.Object, content int) {
 	rv := number(o.GetResourceVersion())
 	before := h.states[key]
@@ -52,7 +52,7 @@ func (h *history) made(key object.Key, o object.Object, content int) {
 	h.add(key, state{rv: rv, uid: string(o.GetUID()), content: content})
 }
 
-// removed records that key is gone from now on, since the server was at rv.
+// removed records that key was removed at version rv.
 func (h *history) removed(key object.Key, rv uint64) { h.add(key, state{rv: rv, gone: true}) }
 
 func (h *history) add(key object.Key, s state) {
@@ -63,7 +63,7 @@ func (h *history) add(key object.Key, s state) {
 	last.marks = append(last.marks, mark{s.rv, h.now})
 }
 
-// restore returns to the state of an earlier moment, when the server was at rv.
+// restore records a return to the state at an earlier moment, at version rv.
 func (h *history) restore(moment int, rv uint64) {
 	h.now++
 	for key, states := range h.states {
@@ -79,8 +79,7 @@ func (h *history) restore(moment int, rv uint64) {
 	h.epochs = append(h.epochs, epoch{from: h.now, marks: []mark{{rv, h.now}}})
 }
 
-// promised returns the moments that a cache complete up to rv may show. In each epoch, these are the
-// moments from rv on.
+// promised returns the moments that a cache complete up to rv may show: in each epoch, those from rv on.
 func (h *history) promised(rv uint64) (when []span) {
 	for n, e := range h.epochs {
 		moment := e.from
@@ -99,11 +98,11 @@ func (h *history) promised(rv uint64) (when []span) {
 	return when
 }
 
-// span is the moments from first up to, but not including, end.
+// span is the range of moments from first up to, but not including, end.
 type span struct{ first, end int }
 
-// moments returns the moments at which the server had exactly the content that holds returns, for the
-// objects for which seen is true. If there is no such moment, the error names an object that does not
+// moments returns the moments at which the server had exactly the content reported by holds, among the
+// objects for which seen is true. If there is no such moment, the error identifies an object that does not
 // match the others.
 func (h *history) moments(keys []object.Key, holds func(object.Key) (uid string, rv uint64, ok bool), seen func(object.Key, state) bool) ([]span, error) {
 	when := []span{{0, math.MaxInt}}
@@ -131,7 +130,7 @@ func (h *history) moments(keys []object.Key, holds func(object.Key) (uid string,
 			if ok {
 				what = fmt.Sprintf("is at %d", rv)
 			}
-			return nil, fmt.Errorf("%s %s, which was so at %v, and the rest at %v", key, what, fits, when)
+			return nil, fmt.Errorf("%s %s, as on the server at %v, but the rest is as at %v", key, what, fits, when)
 		}
 		when = both
 	}

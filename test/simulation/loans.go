@@ -12,26 +12,26 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// loans are users of a factory that borrow informers and return them.
+// loans simulates users of a factory that borrow and return informers.
 type loans struct {
 	play    *play
 	factory *factory.Factory
 	cancel  context.CancelFunc
 	open    []loan
-	given   []func() <-chan struct{} // to be returned again
+	given   []func() <-chan struct{} // already called; may be called again
 }
 
-// loan is one informer in use by one user.
+// loan is an informer borrowed by one user.
 type loan struct {
 	what     int // index in wanted
 	informer *sharedinformer.Informer[*corev1.Pod]
 	giveBack func() <-chan struct{}
 }
 
-// wanted are the informers that may be borrowed.
+// wanted lists the informers that may be borrowed.
 var wanted = []factory.For[*corev1.Pod]{{}, {Scope: factory.Scope{Labels: even}}}
 
-// soon is how long a factory may take to stop or start an informer with slow handlers.
+// soon is the maximum time for a factory to stop or start an informer with slow handlers.
 const soon = time.Minute
 
 func newLoans(p *play) *loans {
@@ -48,7 +48,7 @@ func (l *loans) start() {
 	l.factory.Start(ctx)
 }
 
-// restart stops and restarts everything during calls of handlers.
+// restart stops and restarts everything while handlers are being called.
 func (l *loans) restart(Step) {
 	l.cancel()
 	l.start()
@@ -71,7 +71,7 @@ func (l *loans) borrow(s Step) {
 	l.open = append(l.open, loan{what, i, giveBack})
 }
 
-// giveBack returns a borrowed informer, and sometimes returns one again later.
+// giveBack returns a borrowed informer, or sometimes returns one a second time.
 func (l *loans) giveBack(s Step) {
 	if len(l.given) > 0 && s.N%3 == 0 {
 		l.given[s.Who%len(l.given)]()
@@ -92,11 +92,11 @@ func (l *loans) giveBack(s Step) {
 	select {
 	case <-stopped:
 	case <-time.After(soon):
-		l.play.breaks("L25: an informer goes on %s after its last user has given it back", soon)
+		l.play.breaks("L25: an informer is still running %s after its last user returned it", soon)
 		return
 	}
 	if state := one.informer.Status().Reflector.State; state != reflector.Stopped {
-		l.play.breaks("L25: an informer that nobody uses any more is said to have stopped, and is %s", state)
+		l.play.breaks("L25: an unused informer was reported as stopped but is %s", state)
 	}
 }
 
@@ -104,12 +104,12 @@ func (l *loans) used(i *sharedinformer.Informer[*corev1.Pod]) bool {
 	return slices.ContainsFunc(l.open, func(o loan) bool { return o.informer == i })
 }
 
-// check finds informers that have users but do not run.
+// check finds informers that have users but are not running.
 func (l *loans) check() {
 	for _, o := range l.open {
 		s := o.informer.Status().Reflector
 		if (s.State == reflector.Stopped || s.State == reflector.Idle) && time.Since(s.Since) > soon {
-			l.play.breaks("L25: an informer that has users is %s for %s", s.State, time.Since(s.Since))
+			l.play.breaks("L25: an informer with users has been %s for %s", s.State, time.Since(s.Since))
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (l *loans) check() {
 func (l *loans) settled() (wrong []string) {
 	for _, o := range l.open {
 		if !o.informer.HasSynced() {
-			wrong = append(wrong, name("L17: an informer of the factory has not synced: that for", o.what))
+			wrong = append(wrong, name("L17: a factory informer has not synced: that for", o.what))
 		}
 	}
 	return wrong

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// manners is the transport of a client. It checks that the client does not return before a server allows
-// it (L19).
+// manners is a client's transport. It checks that the client does not retry before the server allows it
+// (L19).
 type manners struct {
 	play   *play
 	called string
-	hasty  bool // the client may send equal requests concurrently, so there is nothing to check
+	hasty  bool // the client may send identical requests concurrently, so there is nothing to check
 	next   http.RoundTripper
 
 	mu    sync.Mutex // guards the fields below
 	until map[request]time.Time
 }
 
-// request identifies a request and its repetitions.
+// request identifies a request and its retries.
 type request struct{ method, path string }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements [http.RoundTripper].
 func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 	of := request{r.Method, r.URL.Path}
 	m.mu.Lock()
 	early := time.Until(m.until[of])
 	m.mu.Unlock()
 	if early > 0 && !m.hasty && r.Method != http.MethodPost { // several creates may be concurrent
-		m.play.breaks("L19: %s asks for %s %s again, %s before the server wants it to", m.called, r.Method, r.URL.Path, early)
+		m.play.breaks("L19: %s retried %s %s %s before the server allows it", m.called, r.Method, r.URL.Path, early)
 	}
 	answer, err := m.next.RoundTrip(r)
 	if err != nil || answer.StatusCode < http.StatusBadRequest {
@@ -44,14 +44,14 @@ func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// allow lets the client send its next request to path at once.
+// allow lets the client send its next request to path immediately.
 func (m *manners) allow(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.until, func(of request, _ time.Time) bool { return of.path == path })
 }
 
-// forget lets a new run send requests at once.
+// forget lets a new run send requests immediately.
 func (m *manners) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

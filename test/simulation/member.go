@@ -18,25 +18,25 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// informer is an informer of any type in a play.
+// informer is an informer of any type in a [play].
 type informer interface {
 	name() string
 	runs() bool
 	made() Form
-	stop()                // does nothing if it does not run
-	start()               // does nothing if it runs
+	stop()                // does nothing if not running
+	start()               // does nothing if running
 	join(Step)            // adds a handler
-	handlers() []*handler // those that have not left
-	setNamespaces(n int)  // if it has any
+	handlers() []*handler // handlers that have not been removed
+	setNamespaces(n int)  // no-op without namespaces
 	block(time.Duration)  // blocks its cache for a time
-	awaitRV(rv string)    // checks that the cache has reached rv when a wait for it returns
+	awaitRV(rv string)    // waits for rv and checks that the cache has reached it
 	check()               // at any time
-	settled() []string    // violations once everything should have settled
-	unserved() []string   // missing reports that its kind is not served
-	stale(frozen bool)    // it must report whether it follows its server
+	settled() []string    // remaining violations once everything should have settled
+	unserved() []string   // missing reports that the kind is not served
+	stale(frozen bool)    // checks whether it reports that it is stale
 }
 
-// member is one informer with its handlers.
+// member is an informer with its handlers.
 type member[T object.Object] struct {
 	*sharedinformer.Informer[T]
 	play      *play
@@ -45,16 +45,16 @@ type member[T object.Object] struct {
 	called    string
 	history   *history
 	transform *transform[T]               // nil for none
-	halves    []*indexer.Index[T, string] // some were added late
-	end       func() error                // nil while it does not run
+	halves    []*indexer.Index[T, string] // some are added late
+	end       func() error                // nil if not running
 	heard     []*recorder[T]
 	pace      *pace
-	lowest    map[string]int // namespace, or "", to the earliest moment that its cache may show
+	lowest    map[string]int // earliest moment that the cache may show, by namespace or ""
 	ran       bool
-	begun     uint64 // the server's version when the first run started; 0 once it has synced
-	spaces    int    // watched namespaces, as in Form.Namespaces; 0 is none
+	begun     uint64 // the server's version when the first run started; 0 once synced
+	spaces    int    // watched namespaces, as in Form.Namespaces; 0 means none
 
-	blockedUntil atomic.Int64 // an index function fails until then, in nanoseconds since 1970
+	blockedUntil atomic.Int64 // an index function fails until this time, in nanoseconds since 1970
 }
 
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher, h *history) *member[T] {
@@ -74,7 +74,7 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			p.say(called, "failure %v", f)
 			m.pace.failed(f)
-			if f.Phase == failure.PhaseIndex { // the goroutine that processes the queue waits here, holding no lock
+			if f.Phase == failure.PhaseIndex { // the queue's goroutine waits here, without holding a lock
 				for m.blocked() > 0 {
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -109,14 +109,14 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	return m
 }
 
-// slow returns how long the owner takes to receive a state of a feed. The feeds of several namespaces
-// start at one instant but continue at different instants, so their order is known.
+// slow returns how long the owner takes to receive a feed's state. The feeds for several namespaces start
+// at the same instant but continue at different instants, so their order is deterministic.
 func (m *member[T]) slow(feed string) time.Duration {
 	nth := slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) })
 	return m.form.Slow + time.Duration(max(0, nth))
 }
 
-// addIndex adds an index to a cache that may have objects.
+// addIndex adds an index to a cache that may already contain objects.
 func (m *member[T]) addIndex() {
 	m.halves = append(m.halves, sharedinformer.AddIndex(m.Informer, name("half", len(m.halves)), func(o T) []string {
 		return []string{o.GetLabels()["half"]}
@@ -125,7 +125,7 @@ func (m *member[T]) addIndex() {
 
 func (m *member[T]) block(d time.Duration) { m.blockedUntil.Store(time.Now().Add(d).UnixNano()) }
 
-// blocked returns how long the cache stays blocked.
+// blocked returns how long the cache will remain blocked.
 func (m *member[T]) blocked() time.Duration { return time.Until(time.Unix(0, m.blockedUntil.Load())) }
 
 func (m *member[T]) name() string { return m.called }
@@ -140,7 +140,7 @@ func (m *member[T]) start() {
 	m.play.say(m.called, "starts")
 	m.pace.began(m.form.Slow > 0)
 	m.process.manners.forget()
-	if m.begun = 0; !m.ran { // a later run resumes where the previous one ended
+	if m.begun = 0; !m.ran { // a later run resumes where the previous one left off
 		m.begun, m.ran = number(m.play.srv.RV()), true
 	}
 	ctx, cancel := context.WithCancel(m.play.ctx)
@@ -155,24 +155,24 @@ func (m *member[T]) stop() {
 	}
 	m.play.say(m.called, "stops")
 	m.blockedUntil.Store(0)
-	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // none of our faults delays it
+	began, free := time.Now(), m.form.Slow == 0 && !m.transform.blocking() // no injected fault delays it
 	for _, r := range m.heard {
 		free = free && r.in.Load() == 0 && !r.patient && r.next.Load() == int64(well)
 	}
 	if err := m.end(); err != nil {
-		m.play.breaks("L23: %s: Run ended with %v", m.called, err)
+		m.play.breaks("L23: %s: Run failed: %v", m.called, err)
 	}
 	m.end = nil
 	atMost := time.Second
 	if m.form.Snapshot {
-		atMost = 12 * time.Second // it asks for the cluster's identity, and writes the snapshot
+		atMost = 12 * time.Second // it requests the cluster's identity, and writes the snapshot
 	}
 	if took := time.Since(began); free && took > atMost {
 		m.play.breaks("L23: %s took %s to stop", m.called, took)
 	}
 	for _, r := range m.heard {
 		if r.in.Load() != 0 {
-			m.play.breaks("L23: %s of %s is still called after Run has ended", r.called, m.called)
+			m.play.breaks("L23: %s of %s is still being called after Run has returned", r.called, m.called)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (m *member[T]) setNamespaces(n int) {
 	}
 	m.spaces = n % (allOfThem + 1)
 	m.play.say(m.called, "namespaces %q", namespacesOf(m.spaces))
-	m.process.manners.forget() // for namespaces that return
+	m.process.manners.forget() // for namespaces that are added back
 	for part := range m.lowest {
 		if !slices.Contains(namespacesOf(m.spaces), part) {
 			delete(m.lowest, part)
@@ -202,19 +202,19 @@ func (m *member[T]) awaitRV(rv string) {
 		err := m.WaitForRV(ctx, rv)
 		m.play.say(m.called, "waited for rv %s: %v", rv, err)
 		if err == nil && number(m.Cache().RV()) < number(rv) && m.play.restored.Load() == 0 {
-			m.play.breaks("L14: %s: WaitForRV(%s) was told yes, and the cache is at %s", m.called, rv, m.Cache().RV())
+			m.play.breaks("L14: %s: WaitForRV(%s) succeeded, but the cache is at %s", m.called, rv, m.Cache().RV())
 		}
 	})
 }
 
-// sees reports whether an informer of this form has the object in state s.
+// sees reports whether this informer's selector matches the object in state s.
 func (m *member[T]) sees(key object.Key, s state) bool {
 	return !m.form.Selected || s.content%2 == 0
 }
 
-// covers reports whether the informer watches a namespace. An informer of some namespaces has all
-// cluster-scoped objects. An informer that no longer watches any namespace has them too, if it
-// discovered in time that the kind has no namespaces.
+// covers reports whether the informer watches a namespace. An informer for some namespaces has all
+// cluster-scoped objects. So does an informer that no longer watches any namespace, if it discovered in
+// time that the kind is cluster-scoped.
 func (m *member[T]) covers(namespace string) bool {
 	some := namespacesOf(m.spaces)
 	if namespace == "" && len(some) == 0 {
@@ -223,7 +223,7 @@ func (m *member[T]) covers(namespace string) bool {
 	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace) || namespace == ""
 }
 
-// parts returns the namespaces that are kept up to date separately.
+// parts returns the namespaces that are watched separately.
 func (m *member[T]) parts() []string {
 	if m.form.Namespaces == 0 {
 		return []string{""}
@@ -231,21 +231,21 @@ func (m *member[T]) parts() []string {
 	return m.Namespaces()
 }
 
-// check compares the cache with the server's history. The cache must show one whole moment, which must
-// not be before the moment of its resource version, nor before the last one it showed.
+// check compares the cache with the server's history. The cache must show the complete state at one moment,
+// which must not be before that of the cache's resource version, nor before the last one it showed.
 func (m *member[T]) check() {
 	promises := map[string]string{} // read first, since the cache may advance
 	least := m.Cache().RV()
 	for _, part := range m.parts() {
 		promises[part] = m.Cache().NamespaceRV(part)
 		if number(promises[part]) < number(least) && m.play.restored.Load() == 0 {
-			m.play.breaks("L13: %s is at rv %s, and its namespace %q at %s", m.called, least, part, promises[part])
+			m.play.breaks("L13: %s is at rv %s, but its namespace %q is at %s", m.called, least, part, promises[part])
 		}
 	}
 	synced := m.HasSynced()
 	if rv := m.Cache().RV(); synced && m.begun > 0 {
 		if len(promises) > 0 && number(rv) < m.begun && m.play.restored.Load() == 0 && !m.play.lags() {
-			m.play.breaks("L18: %s has synced at rv %s, and the server was at %d when it began", m.called, rv, m.begun)
+			m.play.breaks("L18: %s has synced at rv %s, but the server was at %d when it started", m.called, rv, m.begun)
 		}
 		m.begun = 0
 	}
@@ -256,7 +256,7 @@ func (m *member[T]) check() {
 	}
 	for part, rv := range promises {
 		if rv == "" && synced {
-			m.play.suspect("L18: %s has synced, and has no list of namespace %q", m.called, part)
+			m.play.suspect("L18: %s has synced without a list of namespace %q", m.called, part)
 		}
 		if rv != "" || synced {
 			m.checkPart(part, rv, held)
@@ -271,14 +271,14 @@ func (m *member[T]) checkStatus() {
 	st := m.Status()
 	m.pace.check(st.Reflector)
 	if rv := m.Cache().RV(); m.pace.single && m.blocked() < -time.Second && rv != st.Reflector.RV {
-		m.play.suspect("L13: what is queued of %s is at rv %s, and its cache at %s", m.called, st.Reflector.RV, rv)
+		m.play.suspect("L13: the queue of %s is at rv %s, but its cache is at %s", m.called, st.Reflector.RV, rv)
 	}
 	if st.Reflector.Unordered && m.play.restored.Load() == 0 {
-		m.play.breaks("L13: %s says that the server's versions are not ordered, and they are", m.called)
+		m.play.breaks("L13: %s reports that the server's versions are unordered, but they are ordered", m.called)
 	}
 	for _, s := range append(slices.Clone(st.Namespaces), st.Reflector) {
 		if s.Attempts > 0 && (s.Failure == nil || s.Failure.Error() == "") {
-			m.play.breaks("L22: %s has failed %d times and names no failure", m.called, s.Attempts)
+			m.play.breaks("L22: %s has failed %d times but reports no failure", m.called, s.Attempts)
 		}
 	}
 	if !m.pace.single {
@@ -289,18 +289,18 @@ func (m *member[T]) checkStatus() {
 		since = until // before that, no server caused the delay
 	}
 	if longest, ok := m.longest()[st.Reflector.State]; ok && time.Since(since) > longest && !m.transform.blocking() {
-		m.play.breaks("L20: %s is %s for %s, want %s at most", m.called, st.Reflector.State, time.Since(since), longest)
+		m.play.breaks("L20: %s has been %s for %s, want at most %s", m.called, st.Reflector.State, time.Since(since), longest)
 	}
 }
 
-// longest returns how long an informer may stay in some states, according to the defaults of
-// reflector.Timing. After that time it gives up, whatever the server does.
+// longest returns how long an informer may remain in certain states according to the defaults of
+// [reflector.Timing]. After that time it gives up, whatever the server does.
 func (m *member[T]) longest() map[reflector.State]time.Duration {
 	stream := m.form.StreamTimeout
 	if stream == 0 {
 		stream = 5 * time.Minute
 	}
-	// The answer may take a minute, and longer if the source waits as the server asked.
+	// The response may take a minute, and longer if the source waits as the server requested.
 	slack := 71*time.Second + 2*m.form.Slow
 	return map[reflector.State]time.Duration{
 		reflector.Connecting:   slack,
@@ -343,7 +343,7 @@ func (m *member[T]) checkPart(part, rv string, held map[object.Key]T) {
 	}
 	later = intersect(later, []span{{m.lowest[part], math.MaxInt}})
 	if len(later) == 0 {
-		m.play.breaks("L12: %s %s showed moment %d before, and now shows %v", m.called, part, m.lowest[part], when)
+		m.play.breaks("L12: %s %s showed moment %d before but now shows %v", m.called, part, m.lowest[part], when)
 		return
 	}
 	m.lowest[part] = later[0].first
@@ -359,13 +359,13 @@ func (m *member[T]) checkIndex() {
 	for n, index := range m.halves {
 		for _, half := range []string{"even", "odd"} {
 			if found := index.Len(half); found != scan[half] && m.Cache().RV() == before {
-				m.play.suspect("L15: %s: index %d finds %d objects of half %s, a scan %d", m.called, n, found, half, scan[half])
+				m.play.suspect("L15: %s: index %d finds %d objects in half %s, a scan finds %d", m.called, n, found, half, scan[half])
 			}
 		}
 	}
 }
 
-// settled reports where cache and handlers differ from the server.
+// settled returns the differences between the cache and handlers and the server.
 func (m *member[T]) settled() (wrong []string) {
 	if !m.HasSynced() {
 		return []string{fmt.Sprintf("L17: %s has not synced: %v", m.called, m.Unsynced())}
@@ -387,7 +387,7 @@ func (m *member[T]) settled() (wrong []string) {
 	}
 	wrong = append(wrong, difference("L17: the cache of "+m.called, truth, cached)...)
 	if rv := m.Cache().RV(); len(m.parts()) > 0 && number(rv) < m.play.goal {
-		wrong = append(wrong, fmt.Sprintf("L14: %s is at rv %s, and the server was at %d", m.called, rv, m.play.goal))
+		wrong = append(wrong, fmt.Sprintf("L14: %s is at rv %s, but the server was at %d", m.called, rv, m.play.goal))
 	}
 	failed := 0
 	for _, r := range m.heard {
@@ -401,7 +401,7 @@ func (m *member[T]) settled() (wrong []string) {
 		}
 	}
 	if told := m.pace.toldOf(); told != failed {
-		wrong = append(wrong, fmt.Sprintf("L22: %d calls of handlers of %s failed, and %d were told of", failed, m.called, told))
+		wrong = append(wrong, fmt.Sprintf("L22: %d handler calls of %s failed, but %d were reported", failed, m.called, told))
 	}
 	st := m.Status()
 	if m.play.unwatched != nil {
@@ -413,12 +413,11 @@ func (m *member[T]) settled() (wrong []string) {
 	return wrong
 }
 
-// stale breaks the play unless the informer reports that it has stopped following its server exactly
-// when it has.
+// stale reports a violation unless the informer reports that it is stale exactly when it is.
 func (m *member[T]) stale(frozen bool) {
 	want := frozen && len(m.parts()) > 0
 	if old := m.Status().Stale(time.Now(), longStale); m.runs() && len(old) > 0 != want {
-		m.play.breaks("L31: %s is stale: %t, and it says so of %d reflectors: %v", m.called, want, len(old), m.Status().Reflector)
+		m.play.breaks("L31: %s is stale: %t, but it reports %d stale reflectors: %v", m.called, want, len(old), m.Status().Reflector)
 	}
 }
 
@@ -433,21 +432,21 @@ func (m *member[T]) handlers() (all []*handler) {
 
 var errPlanned = errors.New("planned")
 
-// version identifies a state of an object. After a restore, one version may have several contents.
+// version identifies a state of an object. After a restore, one resource version may have several contents.
 func version(o object.Object) string {
 	return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion(), " ", o.GetLabels()["content"])
 }
 
-// difference reports where two maps differ.
+// difference describes up to three differences between two maps.
 func difference(what string, want, got map[object.Key]string) (all []string) {
 	for key, v := range want {
 		if got[key] != v {
-			all = append(all, fmt.Sprintf("%s: the server has %s at %q, here it is at %q", what, key, v, got[key]))
+			all = append(all, fmt.Sprintf("%s: %s is at %q on the server but at %q here", what, key, v, got[key]))
 		}
 	}
 	for key, v := range got {
 		if _, ok := want[key]; !ok {
-			all = append(all, fmt.Sprintf("%s: here is %s at %q, the server has none", what, key, v))
+			all = append(all, fmt.Sprintf("%s: %s is at %q here but not on the server", what, key, v))
 		}
 	}
 	slices.Sort(all)

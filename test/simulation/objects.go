@@ -22,7 +22,7 @@ var (
 	even       = labels.SelectorFromSet(labels.Set{"half": "even"})
 )
 
-// names is the number of object names.
+// names is the number of different object names.
 const names = 30
 
 func keyOf(who int) object.Key {
@@ -30,7 +30,7 @@ func keyOf(who int) object.Key {
 	return object.Key{Namespace: namespaces[who%len(namespaces)], Name: fmt.Sprint("o", who)}
 }
 
-// allOfThem means all namespaces in a single feed.
+// allOfThem selects all namespaces, in a single feed.
 const allOfThem = 8
 
 // namespacesOf returns the namespaces whose bits are set.
@@ -56,7 +56,7 @@ func contentLabels(content int) map[string]string {
 	return map[string]string{"half": half, "content": fmt.Sprint(content)}
 }
 
-// Everything in an object derives from its content, so that parts of another object are detected.
+// All fields of an object are derived from its content, so that fields of another object are detected.
 func node(content string) string  { return "node-" + content }
 func image(content string) string { return "registry.example/app:" + content }
 
@@ -83,14 +83,14 @@ func widget(kind object.GVK, key object.Key, content int) *unstructured.Unstruct
 	return w
 }
 
-// whole returns an error if parts of o do not match its content.
+// whole returns an error if any field of o does not match its content.
 func whole(form Form, o object.Object) error {
 	content, ok := o.GetLabels()["content"]
 	if !ok {
 		return fmt.Errorf("it has no content: labels %v", o.GetLabels())
 	}
 	if has := o.GetAnnotations()[marking] != ""; has != form.Transformed {
-		return fmt.Errorf("it has been transformed: %v", has)
+		return fmt.Errorf("transformed: %v", has)
 	}
 	var hasNode, hasImage string
 	switch o := o.(type) {
@@ -103,7 +103,7 @@ func whole(form Form, o object.Object) error {
 			}
 			hasImage = o.Spec.Containers[0].Image
 		} else if len(o.Spec.Containers) != 0 {
-			return fmt.Errorf("it has containers, which were not asked for")
+			return fmt.Errorf("it has containers, which were not requested")
 		}
 	case *unstructured.Unstructured:
 		hasNode, _, _ = unstructured.NestedString(o.Object, "spec", "node")
@@ -120,7 +120,7 @@ func whole(form Form, o object.Object) error {
 	return nil
 }
 
-// weigh adds the weight of this world's objects.
+// weigh adds the extra bytes that objects have in this world.
 func (p *play) weigh(o object.Object) object.Object {
 	if p.World.Weight > 0 {
 		o.SetAnnotations(map[string]string{"weight": strings.Repeat("x", p.World.Weight)})
@@ -128,7 +128,7 @@ func (p *play) weigh(o object.Object) object.Object {
 	return o
 }
 
-// put stores a pod in the server.
+// put stores a pod on the server.
 func (p *play) put(who, content int) string {
 	key := keyOf(who)
 	o, err := p.srv.Put(p.weigh(pod(key, content)))
@@ -149,7 +149,7 @@ func (p *play) putWidget(who, content int) {
 	p.widgets.made(key, o, content)
 }
 
-// remove deletes an object from the server.
+// remove deletes an object on the server.
 func (p *play) remove(gvr object.GVR, h *history, key object.Key) {
 	if p.srv.Delete(gvr, key) == nil {
 		h.removed(key, number(p.srv.RVOf(gvr)))

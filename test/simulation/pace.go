@@ -13,42 +13,43 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// pace checks how an informer with one feed continues after failures (L19, L20), and that it reports
-// each failure (L22). It receives all failures and states of the informer.
+// pace checks how an informer with one feed recovers from failures (L19, L20), and that it reports each
+// failure (L22). It receives all of the informer's failures and states.
 type pace struct {
 	play   *play
 	called string
-	single bool // the informer always has one feed, so all reports are about that feed
+	single bool // the informer always has a single feed, so all reports are about that feed
 
-	atLeast time.Duration // shortest duration of a watch that ends normally; 0 if unknown
+	atLeast time.Duration // minimum duration of a watch that ends normally; 0 if unknown
 
-	blockedUntil func() time.Time // when its transform last returned from blocking
+	blockedUntil func() time.Time // when its transform last stopped blocking
 
 	mu       sync.Mutex // guards the fields below
 	asked    time.Time  // time of the last request
-	watching bool       // it was answered and has not failed since
+	watching bool       // the watch was established and has not failed since
 	listing  bool       // a list is in progress and has not failed
-	asking   bool       // a watch was requested and its outcome is unknown
+	asking   bool       // a watch was requested and its outcome is not yet known
 	earliest time.Time  // no request may follow before this time
 	recent   []time.Time
 	reason   bool      // there is a reason to list
-	failing  time.Time // the first failure of watches without events, or the last list since
+	failing  time.Time // the first failure since a watch last delivered events, or the last list since then
 	brought  uint64    // changes and bookmarks
-	polled   bool      // that was already a reason to list
-	synced   bool      // there was a list
-	noStream bool      // a streaming list did not end
+	polled   bool      // the watch failures have already caused a list
+	synced   bool      // a list has succeeded
+	noStream bool      // a streaming list did not complete
 	heard    uint64
 	last     *failure.Failure
-	handlers int // reported failures of handlers
+	handlers int // handler failures reported
 }
 
 const (
-	// firstWait is the shortest time between a failure and the next attempt, by the default of
-	// reflector.Backoff.
+	// firstWait is the minimum time between a failure and the next attempt with the default
+	// [reflector.Backoff].
 	firstWait = 800 * time.Millisecond
 
-	// The most failures in a minute. The waits of a series reach 50 s with the sixth failure. They may
-	// start over three times in a series, and after a watch that was served for ten seconds.
+	// mostInAMinute is the maximum number of failures in a minute. The delays in a series reach 50 s with
+	// the sixth failure. They may start over three times in a series, and after a watch that was served for
+	// ten seconds.
 	mostInAMinute = 30
 )
 
@@ -67,7 +68,7 @@ func (c *pace) failed(f *failure.Failure) {
 		return
 	}
 	if c.listing && errors.Is(f.Err, reflector.ErrStalled) && time.Since(c.blockedUntil()) < time.Second {
-		c.play.breaks("L22: %s has waited for its transform, and says: %v", c.called, f)
+		c.play.breaks("L22: %s was waiting for its transform but reports: %v", c.called, f)
 	}
 	c.heard++
 	c.last, c.watching, c.listing = f, false, false
@@ -77,11 +78,11 @@ func (c *pace) failed(f *failure.Failure) {
 	if c.recent = append(c.recent, now); len(c.recent) > mostInAMinute {
 		c.recent = c.recent[1:]
 		if took := now.Sub(c.recent[0]); took < time.Minute {
-			c.play.breaks("L19: %s has failed %d times in %s: the waits do not grow", c.called, mostInAMinute, took)
+			c.play.breaks("L19: %s has failed %d times in %s: the delays do not grow", c.called, mostInAMinute, took)
 		}
 	}
 	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
-	mayPoll := c.mayPoll(f, now) // also records since when watches have been failing
+	mayPoll := c.mayPoll(f, now) // also records when watches started to fail
 	c.reason = c.reason || mayList(f) || mayPoll
 }
 
@@ -100,17 +101,17 @@ func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 			patience = 30 * time.Second
 		}
 	}
-	return now.Sub(c.failing) >= patience-time.Second // the owner may receive it late
+	return now.Sub(c.failing) >= patience-time.Second // the owner may receive the failure late
 }
 
-// mayList reports whether an informer that has a list may list again after the failure f.
+// mayList reports whether a synced informer may list again after failure f.
 func mayList(f *failure.Failure) bool {
 	return apierrors.IsResourceExpired(f.Err) || apierrors.IsGone(f.Err) || errors.Is(f.Err, reflector.ErrWentBack) ||
 		strings.Contains(f.Err.Error(), "Too large resource version") ||
 		f.Phase == failure.PhaseDecode || f.Phase == failure.PhaseTransform
 }
 
-// state is called for each change of state.
+// state is called on each state change.
 func (c *pace) state(s reflector.Status) {
 	if !c.single {
 		return
@@ -118,7 +119,7 @@ func (c *pace) state(s reflector.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listing && s.Attempts > 0 && (s.State == reflector.Connecting || s.State == reflector.Watching) {
-		c.play.breaks("L22: %s is %s after a list, and still counts %d failures", c.called, s.State, s.Attempts)
+		c.play.breaks("L22: %s is %s after a list but still counts %d failures", c.called, s.State, s.Attempts)
 	}
 	if brought := s.Events + s.Bookmarks + s.Passed + s.Duplicates; brought != c.brought || c.watching && s.State == reflector.Connecting {
 		c.brought, c.failing, c.polled = brought, time.Time{}, false
@@ -133,26 +134,26 @@ func (c *pace) state(s reflector.Status) {
 	switch s.State {
 	case reflector.Connecting, reflector.Listing, reflector.InitialWatch:
 		if early := time.Until(c.earliest); early > 0 {
-			c.play.breaks("L19: %s is %s %s before it may ask again, after %v", c.called, s.State, early, c.last)
+			c.play.breaks("L19: %s is %s %s before it may retry, after %v", c.called, s.State, early, c.last)
 		}
 		if lasted := time.Since(c.asked); c.watching && lasted < c.atLeast {
-			c.play.breaks("L21: a watch of %s has ended after %s, and no failure was told", c.called, lasted)
+			c.play.breaks("L21: a watch of %s ended after %s, but no failure was reported", c.called, lasted)
 		}
 		c.asked, c.watching = time.Now(), false
 	case reflector.Watching:
 		c.reason, c.synced, c.watching = false, true, true
 	}
 	if c.synced && !c.reason && (s.State == reflector.Listing || s.State == reflector.InitialWatch) {
-		c.play.breaks("L19: %s lists again without a reason", c.called)
+		c.play.breaks("L19: %s relists without a reason", c.called)
 	}
 	if c.noStream && s.State == reflector.InitialWatch {
-		c.play.breaks("L20: %s streams again, although a stream had no end", c.called)
+		c.play.breaks("L20: %s streams again although a streaming list did not complete", c.called)
 	}
 }
 
-// began records the start of a run, which need not wait because of earlier failures. The previous run
-// may have ended with an unreported failure if the owner is slow to receive states, or if the run was
-// stopped while it examined an answer.
+// began records the start of a run, which need not wait because of earlier failures. The previous run may
+// have ended with an unreported failure if the owner is slow to receive states, or if the run was stopped
+// while processing a response.
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,15 +170,15 @@ func (c *pace) check(s reflector.Status) {
 	}
 	now := time.Now()
 	switch {
-	case s.Failure != nil && !s.Failure.Last.Before(now), c.last != nil && !c.last.Last.Before(now): // its report may be in flight
+	case s.Failure != nil && !s.Failure.Last.Before(now), c.last != nil && !c.last.Last.Before(now): // the report may be in flight
 	case c.last == nil || s.Failure == nil || s.Failure != c.last:
-		c.play.breaks("L22: %s shows the failure %v, and told last of %v", c.called, s.Failure, c.last)
+		c.play.breaks("L22: the status of %s has the failure %v, but the last one reported is %v", c.called, s.Failure, c.last)
 	case s.Failures != c.heard:
-		c.play.breaks("L22: %s counts %d failures, and told of %d", c.called, s.Failures, c.heard)
+		c.play.breaks("L22: %s counts %d failures but reported %d", c.called, s.Failures, c.heard)
 	}
 }
 
-// toldOf returns the number of handler failures that were reported.
+// toldOf returns the number of reported handler failures.
 func (c *pace) toldOf() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

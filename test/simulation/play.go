@@ -27,17 +27,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Result is the outcome of a play.
+// Result is the outcome of running a [Schedule].
 type Result struct {
-	Broken   []string // the violations; empty if there are none
+	Broken   []string // violations; empty if there are none
 	Steps    int
-	Requests int           // received by the servers
+	Requests int           // requests received by the servers
 	Events   int           // received by handlers
 	Took     time.Duration // in virtual time
 	Trace    []string      // if requested
 }
 
-// play is one schedule being played.
+// play is one run of a schedule.
 type play struct {
 	Schedule
 	rand   *rand.Rand
@@ -45,9 +45,9 @@ type play struct {
 	srv    *apiservertest.Server   // the first of fronts
 	fronts []*apiservertest.Server // of one cluster
 	ctx    context.Context
-	runs   sync.WaitGroup // goroutines started by the play
+	runs   sync.WaitGroup // goroutines started by the run
 
-	dir       string // of snapshots, "" if there are none
+	dir       string // for snapshots; "" if there are none
 	processes []*process
 	pool      *wire.Pool
 	pods      *history
@@ -55,19 +55,19 @@ type play struct {
 	members   []informer
 	copier    *copier
 	elections *elections
-	loans     *loans   // nil if there are none
-	backlog   *backlog // nil if there is none
+	loans     *loans   // nil if the world has none
+	backlog   *backlog // nil if the world has none
 
 	backup *backup
 	served bool                   // widgets are served
 	shape  apiservertest.Resource // of widgets
 	ended  bool                   // no more steps
 
-	unwatched *apiservertest.Fault // a fault that stays when everything else heals; nil for none
-	goal      uint64               // the version that caches must reach in the end
+	unwatched *apiservertest.Fault // a fault that persists when everything else heals; nil if there is none
+	goal      uint64               // the version that caches must eventually reach
 
 	restored atomic.Int32 // number of restores
-	healed   atomic.Bool  // all faults have ended
+	healed   atomic.Bool  // all faults have been cleared
 	events   atomic.Int64
 	began    time.Time
 
@@ -83,14 +83,14 @@ type line struct {
 	text string
 }
 
-// most is the largest number of violations recorded per play.
+// most is the maximum number of violations recorded per run.
 const most = 5
 
-// flood is the number of requests after which a play ends, because virtual time stands still while a
-// client sends requests without a pause.
+// flood is the number of requests after which a run is aborted, because virtual time stands still while a
+// client sends requests without pausing.
 const flood = 20_000
 
-// Play plays s in a separate bubble.
+// Play runs s in a separate synctest bubble.
 func Play(t *testing.T, s Schedule) Result {
 	t.Helper()
 	return run(t, s, false)
@@ -153,7 +153,7 @@ func (p *play) open() {
 	}
 }
 
-// directory returns the snapshot directory of an informer.
+// directory returns an informer's snapshot directory.
 func (p *play) directory(called string) *snapshot.Directory {
 	if p.dir == "" {
 		dir, err := os.MkdirTemp("", "simulation-")
@@ -167,7 +167,7 @@ func (p *play) directory(called string) *snapshot.Directory {
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
-// member creates an informer. An informer of widgets uses their current version.
+// member creates an informer. An informer for widgets uses their current version.
 func (p *play) member(called string, f Form) informer {
 	of := p.process(f.CBOR)
 	c := of.client
@@ -186,7 +186,7 @@ func (p *play) member(called string, f Form) informer {
 	return newMember[*corev1.Pod](p, f, called, of, rest.ResourceFor[*corev1.Pod](c).Sharing(pool).Source(), p.pods)
 }
 
-// step plays one step and checks everything.
+// step performs one step and checks everything.
 func (p *play) step(n int, s Step) {
 	time.Sleep(s.Wait)
 	p.say("play", "step %d: %s who %d n %d for %s", n, s.Do, s.Who, s.N, s.For)
@@ -213,25 +213,25 @@ func (p *play) check() {
 		p.backlog.check()
 	}
 	if n := p.requests(); n > flood {
-		p.breaks("L19: the servers were asked %d times", n)
+		p.breaks("L19: the servers received %d requests", n)
 		for _, f := range p.fronts {
 			f.Down()
 		}
 	}
 }
 
-// over reports whether the play can end.
+// over reports whether the run has failed and can stop.
 func (p *play) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.broken) > 0
 }
 
-// calm is how long everything may take at the end to reach the server's state. A watch of two minutes
-// may just have gone silent, and a stream may just have started.
+// calm is how long it may take at the end until everything matches the server's state. A two-minute watch
+// may have just gone silent, and a stream may have just started.
 const calm = 30 * time.Minute
 
-// close heals everything, waits until it has settled, and stops it.
+// close heals everything, waits until it has settled, and stops everything.
 func (p *play) close() {
 	if !p.over() {
 		p.say("play", "the end")
@@ -279,7 +279,7 @@ func (p *play) settle() {
 	p.unsettled(wrong)
 }
 
-// unsettled records what is still wrong after the calm. Each text still begins with the law, because
+// unsettled records the differences that remain after the calm. Each text must start with the law, because
 // breaks expects that.
 func (p *play) unsettled(wrong []string) {
 	for _, w := range wrong {
@@ -309,7 +309,7 @@ func (p *play) requests() (n int) {
 	return n
 }
 
-// heal ends all faults.
+// heal clears all faults.
 func (p *play) heal() {
 	p.healed.Store(true)
 	for _, f := range p.fronts {
@@ -365,7 +365,7 @@ func (p *play) result() Result {
 	return r
 }
 
-// evenGarbled lists the laws that hold even if answers are corrupted.
+// evenGarbled lists the laws that hold even if responses are corrupted.
 var evenGarbled = []string{"L07", "L18", "L19", "L22", "L23", "L26"}
 
 // breaks records a violation.
@@ -382,7 +382,7 @@ func (p *play) breaks(format string, args ...any) {
 	}
 }
 
-// suspect records a violation if it persists, since two reads of a cache may see two moments.
+// suspect records a violation only if it persists, since two reads of a cache may see different states.
 func (p *play) suspect(format string, args ...any) {
 	text, now := fmt.Sprintf(format, args...), time.Now()
 	p.mu.Lock()
@@ -396,7 +396,7 @@ func (p *play) suspect(format string, args ...any) {
 	}
 }
 
-// say adds a line to the trace, which has one column for each value of who.
+// say adds a line to who's trace.
 func (p *play) say(who, format string, args ...any) {
 	if !p.tracing {
 		return

@@ -37,7 +37,7 @@ func TestL19_EveryRetryAfterIsChecked(t *testing.T) {
 				require.NoError(t, err)
 				answer.Body.Close()
 			}
-			assert.Equal(t, []string{"L19: client asks for GET /api/v1/pods again, 40s before the server wants it to"}, p.broken, "after %d", code)
+			assert.Equal(t, []string{"L19: client retried GET /api/v1/pods 40s before the server allows it"}, p.broken, "after %d", code)
 		})
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// process is a client program with a link to the cluster. The link leads to one of the servers, as if
-// through a load balancer.
+// process is a client program with a link to the cluster. The link leads to one of the servers, as through
+// a load balancer.
 type process struct {
 	client  *rest.Client
 	link    *network.Link
 	manners *manners
 	latency time.Duration
-	garbled bool         // bytes may be altered
+	garbled bool         // bytes may be corrupted
 	front   atomic.Int64 // index of the server for new connections
 }
 
-// process starts another process.
+// process starts a new process.
 func (p *play) process(cbor bool) *process {
 	n := len(p.processes)
 	c := &process{
@@ -61,10 +61,10 @@ func (p *play) process(cbor bool) *process {
 	return c
 }
 
-// heal restores the link. It always has some latency, so every arrival has its own instant.
+// heal restores the link. It always has some latency, so that no two arrivals share an instant.
 func (c *process) heal() { c.link.Set(network.Conditions{Latency: c.latency}) }
 
-// harm returns the fault that a connection has after some bytes.
+// harm returns the kind of fault to inject into a connection after some bytes.
 func (c *process) harm(s Step) network.Harm {
 	if c.garbled && s.Who%3 == 0 {
 		return network.Flip
@@ -72,7 +72,7 @@ func (c *process) harm(s Step) network.Harm {
 	return []network.Harm{network.Reset, network.Vanish}[s.Who%2]
 }
 
-// trouble lists the faults of a link.
+// trouble lists the faults that a link may have.
 var trouble = []func(c *process, s Step){
 	func(c *process, _ Step) { c.heal() },
 	func(c *process, _ Step) { c.link.Cut() },
@@ -96,7 +96,7 @@ var trouble = []func(c *process, s Step){
 	},
 }
 
-// spoilLink changes the link of a process.
+// spoilLink changes the conditions of a process's link.
 func (p *play) spoilLink(s Step) {
 	c := p.processes[s.Who%len(p.processes)]
 	kind := s.N % len(trouble)

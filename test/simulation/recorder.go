@@ -12,23 +12,23 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// handler is the part of a recorder that deeds use.
+// handler is the part of a [recorder] used by deeds.
 type handler struct {
 	called string
 	leave  func(wait bool)
-	next   atomic.Int64 // how its next calls fail; see mood
+	next   atomic.Int64 // how its next call fails; see mood
 	slow   atomic.Int64 // how long each call takes
-	closed atomic.Int64 // when it was closed, in Unix nanoseconds; 0 if it is open
+	closed atomic.Int64 // when it was closed, in Unix nanoseconds; 0 if open
 	failed atomic.Int64 // number of failed calls
 }
 
-// heal makes all further calls succeed.
+// heal makes all later calls succeed.
 func (h *handler) heal() {
 	h.next.Store(int64(well))
 	h.slow.Store(0)
 }
 
-// mood is the outcome of a handler's calls.
+// mood is the outcome of a handler call.
 type mood int64
 
 const (
@@ -41,12 +41,12 @@ const (
 	moods
 )
 
-// recorder is a handler that checks, at every call, everything that a handler may rely on.
+// recorder is a handler that checks on every call everything that a handler may rely on.
 type recorder[T object.Object] struct {
 	handler
 	member       *member[T]
 	registration *sharedinformer.Registration
-	patient      bool // its calls take time, or it does not receive all changes
+	patient      bool // its calls take time
 	coalesces    bool
 	resyncs      bool // it requested them
 	synced       atomic.Bool
@@ -71,7 +71,7 @@ func (m *member[T]) join(s Step) {
 		r.slow.Store(int64(1+s.N%8) * int64(2*time.Second))
 	}
 	r.patient = r.slow.Load() > 0
-	if s.N%11 == 5 { // at its first call, usually about a cached object
+	if s.N%11 == 5 { // on its first call, usually for a cached object
 		r.next.Store(int64(panics))
 	}
 	opts := sharedinformer.HandlerOptions{Name: r.called, OnSync: r.sync}
@@ -102,14 +102,14 @@ func (r *recorder[T]) close(wait bool) {
 	}
 	r.closed.Store(time.Now().UnixNano() - 1)
 	if r.in.Load() != 0 {
-		m.play.breaks("L07: %s of %s is called after CloseAndWait", r.called, m.called)
+		m.play.breaks("L07: %s of %s is being called after CloseAndWait", r.called, m.called)
 	}
 }
 
-// sync is called when the initial list is complete.
+// sync is called once the initial list is complete.
 func (r *recorder[T]) sync() {
 	if r.synced.Swap(true) {
-		r.member.play.breaks("L18: %s of %s is told twice that it is synced", r.called, r.member.called)
+		r.member.play.breaks("L18: OnSync of %s of %s was called twice", r.called, r.member.called)
 	}
 }
 
@@ -117,11 +117,11 @@ func (r *recorder[T]) sync() {
 func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) error {
 	p, key := r.member.play, object.KeyOf(e.Object)
 	if r.in.Add(1) > 1 {
-		p.breaks("L01: two calls of %s of %s at a time", r.called, r.member.called)
+		p.breaks("L01: two concurrent calls of %s of %s", r.called, r.member.called)
 	}
 	defer r.in.Add(-1)
 	if at := r.closed.Load(); at != 0 && time.Now().UnixNano() > at {
-		p.breaks("L07: %s of %s hears of %s after it was closed", r.called, r.member.called, key)
+		p.breaks("L07: %s of %s received %s after it was closed", r.called, r.member.called, key)
 	}
 	p.events.Add(1)
 	p.say(r.member.called+" "+r.called, "%s %s@%s initial %v unknown %v", e.Type, key, e.Object.GetResourceVersion(), e.Initial, e.FinalStateUnknown)
@@ -130,7 +130,7 @@ func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) err
 	return r.feel(ctx)
 }
 
-// feel ends a call in the way that the mood says.
+// feel ends a call according to the current mood.
 func (r *recorder[T]) feel(ctx context.Context) error {
 	now := mood(r.next.Swap(int64(well)))
 	if now == panics || now == exits || now == fails {
@@ -162,11 +162,11 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 	known, has := r.known[key]
 	complain := func(law, format string, args ...any) {
 		args = append([]any{law, r.called, r.member.called, e.Type, key, e.Object.GetResourceVersion()}, args...)
-		r.member.play.breaks("%s: %s of %s hears of %s %s@%s, "+format, args...)
+		r.member.play.breaks("%s: %s of %s received %s %s@%s, "+format, args...)
 	}
 	restored := r.member.play.restored.Load() > 0
 	if r.synced.Load() && e.Initial && r.member.form.Namespaces == 0 {
-		complain("L18", "of the initial list, after that was over")
+		complain("L18", "from the initial list, after that was complete")
 	}
 	switch e.Type {
 	case sharedinformer.Add:
@@ -184,10 +184,10 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && number(known.GetResourceVersion()) > number(e.Object.GetResourceVersion()):
 			complain("L01", "and knows %s", version(known))
 		case !restored && e.Type == sharedinformer.Update && known.GetResourceVersion() == e.Object.GetResourceVersion() &&
-			reflect.DeepEqual(known, e.Object): // with other defaults a version has other content
+			reflect.DeepEqual(known, e.Object): // with different defaults a version has different content
 			complain("L17", "which it knows")
 		case e.Type == sharedinformer.Resync && !r.resyncs:
-			complain("L11", "and did not ask for resyncs")
+			complain("L11", "and did not request resyncs")
 		case e.Type == sharedinformer.Resync && known.GetResourceVersion() != e.Object.GetResourceVersion():
 			complain("L11", "and knows %s", version(known))
 		case e.Type == sharedinformer.Resync && !r.synced.Load():
@@ -200,10 +200,10 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case known.GetUID() != e.Object.GetUID():
 			complain("L04", "which is another object than the %s that it knows", known.GetUID())
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
-			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
+			complain("L03", "knows %s, and FinalStateUnknown is %v", version(known), e.FinalStateUnknown)
 		}
-		// A list takes time. Changes of a watch may arrive at the same instant, and such a change finds
-		// another object under its key if a newer list has replaced the object in between in the queue.
+		// A list takes time. Changes from a watch may arrive at the same instant, and such a change finds a
+		// different object under its key if a newer list has replaced the object in the queue in between.
 		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
 		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")
@@ -226,7 +226,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 	}
 }
 
-// holds returns the objects that the handler knows.
+// holds returns the objects that the handler knows about.
 func (r *recorder[T]) holds() map[object.Key]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Schedule is one play: a world and its events. It is plain data, so it can be shrunk, stored as JSON, and
+// Schedule is a world and the events in it. It is plain data, so it can be shrunk, stored as JSON, and
 // pasted into a test as printed.
 type Schedule struct {
-	Seed  uint64 // of all random draws during the play
+	Seed  uint64 // for all random draws during the run
 	World World
 	Steps []Step
 }
@@ -22,14 +22,14 @@ type Schedule struct {
 type World struct {
 	Objects   int           // pods; there are a third as many widgets
 	Weight    int           // extra bytes per object
-	FirstRV   uint64        // resource version of the empty server; 0 is 100
-	History   int           // changes that the server keeps for watches
+	FirstRV   uint64        // resource version of the empty server; 0 means 100
+	History   int           // number of changes that the server keeps for watches
 	Bookmarks time.Duration // time between bookmarks
 	Streams   apiservertest.StreamingLists
 	Fronts    int           // additional servers
-	Lag       time.Duration // how late they see changes
+	Lag       time.Duration // their delay in seeing changes
 
-	// Garbled corrupts bytes of answers, which TLS would prevent. The cache may then contain anything
+	// Garbled corrupts bytes in responses, which TLS would prevent. The cache may then contain anything
 	// that can be decoded, so only progress is checked.
 	Garbled bool
 
@@ -50,15 +50,15 @@ type Form struct {
 	CBOR          bool
 	WatchTimeout  time.Duration
 	StreamTimeout time.Duration
-	Slow          time.Duration // how long the informer's owner takes to receive a state
+	Slow          time.Duration // how long the informer's owner takes to process a state
 	Selected      bool          // only objects whose label "half" is "even"
-	Packed        bool          // the cache is packed
-	Snapshot      bool          // each restart is a new process that starts with the file of the previous one
-	Transformed   bool          // a function changes objects, and sometimes fails
-	Namespaces    int           // a bit per namespace, each with its own feed; 0 is one permanent feed for all, and allOfThem is one feed until they are set
+	Packed        bool          // use a packed cache
+	Snapshot      bool          // each restart is a new process that starts with the previous one's snapshot
+	Transformed   bool          // a transform changes objects, and sometimes fails
+	Namespaces    int           // a bit per namespace, each with its own feed; 0 means one permanent feed for all, allOfThem one feed until namespaces are set
 }
 
-// lags reports whether a server may lag behind, which a first list may not notice.
+// lags reports whether a server may lag, in which case the first list may be stale.
 func (s Schedule) lags() bool {
 	return s.World.Fronts > 0 || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Do == "lag" })
 }
@@ -69,13 +69,13 @@ type Kind uint8
 const (
 	Pods     Kind = iota // typed, protobuf
 	Metadata             // of pods
-	Kept                 // pods with only labels and node
+	Kept                 // pods reduced to labels and node
 	Widgets              // custom, unstructured
 	kinds
 )
 
 // Step is one event, which happens Wait after the previous one. Who and N are taken modulo the number of
-// possible values, so a schedule stays valid whatever is removed from it.
+// possible values, so a schedule remains valid whatever is removed from it.
 type Step struct {
 	Wait time.Duration `json:",omitzero"`
 	Do   Deed
@@ -84,7 +84,7 @@ type Step struct {
 	For  time.Duration `json:",omitzero"`
 }
 
-// Deed is the name of an event; see deeds.
+// Deed is an event's name; see deeds.
 type Deed string
 
 // String returns the schedule as Go source.
@@ -97,13 +97,13 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// Played counts the steps, requests and so on that were played.
+// Played counts the schedules run, with their steps, requests and so on.
 type Played struct {
 	Schedules, Steps, Requests, Events int
 	Virtual                            time.Duration
 }
 
-// Add adds another count.
+// Add adds another count to p.
 func (p *Played) Add(more Played) {
 	p.Schedules += more.Schedules
 	p.Steps += more.Steps

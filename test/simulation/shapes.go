@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The shapes of the kind of widgets. Between two steps the kind has the usual shape.
+// Shapes of the widget kind. Between steps the kind has the usual shape.
 var (
 	usual     = shape("v1", true)
 	unspaced  = shape("v1", false)
@@ -24,7 +24,7 @@ func shape(version string, namespaced bool) apiservertest.Resource {
 	}
 }
 
-// widgetKey returns the key of a widget in the current shape.
+// widgetKey returns a widget's key in the current shape.
 func (p *play) widgetKey(who int) object.Key {
 	key := keyOf(who)
 	if !p.shape.Namespaced {
@@ -33,7 +33,7 @@ func (p *play) widgetKey(who int) object.Key {
 	return key
 }
 
-// definition removes the kind of widgets or restores it.
+// definition removes the widget kind or restores it.
 func (p *play) definition(Step) {
 	if p.served {
 		p.unserve()
@@ -42,14 +42,14 @@ func (p *play) definition(Step) {
 	}
 }
 
-// unserve removes the kind of widgets with all objects.
+// unserve removes the widget kind with all its objects.
 func (p *play) unserve() {
 	if !p.served {
 		return
 	}
 	p.say("play", "widgets go")
 	p.served = false
-	var there []object.Key // in the order of deletion
+	var there []object.Key // in deletion order
 	for _, o := range p.srv.Objects(p.shape.GVR) {
 		there = append(there, object.KeyOf(o))
 	}
@@ -62,7 +62,7 @@ func (p *play) unserve() {
 	}
 }
 
-// serve restores the kind of widgets.
+// serve restores the widget kind.
 func (p *play) serve(as apiservertest.Resource) {
 	if p.served {
 		return
@@ -74,9 +74,9 @@ func (p *play) serve(as apiservertest.Resource) {
 	}
 }
 
-// reshape gives the kind of widgets another shape for a while. It makes the kind cluster-scoped or, with
-// an odd N, gives it another version. Half of the time there are no faults during that, so the expected
-// state and status of every informer are known.
+// reshape temporarily gives the widget kind a different shape. It makes the kind cluster-scoped or, with an
+// odd N, changes its version. Half of the time there are no faults in the meantime, so every informer's
+// expected state and status are known.
 func (p *play) reshape(s Step) {
 	p.serve(usual)
 	well := s.N%4 >= 2 && !p.World.Garbled
@@ -110,7 +110,7 @@ func (p *play) reshape(s Step) {
 	p.replaceShape(usual)
 }
 
-// replaceShape gives existing widgets another version.
+// replaceShape changes the version of existing widgets.
 func (p *play) replaceShape(by apiservertest.Resource) {
 	p.say("play", "widgets become %v", by.GVR)
 	if err := p.srv.ReplaceResource(p.shape.GVR, by); err != nil {
@@ -119,8 +119,8 @@ func (p *play) replaceShape(by apiservertest.Resource) {
 	p.shape = by
 }
 
-// last keeps a shape for a while, during which objects change. Without faults, the shape lasts until
-// everything has settled.
+// last keeps a shape for a while and changes objects. Without faults, it waits until everything has
+// settled.
 func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []string) {
 	for range 1 + random.IntN(4) {
 		p.burst(Step{Who: random.IntN(names), N: random.IntN(1000)})
@@ -136,11 +136,11 @@ func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []stri
 		}
 	}
 	for _, w := range left {
-		p.breaks("%s, %s after widgets are %s", w, calm, as)
+		p.breaks("%s, %s after widgets became %s", w, calm, as)
 	}
 }
 
-// unserved reports which informers of widgets do not report that the kind is not served.
+// unserved returns violations by widget informers that do not report that the kind is not served.
 func (p *play) unserved() (all []string) {
 	for _, m := range p.members {
 		all = append(all, m.unserved()...)
@@ -148,8 +148,8 @@ func (p *play) unserved() (all []string) {
 	return all
 }
 
-// unserved reports what is missing in the status of an informer whose kind is not served, or is served
-// only in another version.
+// unserved returns a violation if the informer's status does not report that its kind is not served, or
+// served only in a different version.
 func (m *member[T]) unserved() (wrong []string) {
 	if m.form.Of != Widgets || len(m.parts()) == 0 {
 		return nil

@@ -12,22 +12,22 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// transform is the transform of an informer. It changes objects in place. Sometimes it fails, or takes
-// longer than a server may be silent.
+// transform is an informer's transform. It changes objects in place. Sometimes it fails, or takes longer
+// than a server may be silent.
 type transform[T object.Object] struct {
 	member *member[T]
 
-	mu     sync.Mutex // guards random, because several feeds may call
+	mu     sync.Mutex // guards random, since several feeds may call the transform
 	random *rand.Rand
 
 	blocks  atomic.Int64 // blocking calls
-	blocked atomic.Int64 // end of the last blocking call, in nanoseconds since 1970; 0 for never
+	blocked atomic.Int64 // end of the last blocking call, in nanoseconds since 1970; 0 means never
 }
 
 // marking is the annotation that the transform adds to every object.
 const marking = "transformed"
 
-// errTransform is a planned failure.
+// errTransform is an injected failure.
 var errTransform = fmt.Errorf("transform: %w", errPlanned)
 
 func newTransform[T object.Object](m *member[T]) *transform[T] {
@@ -38,7 +38,7 @@ func newTransform[T object.Object](m *member[T]) *transform[T] {
 func (t *transform[T]) call(o T) (T, error) {
 	annotations := o.GetAnnotations()
 	if annotations[marking] != "" {
-		t.member.play.breaks("L16: %s is given %s to transform, which has been transformed", t.member.called, object.KeyOf(o))
+		t.member.play.breaks("L16: %s was passed %s to transform, which has already been transformed", t.member.called, object.KeyOf(o))
 	}
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -72,19 +72,19 @@ func (t *transform[T]) draw(n int) int {
 	return t.random.IntN(n)
 }
 
-// block takes longer than a server may be silent, and checks that the status reports the call. With
-// several feeds, the feed that calls it may have been removed meanwhile.
+// block takes longer than a server may be silent, and checks that the status reports the call. With several
+// feeds, the calling feed may have been removed in the meantime.
 func (t *transform[T]) block() {
 	t.blocks.Add(1)
 	defer t.blocks.Add(-1)
 	time.Sleep(70*time.Second + time.Duration(t.draw(30))*time.Second)
 	if st := t.member.Status().Reflector; t.member.pace.single && !strings.Contains(st.Waiting, "the transform") {
-		t.member.play.breaks("L22: %s has waited for its transform, and says that it is %s and waits for %q", t.member.called, st.State, st.Waiting)
+		t.member.play.breaks("L22: %s was waiting for its transform but reports that it is %s and waiting for %q", t.member.called, st.State, st.Waiting)
 	}
 	t.blocked.Store(time.Now().UnixNano())
 }
 
-// blocking reports whether a call is blocking. A nil transform never blocks.
+// blocking reports whether a call is currently blocking. A nil transform never blocks.
 func (t *transform[T]) blocking() bool { return t != nil && t.blocks.Load() > 0 }
 
 // blockedUntil returns the end of the last blocking call, or zero.

@@ -1,11 +1,11 @@
-// Command simulate plays schedules of package simulation on all cores, either a number of schedules or
-// for some time.
+// Command simulate runs schedules from package simulation on all cores, either a given number or for a
+// given time.
 //
 //	go -C test/simulation run ./simulate -runs 1000000
 //	go -C test/simulation run ./simulate -time 1h -from 5000000
 //
-// It prints what was played. If a schedule fails, it shrinks the schedule, prints it as a test, and
-// exits with 1.
+// It prints a summary. If a schedule fails, it shrinks the schedule, prints it as a test, and exits with
+// code 1.
 package main
 
 import (
@@ -23,13 +23,13 @@ import (
 
 func main() {
 	var o options
-	flag.IntVar(&o.runs, "runs", 0, "number of schedules to play; 0 is as many as fit into -time")
-	flag.DurationVar(&o.time, "time", 0, "how long to play; 0 is until -runs schedules were played")
-	flag.Uint64Var(&o.from, "from", 0, "the first seed")
-	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of concurrent players")
+	flag.IntVar(&o.runs, "runs", 0, "number of schedules to run; 0 means as many as fit into -time")
+	flag.DurationVar(&o.time, "time", 0, "how long to run; 0 means until -runs schedules have been run")
+	flag.Uint64Var(&o.from, "from", 0, "first seed")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "number of concurrent workers")
 	flag.IntVar(&o.block, "block", 500, "schedules per process")
 	flag.DurationVar(&o.hang, "hang", 2*time.Minute, "time after which a schedule counts as hanging; raise it on a busy machine")
-	flag.StringVar(&o.binary, "binary", "", "a `file` that go test -c made of package simulation, to be used instead of a new one")
+	flag.StringVar(&o.binary, "binary", "", "use this test binary `file` of package simulation, built by go test -c, instead of building one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -51,10 +51,10 @@ type options struct {
 
 func run(ctx context.Context, o options) error {
 	if o.runs <= 0 && o.time <= 0 {
-		return errors.New("say how long: -runs N or -time D")
+		return errors.New("specify -runs N or -time D")
 	}
 	if o.workers < 1 || o.block < 1 || o.hang <= 0 {
-		return errors.New("-workers and -block are at least 1, and -hang is more than 0")
+		return errors.New("-workers and -block must be at least 1, and -hang must be positive")
 	}
 	dir, err := os.MkdirTemp("", "millrace-simulate-")
 	if err != nil {
@@ -69,7 +69,7 @@ func run(ctx context.Context, o options) error {
 			return fmt.Errorf("build the simulation: %w", err)
 		}
 	}
-	if o.binary, err = filepath.Abs(o.binary); err != nil { // it runs in another folder
+	if o.binary, err = filepath.Abs(o.binary); err != nil { // it runs in a different directory
 		return fmt.Errorf("-binary: %w", err)
 	}
 	w := &workshop{options: o, dir: dir, began: time.Now(), next: o.from}
@@ -85,5 +85,5 @@ func run(ctx context.Context, o options) error {
 		fmt.Printf("\nseed %d:\n%s\n", b.seed, b.said)
 	}
 	fmt.Printf("\nseed %d, shrunk:\n%s\n", w.broken[0].seed, w.shrink(ctx, w.broken[0].seed))
-	return fmt.Errorf("%d schedules in which something is wrong", len(w.broken))
+	return fmt.Errorf("%d schedules failed", len(w.broken))
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/millrace-dev/millrace/test/simulation"
 )
 
-// workshop plays blocks of seeds in child processes, so that a hang or crash affects only one seed.
+// workshop runs blocks of seeds in child processes, so that a hang or crash affects only one seed.
 type workshop struct {
 	options
 	dir   string
 	began time.Time
 
 	mu     sync.Mutex // guards the fields below
-	next   uint64     // the first seed not taken
+	next   uint64     // the first seed not yet taken
 	total  simulation.Played
 	broken []violation
-	unable error // why nothing can be played
+	unable error // why schedules cannot be run
 	told   time.Time
 }
 
@@ -38,13 +38,13 @@ type violation struct {
 	said string
 }
 
-// enough is the number of violations that ends the search.
+// enough is the number of violations after which to stop.
 const enough = 3
 
-// patience is how much longer than expected one process may take for a schedule.
+// patience is how long a process may take to exit after it is stopped.
 const patience = 5 * time.Minute
 
-// play plays until the number of schedules is reached or time is up.
+// play runs schedules until their number is reached or time is up.
 func (w *workshop) play(ctx context.Context) {
 	if w.time > 0 {
 		limited, cancel := context.WithTimeout(ctx, w.time)
@@ -93,7 +93,7 @@ func (w *workshop) over() bool { return len(w.broken) >= enough || w.unable != n
 
 var seedLine = regexp.MustCompile(`(?m)^seed (\d+)\n`)
 
-// block plays a block, and continues after failing seeds.
+// block runs a block of seeds, continuing after failing ones.
 func (w *workshop) block(ctx context.Context, from uint64, count int) {
 	for count > 0 && ctx.Err() == nil && !w.enough() {
 		said, err := w.child(ctx, "-from", fmt.Sprint(from), "-schedules", fmt.Sprint(count))
@@ -102,11 +102,11 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 			return
 		}
 		if ctx.Err() != nil {
-			return // so the schedules of this block are not counted
+			return // so this block's schedules are not counted
 		}
 		if _, ran := errors.AsType[*exec.ExitError](err); !ran {
 			w.mu.Lock()
-			w.unable = fmt.Errorf("play schedules: %w", err)
+			w.unable = fmt.Errorf("run schedules: %w", err)
 			w.mu.Unlock()
 			return
 		}
@@ -115,7 +115,7 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 			seed, _ = strconv.ParseUint(string(all[len(all)-1][1]), 10, 64)
 		}
 		text := strings.TrimSpace(string(tail(seedLine.ReplaceAll(said, nil))))
-		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // print at once, in case the run is interrupted
+		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // print immediately, in case the run is interrupted
 		w.mu.Lock()
 		w.broken = append(w.broken, violation{seed, text})
 		w.mu.Unlock()
@@ -124,12 +124,12 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 	}
 }
 
-// played adds the counts that a child process printed.
+// played adds the counts printed by a child process.
 func (w *workshop) played(said []byte) {
 	_, text, _ := bytes.Cut(said, []byte("played "))
 	var p simulation.Played
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&p); err != nil {
-		fmt.Fprintf(os.Stderr, "simulate: what a process said of itself: %v\n", err)
+		fmt.Fprintf(os.Stderr, "simulate: parse a process's counts: %v\n", err)
 		return
 	}
 	w.mu.Lock()
@@ -153,12 +153,12 @@ func (w *workshop) text() string {
 		w.total.Virtual.Hours()/24, len(w.broken), time.Since(w.began).Round(time.Second), w.workers)
 }
 
-// shrink shrinks the schedule of a seed and returns it as Go source.
+// shrink shrinks the schedule for a seed and returns it as Go source.
 func (w *workshop) shrink(ctx context.Context, seed uint64) string {
 	return w.shrinkSchedule(ctx, simulation.Draw(seed)).String()
 }
 
-// shrinkSchedule shrinks s. If s does not fail when played alone, shrinkSchedule returns it unchanged.
+// shrinkSchedule shrinks s. If s does not fail when run alone, shrinkSchedule returns it unchanged.
 func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) simulation.Schedule {
 	file := filepath.Join(w.dir, "schedule.json")
 	fails := func(s simulation.Schedule) bool {
@@ -178,7 +178,7 @@ func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) si
 	return simulation.Shrink(s, fails)
 }
 
-// child runs the test in a child process with one core, so that the order of goroutines is deterministic.
+// child runs the test in a child process with one core, so that goroutine scheduling is deterministic.
 func (w *workshop) child(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, w.binary, append([]string{"-test.run", "^TestSchedules$", "-test.timeout", "0", "-hang", w.hang.String()}, args...)...)
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
