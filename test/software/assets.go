@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// servers maps the programs that suites start to their packages.
+// servers maps the server programs that suites start to their packages.
 var servers = map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
 
-// assets builds servers, unless they exist, and returns their directory. These are test/kube's servers,
-// built as separate programs because other projects' suites expect that.
+// assets builds the server programs and returns their directory. They are test/kube's servers, built as
+// separate programs because other projects' suites expect that.
 func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 	dir := filepath.Join(b.cache, "assets")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	kube := filepath.Join(b.root, "test", "kube")
-	// Use a copy of go.mod, because the program etcd needs more than the library.
+	// Use a copy of go.mod, because the etcd program needs more dependencies than the library.
 	mod := filepath.Join(dir, "go.mod")
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(kube, name))

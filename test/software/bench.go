@@ -17,20 +17,20 @@ import (
 // bench is the environment in which suites run.
 type bench struct {
 	root  string // of this repository
-	cache string // for the copies
+	cache string // directory for the copies
 }
 
-// ours are the modules of this repository that a suite may import.
+// ours lists the modules of this repository that a suite may import.
 var ours = []string{"", "/adapters/clientgo", "/adapters/controllerruntime", "/envtest"}
 
 const millrace = "github.com/millrace-dev/millrace"
 
-// patience is the time limit for one run of a suite.
+// patience is the time limit for a suite run.
 const patience = "60m"
 
 // compare runs a suite both ways.
 func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
-	env := append(os.Environ(), "GOWORK=off") // the copy of a module is not part of its workspace
+	env := append(os.Environ(), "GOWORK=off") // a module's copy is not part of its workspace
 	env = append(env, s.env...)
 	if len(s.programs) > 0 {
 		assets, err := b.assets(ctx, s.programs)
@@ -55,7 +55,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 		if s.once {
 			dir = filepath.Join(home, "both")
 		}
-		if !s.once || !way.millrace { // otherwise the copy exists already
+		if !s.once || !way.millrace { // otherwise the copy already exists
 			if err := b.copy(ctx, s, dir, way.millrace || s.once); err != nil {
 				return nil, err
 			}
@@ -80,7 +80,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 	}
 	if s.once {
 		if r.Chosen, err = size(chosen); err != nil {
-			return nil, fmt.Errorf("nothing of Millrace was chosen; did the tests begin? see %s: %w", filepath.Join(home, fileName(s.name)+".millrace.log"), err)
+			return nil, fmt.Errorf("nothing from Millrace was selected; did the tests start? see %s: %w", filepath.Join(home, fileName(s.name)+".millrace.log"), err)
 		}
 	}
 	r.count()
@@ -88,8 +88,8 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 	return r, nil
 }
 
-// copy copies a suite's module and its edited dependencies. All copies are built with the same versions,
-// so that they differ only in the choice.
+// copy copies a suite's module and its edited dependencies. All copies are built with the same dependency
+// versions, so that they differ only in the selection.
 func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) error {
 	source, err := download(ctx, s.module+"@"+s.version)
 	if err != nil {
@@ -129,7 +129,7 @@ func size(file string) (int, error) {
 	return int(info.Size()), nil
 }
 
-// revision returns the commit of this repository, followed by a plus sign if files have changed since.
+// revision returns this repository's commit, followed by a plus sign if there are uncommitted changes.
 func (b *bench) revision(ctx context.Context) (string, error) {
 	commit, err := output(ctx, b.root, "git", "rev-parse", "--short=12", "HEAD")
 	if err != nil {
@@ -142,8 +142,8 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// require makes the module in a directory require this repository's modules, and all other modules in
-// the versions that these need. If the module replaces a dependency by a local folder, require uses the
+// require makes the module in a directory require this repository's modules, and all other modules at the
+// versions that these need. If the module replaces a dependency with a local directory, require uses the
 // dependency's release instead.
 func (b *bench) require(ctx context.Context, dir, version string) error {
 	args, err := releases(ctx, dir, version)
@@ -171,9 +171,9 @@ func (b *bench) require(ctx context.Context, dir, version string) error {
 	return err
 }
 
-// releases returns the arguments of go mod edit that replace local folders by the modules' releases.
-// Kubernetes v1.2.3 publishes the modules in its folder staging as v0.2.3; other modules have the version
-// of their repository.
+// releases returns the go mod edit arguments that replace local directories with the modules' releases.
+// Kubernetes v1.2.3 publishes the modules in its staging directory as v0.2.3; other modules have their
+// repository's version.
 func releases(ctx context.Context, dir, version string) (args []string, err error) {
 	out, err := output(ctx, dir, "go", "mod", "edit", "-json")
 	if err != nil {
@@ -183,7 +183,7 @@ func releases(ctx context.Context, dir, version string) (args []string, err erro
 		Replace []struct{ Old, New struct{ Path string } }
 	}
 	if err := json.Unmarshal([]byte(out), &mod); err != nil {
-		return nil, fmt.Errorf("read what go mod edit says of %s: %w", dir, err)
+		return nil, fmt.Errorf("parse the output of go mod edit in %s: %w", dir, err)
 	}
 	for _, r := range mod.Replace {
 		v := version
@@ -205,12 +205,12 @@ func download(ctx context.Context, module string) (string, error) {
 	}
 	var m struct{ Dir string }
 	if err := json.Unmarshal([]byte(out), &m); err != nil {
-		return "", fmt.Errorf("read what go mod download says of %s: %w", module, err)
+		return "", fmt.Errorf("parse the output of go mod download %s: %w", module, err)
 	}
 	return m.Dir, nil
 }
 
-// replaceTree makes a directory a copy of another one, whose files may be read-only.
+// replaceTree replaces a directory with a writable copy of another one, whose files may be read-only.
 func replaceTree(to, from string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err

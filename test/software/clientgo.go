@@ -2,10 +2,10 @@ package main
 
 import "strings"
 
-// clientGoVersion is the release whose suites are run.
+// clientGoVersion is the client-go release whose suites are run.
 const clientGoVersion = "v0.37.2"
 
-// clientGo returns a suite of client-go's informers.
+// clientGo returns a suite for client-go's informers.
 func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
 	choose.imports = append(choose.imports, `"github.com/millrace-dev/millrace/adapters/clientgo"`)
 	return &suite{
@@ -19,27 +19,28 @@ func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
 	}
 }
 
-// at returns an edit that inserts the choice at the beginning of a function: if Chosen is set, the function
+// at returns an edit that inserts a selection at the start of a function: if Chosen is set, the function
 // returns its result.
 func at(file, signature, declaration, call string) []edit {
 	return []edit{{file, signature, "// Chosen takes the place of the function below.\nvar Chosen " + declaration + "\n\n" + signature + "\tif Chosen != nil {\n\t\treturn Chosen(" + call + ")\n\t}\n"}}
 }
 
-// informerTests are the tests of one informer. lookInside are the tests that access fields of
+// informerTests matches the tests for a single informer. lookInside matches those that access fields of
 // client-go's informer.
 const (
 	informerTests = "^(TestIndexer|TestListenerResyncPeriods.*|TestResyncCheckPeriod|Test.*SharedInformer.*|TestRemoveOnStopped.*|TestRemoveWhileActive|TestAddWhileActive|TestShutdown|TestEventPanics|TestRemoveEventHandler_.*|TestShutDownEventHandler_.*)$"
 	lookInside    = "^(TestResyncCheckPeriod|TestSharedInformerWatchDisruption|TestSharedInformerRemoveHandler|TestSharedInformerRemoveForeignHandler|TestSharedInformerMultipleRegistration|TestRemovingRemovedSharedInformer|TestStateSharedInformer|TestRemoveWhileActive|TestAddWhileActive)$"
 )
 
-// sharedInformerChoice returns the choice for the informer that underlies all of client-go's.
+// sharedInformerChoice returns the edit that makes client-go's basic informer, which underlies all others,
+// selectable.
 func sharedInformerChoice() []edit {
 	return at("tools/cache/shared_informer.go",
 		"func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {\n",
 		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
 }
 
-// chosenSharedInformers returns a choice that uses the adapter's informers and counts them.
+// chosenSharedInformers selects the adapter's informers and counts them.
 func chosenSharedInformers() choice {
 	return choice{
 		imports: []string{

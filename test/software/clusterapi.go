@@ -4,7 +4,7 @@ import "strings"
 
 const clusterAPIModule = "sigs.k8s.io/cluster-api"
 
-// clusterAPIs returns the suites of cluster-api that start an API server.
+// clusterAPIs returns the cluster-api suites that start an API server.
 func clusterAPIs() (all []*suite) {
 	for _, pkg := range []string{
 		"bootstrap/kubeadm/reconcilers/kubeadmconfig",
@@ -36,9 +36,9 @@ func clusterAPIs() (all []*suite) {
 	return all
 }
 
-// clusterAPI returns a suite of cluster-api, whose managers use Millrace's cache and queues. cluster-api
-// sets cache.Options.NewInformer to a function that names informers for logs and metrics and creates
-// client-go's. The edits remove it, because Millrace's cache rejects NewInformer.
+// clusterAPI returns a cluster-api suite whose managers use Millrace's cache and queues. cluster-api sets
+// cache.Options.NewInformer to a function that creates client-go informers with names for logs and metrics.
+// The selection clears it, because Millrace's cache rejects NewInformer.
 func clusterAPI(pkg string) *suite {
 	return &suite{
 		name:         "cluster-api " + pkg,

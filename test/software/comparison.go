@@ -12,17 +12,17 @@ import (
 	"github.com/millrace-dev/millrace/test/software/cluster"
 )
 
-// comparison is the result of all rounds of Kubernetes' controllers.
+// comparison is the result of all rounds with Kubernetes' controllers.
 type comparison struct {
 	Date        string
 	Revision    string // as in result
 	Rounds      []*round
-	Differences []string // between the final states of a round and of the first
+	Differences []string // between the final states of a round and the first one
 }
 
 const controllersName = "kubernetes"
 
-// shown is the number of differences shown per round.
+// shown is the maximum number of differences shown per round.
 const shown = 10
 
 // add adds a round.
@@ -42,7 +42,7 @@ func (c *comparison) different() error {
 	if len(c.Differences) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not every round came to the same:\n%s", strings.Join(c.Differences, "\n"))
+	return fmt.Errorf("the rounds ended in different states:\n%s", strings.Join(c.Differences, "\n"))
 }
 
 func (c *comparison) write(file string) error {
@@ -65,14 +65,14 @@ func readComparison(file string) (*comparison, error) {
 	return &c, nil
 }
 
-// spread holds the median, minimum and maximum over the rounds of one way.
+// spread holds the median, minimum and maximum over the rounds with one kind of informer.
 type spread struct{ median, least, most float64 }
 
 func (s spread) String() string {
 	return fmt.Sprintf("%s (%s-%s)", short(s.median), short(s.least), short(s.most))
 }
 
-// short formats a number with at least three digits.
+// short formats a number with at least three significant digits.
 func short(v float64) string {
 	if v < 100 && v != float64(int(v)) {
 		return fmt.Sprintf("%.1f", v)
@@ -80,7 +80,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// of returns a figure over the rounds of one way.
+// of returns the spread of a figure over the rounds with one kind of informer.
 func (c *comparison) of(informers string, figure func(*round) float64) spread {
 	var all []float64
 	for _, r := range c.Rounds {
@@ -94,7 +94,7 @@ func (c *comparison) of(informers string, figure func(*round) float64) spread {
 
 func megabytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// table returns the figures of both ways.
+// table returns a table of the figures with both kinds of informers.
 func (c *comparison) table() string {
 	var b strings.Builder
 	b.WriteString("| of the process | client-go's informers | Millrace's |\n|---|---|---|\n")
@@ -121,7 +121,7 @@ func (c *comparison) table() string {
 	return b.String()
 }
 
-// asked returns the number of requests with a verb, or the number of all requests if verb is empty.
+// asked returns the number of requests with a verb, or of all requests if verb is empty.
 func (r *round) asked(verb string) (n int) {
 	for request, count := range r.Requests {
 		if verb == "" || strings.HasPrefix(request, verb+" ") {
@@ -131,9 +131,9 @@ func (r *round) asked(verb string) (n int) {
 	return n
 }
 
-// uneven returns the requests, by verb and resource, that one way made more often than the other. It
-// returns a request if every round of one way made more of it than every round of the other, by more
-// than ten and more than a tenth.
+// uneven returns the requests, by verb and resource, that were made more often with one kind of informer
+// than with the other: in every round more often than in any round with the other, and by more than ten and
+// more than a tenth.
 func (c *comparison) uneven() (all []string) {
 	names := map[string]bool{}
 	for _, r := range c.Rounds {
@@ -165,7 +165,7 @@ const figureCauses = `
   machine meanwhile.
 `
 
-// section returns the comparison's part of results/software.md.
+// section returns the comparison's section of results/software.md.
 func (c *comparison) section() string {
 	return fmt.Sprintf(`
 ## Kubernetes' own controllers and scheduler
@@ -188,7 +188,7 @@ this: it checks that what is imported is there.
 %[6]s`, minor, len(c.Rounds)/2, c.agreement(), c.Date, c.Revision, c.table()+figureCauses+c.explain())
 }
 
-// agreement tells whether all rounds ended in the same state.
+// agreement describes whether all rounds ended in the same state.
 func (c *comparison) agreement() string {
 	if len(c.Differences) == 0 {
 		return "the same after every round"
@@ -196,8 +196,7 @@ func (c *comparison) agreement() string {
 	return "not the same: see below"
 }
 
-// explain lists the requests that one way makes more often, and the differences between the final
-// states.
+// explain lists the uneven requests and the differences between the final states.
 func (c *comparison) explain() string {
 	var b strings.Builder
 	for _, name := range c.uneven() {

@@ -19,11 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/test/software/cluster"
 )
 
-// rounds is the number of rounds per way.
+// rounds is the number of rounds per kind of informer.
 const rounds = 3
 
-// minor is the version of Kubernetes whose controllers and server run. It is the version that the module
-// in the folder kubernetes uses.
+// minor is the Kubernetes version of the controllers and the server. It must match the module in the
+// directory kubernetes.
 const minor = "1.37"
 
 // figures are the measurements reported by the controllers' process; see kubernetes/figures.go.
@@ -34,7 +34,7 @@ type figures struct {
 	Requests map[string]int
 }
 
-// round is the life of one cluster.
+// round is the result of one round, with its own cluster.
 type round struct {
 	Informers string // stock or millrace
 	Seconds   float64
@@ -45,15 +45,15 @@ type round struct {
 	state cluster.State
 }
 
-// playControllers plays the same round in clusters whose controllers use client-go's informers and
-// Millrace's, in turn.
+// playControllers runs rounds in which the controllers alternately use client-go's informers and
+// Millrace's.
 func (b *bench) playControllers(ctx context.Context) (*comparison, error) {
 	if err := os.Setenv("MILLRACE_KUBERNETES", minor); err != nil { // for envtest
 		return nil, err
 	}
 	module := filepath.Join(b.root, "test", "software", "kubernetes")
 	program := filepath.Join(b.cache, "kubernetes")
-	fmt.Println("building Kubernetes' controllers (a quarter of an hour the first time)")
+	fmt.Println("building Kubernetes' controllers (takes a quarter of an hour the first time)")
 	if _, err := output(ctx, module, "go", "build", "-o", program, "."); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (b *bench) playControllers(ctx context.Context) (*comparison, error) {
 	return c, nil
 }
 
-// playRound plays one round, with its own cluster and process.
+// playRound runs one round, with its own cluster and process.
 func playRound(ctx context.Context, program, informers, log string) (_ *round, err error) {
 	server, err := envtest.Launch(ctx, envtest.Options{})
 	if err != nil {
@@ -123,7 +123,7 @@ func playRound(ctx context.Context, program, informers, log string) (_ *round, e
 	return r, err
 }
 
-// process is the program of Kubernetes' controllers.
+// process is the program that runs Kubernetes' controllers.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -150,7 +150,7 @@ func startControllers(ctx context.Context, program, informers, kubeconfig, log s
 		return nil, errors.Join(err, file.Close())
 	}
 	if !p.out.Scan() {
-		return nil, errors.Join(errors.New("the controllers ended before they were ready"), p.stop())
+		return nil, errors.Join(errors.New("the controllers exited before they were ready"), p.stop())
 	}
 	return p, nil
 }
@@ -161,12 +161,12 @@ func (p *process) measure() (f figures, err error) {
 		return f, err
 	}
 	if !p.out.Scan() {
-		return f, errors.Join(errors.New("the controllers do not answer"), p.out.Err())
+		return f, errors.Join(errors.New("the controllers do not respond"), p.out.Err())
 	}
 	return f, json.Unmarshal(p.out.Bytes(), &f)
 }
 
-// stop stops the process. If it does not end within a minute, stop kills it and returns an error.
+// stop stops the process. If it does not exit within a minute, stop kills it and returns an error.
 func (p *process) stop() error {
 	late := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()

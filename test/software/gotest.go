@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// outcomes maps names of tests to results: "passed", "failed" or "skipped".
+// outcomes maps test names to results: "passed", "failed" or "skipped".
 type outcomes map[string]string
 
-// goTest runs a suite in a copy of its module. Packages that use Ginkgo are counted by the specs in their
-// report.
+// goTest runs a suite in a copy of its module. In packages that use Ginkgo, the specs in its report are
+// counted.
 func goTest(ctx context.Context, dir string, s *suite, skip string, env []string, log string) (outcomes, error) {
 	all := outcomes{}
 	out, err := os.Create(log)
@@ -68,10 +68,10 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 		}
 		if len(specs) > 0 {
 			for _, name := range specs {
-				delete(all, p+" "+name) // because its specs are counted instead
+				delete(all, p+" "+name) // its specs are counted instead
 			}
 			if err := all.readSpecs(report, p); err != nil {
-				return nil, fmt.Errorf("%s: no report of its specs, so they did not run to their end; see %s: %w", p, log, err)
+				return nil, fmt.Errorf("%s: no Ginkgo report, so the specs did not run to completion; see %s: %w", p, log, err)
 			}
 		}
 		if ctx.Err() != nil {
@@ -84,8 +84,8 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 	return all, nil
 }
 
-// running returns the arguments with which the go command runs the tests of a package. The arguments for
-// the test program follow them.
+// running returns the go command's arguments for running a package's tests. Test program arguments may be
+// appended.
 func (s *suite) running(dir, pkg string) []string {
 	if s.once {
 		return []string{"tool", "test2json", "-t", s.program(dir, pkg), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + patience}
@@ -93,13 +93,13 @@ func (s *suite) running(dir, pkg string) []string {
 	return []string{"test", "-mod=mod", "-trimpath=false", "-json", "-count=1", "-vet=off", "-timeout=" + patience, pkg, "-args"}
 }
 
-// program returns the path of the compiled tests of a package.
+// program returns the path of a package's compiled tests.
 func (s *suite) program(dir, pkg string) string {
 	return filepath.Join(dir, pkg, "millrace_choice.test")
 }
 
-// compile builds the test programs of a suite that is compiled once. Some suites find their files by the
-// path of their source, so that path must stay in the binary.
+// compile builds the test programs for a suite that is compiled once. Some suites locate their files by
+// source path, so the binary must contain that path.
 func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	for _, p := range s.packages {
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-mod=mod", "-trimpath=false", "-vet=off", "-ldflags=-s -w", "-o", s.program(dir, p), p)
@@ -111,8 +111,8 @@ func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	return nil
 }
 
-// read reads the output of go test -json for a package. A test that did not end has failed. A package
-// also fails if its process fails without a failed test, for example because tests left something
+// read reads the output of go test -json for a package. A test that did not finish counts as failed. A
+// package also fails if its process fails without a failed test, for example because tests left something
 // running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -142,10 +142,10 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 	}
 }
 
-// fromTheClock matches a number in the name of a test that looks like a time since 1970, usually a seed.
+// fromTheClock matches a number in a test name that looks like a Unix time, usually a seed.
 var fromTheClock = regexp.MustCompile(`\d{10,}`)
 
-// free returns base if the name is unused, or base with the first number that makes it unique.
+// free returns base if the name is unused, or else base with the first number that makes it unique.
 func (o outcomes) free(base string) string {
 	name := base
 	for n := 2; o[name] != ""; n++ {
@@ -154,7 +154,7 @@ func (o outcomes) free(base string) string {
 	return name
 }
 
-// failed reports whether a test of a package has failed.
+// failed reports whether any test in a package has failed.
 func (o outcomes) failed(pkg string) bool {
 	for name, word := range o {
 		if word == "failed" && strings.HasPrefix(name, pkg+" ") {
@@ -194,7 +194,7 @@ func (o outcomes) readSpecs(file, pkg string) error {
 				continue
 			}
 			name := strings.Join(append([]string{pkg}, append(spec.ContainerHierarchyTexts, spec.LeafNodeText)...), " ")
-			o[o.free(name)] = state // tables may repeat a text
+			o[o.free(name)] = state // table entries may repeat a text
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func (o outcomes) readSpecs(file, pkg string) error {
 // runSpecs matches a test that runs all specs of its package.
 var runSpecs = regexp.MustCompile(`func (Test\w+)\([^)]*\) \{[^}]*\bRunSpecs\(`)
 
-// ginkgoTests returns the tests of a package that run its specs, if there are any.
+// ginkgoTests returns the tests that run a package's specs, if there are any.
 func ginkgoTests(dir string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// integrations returns the suites of Kubernetes' integration tests.
+// integrations returns suites for Kubernetes' integration tests.
 func integrations() (all []*suite) {
 	for _, name := range []string{
 		"replicaset", "deployment", "garbagecollector", "quota", "endpointslice", "disruption",
@@ -15,14 +15,13 @@ func integrations() (all []*suite) {
 	return all
 }
 
-// differing explains why tests of a suite have different results.
+// differing explains why some tests in a suite have different results.
 var differing = map[string][]cause{
 	"volume": {{"TestPodAddedByDswp|TestPodDeletionWithDswp", "They change the store of a running informer behind its back, as a fault. Millrace's is read-only once it has synced, and says so."}},
 }
 
-// integration returns a suite of Kubernetes' integration tests. They start API servers in the process of
-// the test, so the choice applies to every informer: those of the servers, the controllers and the
-// tests.
+// integration returns a suite for one of Kubernetes' integration tests. They start API servers in the test
+// process, so the selection applies to every informer: the servers', the controllers' and the tests'.
 func integration(name string) *suite {
 	return &suite{
 		name:         "integration " + name,
@@ -35,7 +34,7 @@ func integration(name string) *suite {
 		dependencies: []dependency{{"k8s.io/client-go", "v0.37.0", sharedInformerChoice()}},
 		choose:       chosenSharedInformers(),
 		env: []string{
-			// These variables are the same as in Kubernetes' own script.
+			// These variables are set as in Kubernetes' own script.
 			"KUBE_CACHE_MUTATION_DETECTOR=true",
 			"KUBE_PANIC_WATCH_DECODE_ERROR=false",
 			// Use an unused port, so that a new etcd starts even if another one is running.

@@ -1,34 +1,35 @@
-// Command software runs other people's programs, once unchanged and once with Millrace instead of their
-// informers, caches or queues. It runs their test suites, and the controllers and scheduler of
-// Kubernetes in a cluster. results/software.md reports the differences and their causes.
+// Command software runs other people's programs, once unchanged and once with Millrace's informers, caches
+// or queues. It runs their test suites, and Kubernetes' controllers and scheduler in a cluster.
+// results/software.md reports the differences and their causes.
 //
-//	make software                            # everything; the first time takes long
-//	make software ONLY=controller-runtime    # the suites whose name matches
+//	make software                            # everything; the first run takes long
+//	make software ONLY=controller-runtime    # matching suites
 //	make software ONLY=replicaset            # one of Kubernetes' integration tests
-//	make software ONLY=kubernetes            # the controllers of Kubernetes
+//	make software ONLY=kubernetes            # Kubernetes' controllers
 //
-// A suite is a few packages of one release of a module from the module proxy. They are copied to the user's
-// cache directory and run there:
+// A suite is a set of packages from one release of a module on the module proxy. They are copied to the
+// user's cache directory and run there:
 //
-//   - as they are;
-//   - with the edits of the suite, which are the one line by which an informer, a cache or a
-//     queue is chosen, and with a test file in each package that chooses Millrace's.
+//   - unchanged;
+//   - with the suite's edits, which make an informer, a cache or a queue selectable, and with a test file
+//     in each package that selects Millrace's.
 //
 // Suites that take long to compile are compiled once, with the edits and the test file, and run twice.
-// An environment variable makes the choice. The chosen parts are counted, and a run that uses no part of
-// Millrace is an error. Kubernetes' integration tests and cluster-api's suites are run in this way.
-// Their edits are in client-go and controller-runtime, which are copied too.
+// An environment variable makes the selection. The selected components are counted, and a run that uses
+// none from Millrace is an error. Kubernetes' integration tests and cluster-api's suites are run in this
+// way. Their edits are in client-go and controller-runtime, which are copied too.
 //
-// Kubernetes' controllers run in the module in the folder kubernetes, which selects the informers
-// itself. They work on a cluster of package cluster. Every round has a new API server and a new process.
+// Kubernetes' controllers are run by the module in the directory kubernetes, which selects the informers
+// itself. They work on a cluster simulated by package cluster. Every round has a new API server and a new
+// process.
 //
-// Every difference needs a cause in the suite's list. Suites that need an API server get a real one: etcd
-// and kube-apiserver are built from source.
+// Every difference must have a cause in the suite's list. Suites that need an API server get a real one:
+// etcd and kube-apiserver are built from source.
 //
 // # Failure
 //
-// It exits with 1 if a suite could not be run, if a result differs without a known cause, or if two
-// rounds of Kubernetes' controllers ended in different states. The output of both runs is stored next to
+// It exits with code 1 if a suite could not be run, if a result differs without a known cause, or if two
+// rounds with Kubernetes' controllers ended in different states. The output of both runs is stored next to
 // the copy, and the command prints its path.
 package main
 
@@ -45,7 +46,7 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "", "a regular `expression`: run the suites whose name matches")
+	only := flag.String("only", "", "only run suites whose name matches this `regexp`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,7 +66,7 @@ func run(ctx context.Context, only string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(root, "test", "software")); err != nil {
-		return errors.New("run it in the root of the repository: make software")
+		return errors.New("run it from the repository's root: make software")
 	}
 	if err := adopt(); err != nil {
 		return err

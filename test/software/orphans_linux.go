@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of orphaned descendants, because suites leave servers running.
+// adopt makes this process the parent of orphaned descendants, since suites leave servers running.
 func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
@@ -19,8 +19,8 @@ func adopt() error {
 	return nil
 }
 
-// endOrphans kills leftover processes of a suite and waits for them. No other child of this process may be
-// running.
+// endOrphans kills a suite's leftover processes and waits for them. This process must have no other running
+// children.
 func endOrphans() error {
 	for {
 		children, err := children()
@@ -29,10 +29,10 @@ func endOrphans() error {
 		}
 		for _, pid := range children {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("kill the orphan %d: %w", pid, err)
+				return fmt.Errorf("kill orphan %d: %w", pid, err)
 			}
 			if _, err := unix.Wait4(pid, nil, 0, nil); err != nil && !errors.Is(err, unix.ECHILD) {
-				return fmt.Errorf("wait for the orphan %d: %w", pid, err)
+				return fmt.Errorf("wait for orphan %d: %w", pid, err)
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func children() (pids []int, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // the thread has ended
+			continue // the thread has exited
 		}
 		if err != nil {
 			return nil, err

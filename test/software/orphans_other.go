@@ -2,7 +2,7 @@
 
 package main
 
-// adopt does nothing: leftover processes of suites keep running.
+// adopt does nothing: suites' leftover processes keep running.
 func adopt() error { return nil }
 
 // endOrphans does nothing.

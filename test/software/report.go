@@ -27,7 +27,7 @@ had.
 |---|---|---|---|---|---|---|
 `
 
-// report writes results/software.md from the results of all suites.
+// report writes results/software.md from all suites' results.
 func report(root string) error {
 	var table, differences strings.Builder
 	for _, s := range suites {
@@ -58,7 +58,7 @@ func report(root string) error {
 	return os.WriteFile(filepath.Join(root, "results", "software.md"), []byte(text), 0o644)
 }
 
-// place tells which parts were replaced by Millrace's.
+// place describes what was replaced with Millrace's.
 func (r *result) place(s *suite) string {
 	if r.Chosen > 0 {
 		times := fmt.Sprintf("%d times", r.Chosen)
@@ -70,7 +70,7 @@ func (r *result) place(s *suite) string {
 	return s.chosen
 }
 
-// explain lists differences by reason, in the order of the causes.
+// explain lists differences, grouped by reason.
 func (s *suite) explain(out *strings.Builder, differences []difference) {
 	var reasons []string
 	under := map[string][]difference{}

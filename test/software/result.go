@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// result is the result of a suite.
+// result is a suite's result.
 type result struct {
 	Suite       string
 	Date        string
-	Revision    string // of Millrace, followed by a plus sign if there were uncommitted changes
+	Revision    string // Millrace's commit, followed by a plus sign if there were uncommitted changes
 	Stock       counts
 	Millrace    counts
-	Chosen      int `json:",omitempty"` // number of Millrace's informers or caches, if counted
+	Chosen      int `json:",omitempty"` // number of Millrace informers or caches used, if counted
 	Differences []difference
 
 	stock, millrace outcomes
@@ -30,10 +30,10 @@ type counts struct{ Passed, Failed, Skipped int }
 
 func (c counts) String() string { return fmt.Sprintf("%d / %d / %d", c.Passed, c.Failed, c.Skipped) }
 
-// difference is a test that has another result with Millrace, or that was not run at all.
+// difference is a test whose result differs with Millrace, or that was run only once.
 type difference struct{ Test, Stock, Millrace string }
 
-// count sums up both runs.
+// count tallies both runs.
 func (r *result) count() {
 	r.Stock, r.Millrace, r.Differences = r.stock.count(), r.millrace.count(), nil
 	names := maps.Clone(r.stock)
@@ -83,7 +83,7 @@ func (r *result) unexplained(s *suite) error {
 	var errs []error
 	for _, d := range r.Differences {
 		if s.reason(d.Test) == "" {
-			errs = append(errs, fmt.Errorf("no cause is known for %s: %s in stock, %s with Millrace", d.Test, d.Stock, d.Millrace))
+			errs = append(errs, fmt.Errorf("no known cause for %s: %s in stock, %s with Millrace", d.Test, d.Stock, d.Millrace))
 		}
 	}
 	return errors.Join(errs...)

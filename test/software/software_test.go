@@ -118,7 +118,7 @@ func TestASuiteIsRunBothWays(t *testing.T) {
 	}, r.Differences)
 	require.ErrorContains(t, r.unexplained(s), "TestInside")
 	require.NotContains(t, r.unexplained(s).Error(), "TestName")
-	require.ErrorContains(t, s.apply(dir), "has no place like this one")
+	require.ErrorContains(t, s.apply(dir), "does not contain")
 }
 
 // A suite that is compiled once runs unmodified unless the environment selects the variant. Its

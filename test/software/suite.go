@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// suite is a part of a module to run, once unchanged and once with Millrace.
+// suite is a set of a module's packages to run, once unchanged and once with Millrace.
 type suite struct {
 	name     string
 	module   string // its path
 	version  string
 	packages []string // relative, such as ./pkg/cache
-	run      string   // -run of go test, to select tests
-	without  string   // -skip of go test with Millrace, for tests that cannot run
-	chosen   string   // what Millrace replaces, for the table
+	run      string   // the -run flag for go test
+	without  string   // the -skip flag for go test with Millrace, for tests that cannot run
+	chosen   string   // the replaced functions, for the table
 
 	edits        []edit
 	dependencies []dependency
 	choose       choice
-	once         bool // it takes long to compile, so one program runs both ways
+	once         bool // the suite takes long to compile, so a single program is built for both runs
 
-	programs []string // the servers that it starts; see assets
+	programs []string // servers that the suite starts; see assets
 	env      []string // NAME=value
 
 	causes []cause
@@ -36,23 +36,23 @@ type dependency struct {
 	edits   []edit
 }
 
-// edit is a change of a file of the module.
+// edit is a change to one of the module's files.
 type edit struct {
 	file     string
-	old, new string // replaced everywhere; it must occur at least once
+	old, new string // all occurrences are replaced; there must be at least one
 }
 
-// choice is the test file that selects Millrace's parts in a package.
+// choice is the content of the test file that selects Millrace's components in a package.
 type choice struct {
 	imports []string // as in an import declaration
-	code    string   // body of its func init; if the suite is compiled once, it calls countChosen()
+	code    string   // body of its init function; if the suite is compiled once, it must call countChosen()
 }
 
 // chosenVariable is the environment variable that selects Millrace in a suite that is compiled once. Its
-// value is the path of a file that grows by a byte for each selected informer or cache.
+// value is the path of a file that grows by one byte for each selected informer or cache.
 const chosenVariable = "MILLRACE_CHOSEN"
 
-// counting is additional code for suites that are compiled once.
+// counting is additional code in suites that are compiled once.
 const counting = `
 func countChosen() {
 	file, err := os.OpenFile(os.Getenv("` + chosenVariable + `"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -72,7 +72,7 @@ type cause struct {
 	reason string // a sentence
 }
 
-// apply changes the files of a copy of the module, and adds the selecting test file to each package.
+// apply applies the edits to a copy of the module, and adds the selecting test file to each package.
 func (s *suite) apply(dir string) error {
 	if err := change(dir, s.edits); err != nil {
 		return err
@@ -110,7 +110,7 @@ func change(dir string, edits []edit) error {
 		}
 		changed := strings.ReplaceAll(string(text), e.old, e.new)
 		if changed == string(text) {
-			return fmt.Errorf("%s has no place like this one: %q", e.file, e.old)
+			return fmt.Errorf("%s does not contain %q", e.file, e.old)
 		}
 		if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
 			return err
@@ -121,7 +121,7 @@ func change(dir string, edits []edit) error {
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)`)
 
-// packageName returns the name of the package in a directory.
+// packageName returns the package name used in a directory.
 func packageName(dir string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

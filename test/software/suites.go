@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// suites lists the suites to run, in the order of the table.
+// suites lists the suites to run, in table order.
 var suites = slices.Concat([]*suite{
 	controllerRuntime("cache", "./pkg/cache"),
 	controllerRuntime("source", "./pkg/source"),
@@ -14,8 +14,8 @@ var suites = slices.Concat([]*suite{
 	metadataInformers(),
 }, integrations(), clusterAPIs(), []*suite{certManager()})
 
-// controllerRuntime returns a suite of controller-runtime with Millrace's cache, unless a test chooses
-// another one, and its queue.
+// controllerRuntime returns a controller-runtime suite with Millrace's cache, unless a test sets another
+// one, and queue.
 func controllerRuntime(name string, packages ...string) *suite {
 	return &suite{
 		name:     "controller-runtime " + name,
@@ -42,7 +42,7 @@ func controllerRuntime(name string, packages ...string) *suite {
 	}
 }
 
-// cacheAndQueueChoice returns the choices of controller-runtime's cache and queue.
+// cacheAndQueueChoice returns the edits that make controller-runtime's cache and queue selectable.
 func cacheAndQueueChoice() []edit {
 	return []edit{
 		{

@@ -1,43 +1,43 @@
-// Package torture breaks a real cluster on purpose, in one way after another, and checks that everything
-// that Millrace runs on the cluster recovers.
+// Package torture breaks a real cluster on purpose, in one way after another, and checks that all Millrace
+// components running against it recover.
 //
 // # Usage
 //
 //	make torture TIME=60m SEED=7
 //	go -C test/torture test -v -duration 60m -seed 7
-//	go -C test/torture test -v -only "half-open"   # one kind of episode
-//	go -C test/torture test -short                 # nothing
+//	go -C test/torture test -v -only "half-open"   # only one kind of episode
+//	go -C test/torture test -short                 # skips everything
 //
 // # The cluster
 //
-// One etcd and two kube-apiservers run as separate processes. Between each server and etcd, and in front
-// of all clients, there is a link: a TCP proxy that can refuse, reset, lose, delay and garble
-// connections. Clients may be routed through a gateway that terminates TLS and can answer anything.
+// One etcd and two kube-apiservers run as separate processes. Between each server and etcd, and in front of
+// all clients, there is a link: a TCP proxy that can refuse, reset, drop, delay and garble connections.
+// Clients may be routed through a gateway that terminates TLS and can respond with anything.
 //
 // # Episodes
 //
-// An episode breaks one thing, checks what is reported while it is broken, and repairs it. Every kind of
-// episode occurs before any is repeated, in an order drawn from the seed, which also determines
-// durations and amounts. Goroutines and processes are not deterministic, so a seed reproduces the
-// episodes but not each interleaving.
+// An episode breaks one thing, checks the reports while it is broken, and repairs it. Every kind of episode
+// occurs before any is repeated, in an order derived from the seed, which also determines durations and
+// amounts. Goroutines and processes are not deterministic, so a seed reproduces the episodes but not every
+// interleaving.
 //
 // # Guarantees
 //
-// During a fault, the status of every affected informer, WaitForSync of an informer that starts during
-// the fault, and the election report the reason in the words that the episode expects (L22). Afterwards,
-// each cache and each witness has the server's content (L17), every witness has received a consistent
-// history (L01, L03 to L07), each Pod has its ConfigMap, one of three candidates leads, and no
-// goroutines, connections or memory have leaked. There is never more than one leader.
+// During a fault, the status of every affected informer, WaitForSync on an informer started during the
+// fault, and the election report the reason in the words that the episode expects (L22). Afterwards, each
+// cache and each witness has the server's content (L17), every witness has received a consistent history
+// (L01, L03 to L07), each Pod has its ConfigMap, one of three candidates leads, and no goroutines,
+// connections or memory have leaked. There is never more than one leader.
 //
-// # What takes rights, or a build
+// # Requirements
 //
-// Package clock steps the wall clock of this process, and thereby of all clients, in a build with -tags
-// clocksteps -ldflags=-checklinkname=0, which make torture uses. The episode of the full disk puts etcd
-// on a separate file system, which on Linux needs CAP_SYS_ADMIN. Without these, such episodes are
-// skipped, and the output says so.
+// Package clock steps the wall clock of this process, and thus of all clients, if built with -tags
+// clocksteps -ldflags=-checklinkname=0, as make torture does. The full-disk episode puts etcd on a separate
+// file system, which requires CAP_SYS_ADMIN on Linux. Otherwise such episodes are skipped, and the output
+// says so.
 //
-// # What is not there
+// # Limits
 //
-// Bytes between kube-apiserver and etcd are never changed, since nothing would detect that and the
-// stored objects would differ.
+// Bytes between kube-apiserver and etcd are never corrupted, since nothing would detect that and the stored
+// objects would differ.
 package torture

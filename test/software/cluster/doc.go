@@ -6,13 +6,13 @@
 //	c, err := cluster.New(ctx, client)      // Nodes, kubelets
 //	defer c.Close()
 //	err = c.Ready(ctx)                      // waits for the controllers
-//	err = c.Play(ctx)                       // about 2,000 objects, and waits until all is as it must be
-//	state, err := c.State(ctx)              // comparable with that of another cluster
+//	err = c.Play(ctx)                       // about 2,000 objects, and waits until they have reached their final state
+//	state, err := c.State(ctx)              // can be compared with another cluster's state
 //
 // # Guarantees
 //
-// If Kubernetes' controllers and scheduler work correctly, Play always leaves the same state, except for
-// names, times, addresses and the choice of Nodes, which State ignores.
+// If Kubernetes' controllers and scheduler work correctly, Play always results in the same state, except
+// for names, times, addresses and the selection of Nodes, which State ignores.
 //
 // # Failure
 //
@@ -21,6 +21,6 @@
 //
 // # Concurrency
 //
-// A Cluster owns the goroutines of its kubelets, and Close waits for them. Only one goroutine may call
-// the other methods.
+// A Cluster owns the goroutines of its kubelets, and Close waits for them. The other methods are not safe
+// for concurrent use.
 package cluster

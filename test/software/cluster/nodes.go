@@ -33,11 +33,11 @@ const (
 type Cluster struct {
 	client  *rest.Client
 	pods    *controller.Client[*corev1.Pod]
-	address atomic.Uint32 // of the last Pod
+	address atomic.Uint32 // assigned to the last Pod
 
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	failed error // failures of the kubelets; read after they have ended
+	failed error // kubelet failure; read only after they have stopped
 }
 
 // New creates the Nodes and starts their kubelets.
@@ -99,7 +99,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	return err
 }
 
-// renew renews the Leases until ctx is done. A failed renewal is retried in the next round.
+// renew renews the Leases until ctx is done. Failed renewals are retried in the next round.
 func (c *Cluster) renew(ctx context.Context) {
 	leases := rest.ResourceFor[*coordinationv1.Lease](c.client)
 	every := time.NewTicker(renewalPause)
@@ -121,7 +121,7 @@ func (c *Cluster) renew(ctx context.Context) {
 	}
 }
 
-// reconcile does a kubelet's work for a Pod.
+// reconcile performs a kubelet's work for a Pod.
 func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Result, error) {
 	switch {
 	case p.Spec.NodeName == "":
@@ -131,7 +131,7 @@ func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Resu
 			GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(p.UID)),
 		})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			err = nil // the Pod is gone, or another Pod has its name
+			err = nil // the Pod is gone, or a new Pod has the same name
 		}
 		return controller.Result{}, err
 	case p.Status.Phase == corev1.PodPending:
@@ -142,7 +142,7 @@ func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Resu
 	return controller.Result{}, nil
 }
 
-// report writes the status of a Pod.
+// report writes a Pod's status.
 func (c *Cluster) report(ctx context.Context, p *corev1.Pod, phase corev1.PodPhase, ready corev1.ConditionStatus) error {
 	_, err := controller.PatchStatus(ctx, c.pods, p, func(p *corev1.Pod) error {
 		now := metav1.Now()
@@ -179,9 +179,9 @@ func setCondition(s *corev1.PodStatus, want corev1.PodCondition) {
 	s.Conditions = append(s.Conditions, want)
 }
 
-// until calls reached repeatedly until it returns nil, for at most five minutes.
+// until calls reached repeatedly until it returns nil or patience runs out.
 func until(ctx context.Context, reached func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not so after %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %v", patience))
 	defer cancel()
 	for {
 		err := reached(ctx)
@@ -196,5 +196,5 @@ func until(ctx context.Context, reached func(context.Context) error) error {
 	}
 }
 
-// patience is how long Play waits for one condition.
+// patience is how long to wait for one condition.
 const patience = 5 * time.Minute

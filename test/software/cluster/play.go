@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// The number of namespaces that stay, and the number of those that are deleted with their content.
+// The number of permanent namespaces, and the number of namespaces that are deleted with their content.
 const (
 	shops   = 38
 	markets = 10
@@ -30,10 +30,10 @@ func (c *Cluster) Play(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"make objects", c.make},
-		{"wait for what follows", func(ctx context.Context) error { return until(ctx, c.running) }},
+		{"create objects", c.make},
+		{"wait for the controllers", func(ctx context.Context) error { return until(ctx, c.running) }},
 		{"change and delete", c.change},
-		{"wait for what follows from that", func(ctx context.Context) error {
+		{"wait for the controllers again", func(ctx context.Context) error {
 			return until(ctx, func(ctx context.Context) error { return errors.Join(c.running(ctx), c.gone(ctx)) })
 		}},
 		{"wait for quiet", c.settle},
@@ -45,7 +45,7 @@ func (c *Cluster) Play(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until no Node has a taint. This shows that the controllers work.
+// Ready waits until no Node is tainted, which shows that the controllers are working.
 func (c *Cluster) Ready(ctx context.Context) error {
 	return until(ctx, func(ctx context.Context) error {
 		return each(ctx, rest.ResourceFor[*corev1.Node](c.client), func(n *corev1.Node) error {
@@ -75,7 +75,7 @@ func (c *Cluster) make(ctx context.Context) error {
 func shop(n int) string   { return fmt.Sprint("shop-", n) }
 func market(n int) string { return fmt.Sprint("market-", n) }
 
-// open creates a namespace that stays.
+// open creates a permanent namespace.
 func (c *Cluster) open(ctx context.Context, ns string) error {
 	if err := create(ctx, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *Cluster) open(ctx context.Context, ns string) error {
 	return errors.Join(append(errs, c.chain(ctx, ns))...)
 }
 
-// chain creates ConfigMaps that own each other: one ConfigMap owns five, each of which owns two.
+// chain creates a tree of ConfigMaps: the root owns five, each of which owns two.
 func (c *Cluster) chain(ctx context.Context, ns string) error {
 	root, err := created(ctx, c, &corev1.ConfigMap{ObjectMeta: meta(ns, "root")})
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Cluster) chain(ctx context.Context, ns string) error {
 	return nil
 }
 
-// build creates a namespace that is deleted later.
+// build creates a namespace that is to be deleted later.
 func (c *Cluster) build(ctx context.Context, ns string) error {
 	if err := create(ctx, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *Cluster) build(ctx context.Context, ns string) error {
 	return errors.Join(errs...)
 }
 
-// change rolls out, scales and deletes.
+// change rolls out, scales and deletes objects.
 func (c *Cluster) change(ctx context.Context) error {
 	for n := range markets {
 		if err := remove[*corev1.Namespace](ctx, c, "", market(n), metav1.DeletePropagationBackground); err != nil {
@@ -163,7 +163,7 @@ func create[T object.Object](ctx context.Context, c *Cluster, o T) error {
 	return err
 }
 
-// created creates an object and returns it. It retries conflicts, which occur while other clients write the
+// created creates an object and returns it. It retries conflicts, which occur when other clients write the
 // namespace's quota.
 func created[T object.Object](ctx context.Context, c *Cluster, o T) (made T, err error) {
 	for range 20 {
@@ -190,7 +190,7 @@ func patch[T object.Object](ctx context.Context, c *Cluster, namespace, name str
 	return err
 }
 
-// each calls f with every object of a kind, and joins the errors.
+// each calls f for every object of a kind, and joins the errors.
 func each[T object.Object](ctx context.Context, all *rest.Resource[T], f func(T) error) error {
 	var errs []error
 	for o, err := range all.List(ctx, metav1.ListOptions{}).Items {
@@ -219,7 +219,7 @@ func (c *Cluster) gone(ctx context.Context) error {
 	}
 	return errors.Join(append(errs, each(ctx, rest.ResourceFor[*corev1.Pod](c.client), func(p *corev1.Pod) error {
 		if app := p.Labels["app"]; app == "web-2" || app == "job-0" || p.DeletionTimestamp != nil {
-			return fmt.Errorf("pod %s is still there", object.KeyOf(p))
+			return fmt.Errorf("pod %s still exists", object.KeyOf(p))
 		}
 		return nil
 	}))...)
@@ -230,5 +230,5 @@ func missing(key object.Key, err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("%s is still there", key), err)
+	return errors.Join(fmt.Errorf("%s still exists", key), err)
 }

@@ -22,20 +22,20 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// running returns an error while an object has not reached its desired state.
+// running returns an error while any object has not reached its desired state.
 func (c *Cluster) running(ctx context.Context) error {
 	for _, err := range []error{
 		each(ctx, rest.ResourceFor[*appsv1.Deployment](c.client), func(d *appsv1.Deployment) error {
 			s, want := d.Status, *d.Spec.Replicas
 			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
-				return fmt.Errorf("deployment %s wants %d replicas: %+v", object.KeyOf(d), want, s)
+				return fmt.Errorf("deployment %s does not have %d replicas yet: %+v", object.KeyOf(d), want, s)
 			}
 			return nil
 		}),
 		each(ctx, rest.ResourceFor[*appsv1.StatefulSet](c.client), func(d *appsv1.StatefulSet) error {
 			s, want := d.Status, *d.Spec.Replicas
 			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.AvailableReplicas != want {
-				return fmt.Errorf("stateful set %s wants %d replicas: %+v", object.KeyOf(d), want, s)
+				return fmt.Errorf("stateful set %s does not have %d replicas yet: %+v", object.KeyOf(d), want, s)
 			}
 			return nil
 		}),
@@ -71,13 +71,13 @@ func (c *Cluster) counted(ctx context.Context) error {
 	})
 	return errors.Join(err, each(ctx, rest.ResourceFor[*corev1.ResourceQuota](c.client), func(q *corev1.ResourceQuota) error {
 		if used := q.Status.Used.Pods().Value(); used != pods[q.Namespace] {
-			return fmt.Errorf("the quota of %s has %d Pods of %d", q.Namespace, used, pods[q.Namespace])
+			return fmt.Errorf("the quota of %s counts %d Pods, want %d", q.Namespace, used, pods[q.Namespace])
 		}
 		return nil
 	}))
 }
 
-// settle waits until the state has been unchanged for ten seconds.
+// settle waits until the state has not changed for ten seconds.
 func (c *Cluster) settle(ctx context.Context) error {
 	var last State
 	same := 0
@@ -97,14 +97,14 @@ func (c *Cluster) settle(ctx context.Context) error {
 			same = 0
 		}
 		if same < 5 {
-			return fmt.Errorf("it still changes: %s", strings.Join(differences, "\n"))
+			return fmt.Errorf("the state is still changing: %s", strings.Join(differences, "\n"))
 		}
 		return nil
 	})
 }
 
-// State is the content of a cluster. It maps a text to the number of objects that have it. The text is
-// the resource, the namespace and the object's JSON without parts that vary between runs.
+// State is a cluster's content. It maps a text to the number of objects described by it. The text consists
+// of the resource and the object's JSON without the parts that vary between runs.
 type State map[string]int
 
 // Objects returns the number of objects.
@@ -115,7 +115,7 @@ func (s State) Objects() (n int) {
 	return n
 }
 
-// Differences returns the texts whose numbers of objects differ.
+// Differences returns the texts whose object counts differ.
 func Differences(a, b State) (all []string) {
 	keys := maps.Clone(a)
 	if keys == nil {
@@ -130,10 +130,10 @@ func Differences(a, b State) (all []string) {
 	return all
 }
 
-// passing lists the resources that describe only the past or the present moment.
+// passing lists the resources that only describe past or momentary states.
 var passing = []string{"events", "leases", "leasecandidates", "componentstatuses"}
 
-// State reads all objects of the cluster.
+// State reads all objects in the cluster.
 func (c *Cluster) State(ctx context.Context) (State, error) {
 	places, err := c.client.Mapper().Mappings(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Cluster) State(ctx context.Context) (State, error) {
 		read[name] = true
 		for o, err := range rest.ResourceForMapping[*unstructured.Unstructured](c.client, place).List(ctx, metav1.ListOptions{}).Items {
 			if apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) {
-				break // it cannot be listed
+				break // the resource cannot be listed
 			}
 			if err != nil {
 				return nil, err
@@ -191,11 +191,11 @@ func compare(all []located) (State, error) {
 	return s, nil
 }
 
-// renaming maps random values to fixed names.
+// renaming maps random values to stable names.
 type renaming map[string]string
 
-// dropped lists the fields that count writes, or identify the writer, the time or the place. It includes
-// an annotation whose presence depends on timing.
+// dropped lists fields that count writes, or identify the writer, the time or the node. It includes an
+// annotation whose presence depends on timing.
 var dropped = []string{
 	"managedFields", "resourceVersion", "creationTimestamp", "generation", "nodeName",
 	"endpoints.kubernetes.io/last-change-trigger-time",
@@ -208,15 +208,15 @@ var (
 	certificate = regexp.MustCompile(`(?s)-----BEGIN.*-----END[^\n]*\n?`)
 )
 
-// chance replaces random parts of a text by their kind.
+// chance replaces the random parts of a text with what they are.
 func chance(text string) string {
 	text = certificate.ReplaceAllString(text, "CERTIFICATE")
 	text = digest.ReplaceAllString(text, "DIGEST")
 	return address.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "ADDRESS")
 }
 
-// plain returns a value of an object of a generation, without parts that vary between runs. The order of
-// lists is one of these.
+// plain returns a value from an object with the given generation, without the parts that vary between runs,
+// which include the order of lists.
 func (r renaming) plain(v any, generation int64) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -229,7 +229,7 @@ func (r renaming) plain(v any, generation int64) any {
 			}
 		}
 		if len(out) == 0 {
-			return nil // as if absent
+			return nil // same as absent
 		}
 		return out
 	case []any:
@@ -237,7 +237,7 @@ func (r renaming) plain(v any, generation int64) any {
 		for i, item := range v {
 			text, err := json.Marshal(r.plain(item, generation))
 			if err != nil {
-				panic(err) // it came from JSON
+				panic(err) // the value was parsed from JSON
 			}
 			texts[i] = string(text)
 		}

@@ -1,9 +1,8 @@
-// Package clock steps the wall clock of this process, as NTP or an administrator steps the clock of a
-// machine. It does not affect other processes, nor the monotonic clock, which Go uses to measure
-// durations.
+// Package clock steps this process's wall clock, as NTP or an administrator might step a machine's clock.
+// It affects neither other processes nor the monotonic clock, which Go uses to measure durations.
 //
-// The Go runtime reads the time with a kernel function mapped into every process (vDSO(7)). This package
-// replaces that function by its own. The runtime has no API for that, so it must be enabled explicitly,
+// The Go runtime reads the time using a kernel function mapped into every process (vDSO(7)). This package
+// replaces that function with its own. The runtime has no API for that, so it must be enabled explicitly,
 // on Linux and with cgo:
 //
 //	go test -tags clocksteps -ldflags=-checklinkname=0
