@@ -59,7 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers the request. If it returns an error, the response is incomplete; on errCut the caller must
+// serve handles the request. If it returns an error, the response is incomplete; on errCut the caller must
 // break the connection.
 func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
@@ -181,8 +181,8 @@ func (c *call) serveResource() error {
 	return methodNotAllowed()
 }
 
-// notServed answers a request for an unknown resource. It sends a Status if the group version is known, and
-// a plain 404 page otherwise.
+// notServed responds to a request for an unknown resource. It sends a Status if the group version is known,
+// and a plain 404 page otherwise.
 func (c *call) notServed() error {
 	if c.server.serves(c.group, c.version) {
 		return notServed()

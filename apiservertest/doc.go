@@ -67,7 +67,7 @@
 //
 // # Guarantees
 //
-// Two servers with the same seed that perform the same operations in the same order hold the same
+// Two servers with the same seed that perform the same operations in the same order contain the same
 // objects at the same versions; only timestamps differ. All resources share one version counter, as in
 // etcd. Within a watch, no event is lost, repeated or reordered unless a fault causes it.
 //

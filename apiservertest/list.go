@@ -40,8 +40,8 @@ func (c *call) list() error {
 //	  or none with a limit   the state at N
 //	version N otherwise      the watch cache's state, once it has reached N
 //
-// The current state comes from the watch cache once it has caught up, or from the store if that takes
-// too long.
+// The current state is read from the watch cache once it has caught up, or from the store if that takes too
+// long.
 func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page, error) {
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {

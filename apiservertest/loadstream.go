@@ -94,10 +94,10 @@ func (l *Load) watch(c *call) error {
 		return err
 	}
 	<-ctx.Done()
-	return context.Cause(c.ctx) // nil after the timeout, which is a normal end
+	return context.Cause(c.ctx) // nil after the timeout, which ends a watch normally
 }
 
-// sendInitial sends the objects that sel selects and the bookmark that ends them.
+// sendInitial sends the objects that sel selects and the final bookmark.
 func (l *Load) sendInitial(c *call, expired bool, sel *shardSelector, bookmark bool) error {
 	if err := l.sendAdded(c, expired, sel); err != nil {
 		return err
@@ -159,7 +159,7 @@ type loadStream struct {
 	buffer  []byte
 }
 
-// play sends the events that Play allows until ctx is done or Expire ends the watch.
+// play sends the events allowed by [Load.Play] until ctx is done or [Load.Expire] is called.
 func (s *loadStream) play(ctx context.Context) error {
 	for {
 		expired, played, moved := s.load.state()

@@ -254,7 +254,7 @@ func podFields(o object.Object) fields.Set {
 		"spec.hostNetwork":         fmt.Sprint(p.Spec.HostNetwork),
 		"status.phase":             string(p.Status.Phase),
 		"status.podIP":             p.Status.PodIP,
-		"status.podIPs":            "", // the real server accepts the name but has no value
+		"status.podIPs":            "", // the real server accepts the name but provides no value
 		"status.nominatedNodeName": p.Status.NominatedNodeName,
 	}
 }

@@ -34,7 +34,7 @@ func newScale() object.Object { return &autoscalingv1.Scale{} }
 
 func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// shapeless returns the content of an object, which the caller must not change.
+// shapeless returns an object's content, which the caller must not modify.
 func shapeless(obj object.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object, nil

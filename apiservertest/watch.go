@@ -220,7 +220,7 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 		s.mu.Lock()
 		next := s.advance()
 		events, ok := w.coll.since(w.next)
-		if !w.coll.gone { // a removal is visible on all servers at once
+		if !w.coll.gone { // removals are visible on all servers immediately
 			events = upTo(events, s.seenOf(w.coll))
 		}
 		seen, changed, gone, over := s.seenOf(w.coll), w.coll.changed, w.coll.gone, s.view.epoch != w.epoch

@@ -17,18 +17,18 @@ import (
 func TestContradictoryOptions(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // without the go command nothing can be built
 	for want, o := range map[string]Options{
-		"Options.Port is -1: want 1 to 65535":                  {Port: -1},
-		"Options.Port is 65536":                                {Port: 65536},
-		"Options.Quota is -1 bytes":                            {Quota: -1},
-		`Options.Audit is "metadata": want Metadata, Request`:  {Audit: "metadata"},
-		`Options.Etcd has "127.0.0.1:2379": want a URL`:        {Etcd: "127.0.0.1:2379"},
-		`Options.Etcd has ""`:                                  {Etcd: "http://127.0.0.1:2379,"},
-		"leave OnlyEtcd and Quota out":                         {Etcd: "http://127.0.0.1:2379", Quota: 1 << 20},
-		"leave Files, Objects, Audit and Like out":             {OnlyEtcd: true, Files: []string{"x"}},
-		"leave Flags and Gates out, or OnlyEtcd":               {OnlyEtcd: true, Flags: []string{"--v=4"}},
-		"Options.Flags has --secure-port=1: use Options.Port":  {Flags: []string{"--v=4", "--secure-port=1"}},
-		"Options.Flags has --etcd-servers: use Options.Etcd":   {Flags: []string{"--etcd-servers", "http://127.0.0.1:2379"}},
-		"leave Options.Audit out to have an audit log of your": {Flags: []string{"--audit-log-path=x"}, Audit: AuditMetadata},
+		"Options.Port must be 1 to 65535, or 0 for a free port, got -1":              {Port: -1},
+		"Options.Port must be 1 to 65535, or 0 for a free port, got 65536":           {Port: 65536},
+		"Options.Quota must be positive, or 0 for etcd's default, got -1":            {Quota: -1},
+		`Options.Audit must be Metadata, Request or RequestResponse, got "metadata"`: {Audit: "metadata"},
+		`Options.Etcd contains "127.0.0.1:2379": specify a URL`:                      {Etcd: "127.0.0.1:2379"},
+		`Options.Etcd contains ""`:                                                   {Etcd: "http://127.0.0.1:2379,"},
+		"leave out OnlyEtcd and Quota":                                               {Etcd: "http://127.0.0.1:2379", Quota: 1 << 20},
+		"leave out Files, Objects, Audit and Like":                                   {OnlyEtcd: true, Files: []string{"x"}},
+		"leave out Flags and Gates, or OnlyEtcd":                                     {OnlyEtcd: true, Flags: []string{"--v=4"}},
+		"Options.Flags contains --secure-port=1: use Options.Port":                   {Flags: []string{"--v=4", "--secure-port=1"}},
+		"Options.Flags contains --etcd-servers: use Options.Etcd":                    {Flags: []string{"--etcd-servers", "http://127.0.0.1:2379"}},
+		"leave out Options.Audit to configure your own audit":                        {Flags: []string{"--audit-log-path=x"}, Audit: AuditMetadata},
 	} {
 		_, err := Launch(t.Context(), o)
 		require.ErrorContains(t, err, "envtest: ")

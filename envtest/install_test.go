@@ -90,8 +90,8 @@ func TestInstall(t *testing.T) {
 			"apiVersion or kind is missing": s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
 			"the server does not serve apiextensions.k8s.io/v1beta1: install the definition of kind CustomResourceDefinition too, or use": s.Install(t.Context(),
 				map[string]any{"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x"}}),
-			"has no kind Mill in v1": s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "Mill", "metadata": map[string]any{"name": "x"}}),
-			"Invalid value":          s.InstallFiles(t.Context(), invalid(t)),
+			"does not serve kind Mill in v1": s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "Mill", "metadata": map[string]any{"name": "x"}}),
+			"Invalid value":                  s.InstallFiles(t.Context(), invalid(t)),
 		} {
 			require.ErrorContains(t, err, want)
 		}
@@ -265,7 +265,7 @@ func hasRights(t *testing.T, s *Server) {
 	login(User{Name: "system:serviceaccount:" + strings.Repeat("n", 63) + ":" + strings.Repeat("s", 253)})
 
 	_, err := s.AddUser(t.Context(), User{})
-	require.ErrorContains(t, err, "needs a name")
+	require.ErrorContains(t, err, "User.Name must be set")
 	_, err = s.AddUser(t.Context(), User{Name: "bob", Rules: []Rule{{Verbs: read}}})
 	require.ErrorContains(t, err, "allows nothing")
 }

@@ -25,21 +25,21 @@ func (o Options) check() error {
 		return errors.New("the store at Options.Etcd belongs to another process: leave out OnlyEtcd and Quota, or Etcd")
 	}
 	if o.Port < 0 || o.Port > 1<<16-1 {
-		return fmt.Errorf("Options.Port is %d: want 1 to 65535, or 0 for a free one", o.Port)
+		return fmt.Errorf("Options.Port must be 1 to 65535, or 0 for a free port, got %d", o.Port)
 	}
 	if o.Quota < 0 {
-		return fmt.Errorf("Options.Quota is %d bytes: want a positive number, or 0 for etcd's default", o.Quota)
+		return fmt.Errorf("Options.Quota must be positive, or 0 for etcd's default, got %d", o.Quota)
 	}
 	switch o.Audit {
 	case "", AuditMetadata, AuditRequest, AuditRequestResponse:
 	default:
-		return fmt.Errorf("Options.Audit is %q: want %s, %s or %s", o.Audit, AuditMetadata, AuditRequest, AuditRequestResponse)
+		return fmt.Errorf("Options.Audit must be %s, %s or %s, got %q", AuditMetadata, AuditRequest, AuditRequestResponse, o.Audit)
 	}
 	if o.Etcd != "" {
 		for at := range strings.SplitSeq(o.Etcd, ",") {
 			u, err := url.Parse(at)
 			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				return fmt.Errorf("Options.Etcd has %q: want a URL such as http://127.0.0.1:2379", at)
+				return fmt.Errorf("Options.Etcd contains %q: specify a URL such as http://127.0.0.1:2379", at)
 			}
 		}
 	}
@@ -53,10 +53,10 @@ func (o Options) checkFlags() error {
 			continue // the previous flag's value
 		}
 		if option := optionOf[name]; option != "" {
-			return fmt.Errorf("Options.Flags has %s: use Options.%s", flag, option)
+			return fmt.Errorf("Options.Flags contains %s: use Options.%s", flag, option)
 		}
 		if o.Audit != "" && (name == "audit-log-path" || name == "audit-policy-file") {
-			return fmt.Errorf("Options.Flags has %s: leave Options.Audit out to have an audit log of your own", flag)
+			return fmt.Errorf("Options.Flags contains %s: leave out Options.Audit to configure your own audit log", flag)
 		}
 	}
 	return nil

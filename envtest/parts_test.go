@@ -24,7 +24,7 @@ func TestParts(t *testing.T) {
 	_, err := etcd.AddUser(t.Context(), User{Name: "ann"})
 	require.ErrorContains(t, err, "is it etcd alone?")
 	_, err = Launch(t.Context(), Options{OnlyEtcd: true, Audit: AuditMetadata})
-	require.ErrorContains(t, err, "leave Files, Objects, Audit and Like out")
+	require.ErrorContains(t, err, "leave out Files, Objects, Audit and Like")
 	first, second := newCaller(t, one, one.AdminToken), newCaller(t, two, one.AdminToken)
 
 	made := first.call(http.StatusCreated, http.MethodPost, configMaps, configMap("shared"))
@@ -90,7 +90,7 @@ func TestTheTimeLimitOfATest(t *testing.T) {
 			defer cancel()
 			<-ctx.Done()
 			require.Equal(t, want, time.Since(begin))
-			require.ErrorContains(t, context.Cause(ctx), "run go test with -timeout 30m")
+			require.ErrorContains(t, context.Cause(ctx), "use go test -timeout 30m")
 		})
 	}
 	for _, without := range []testing.TB{limitedTest{TB: t}, struct{ testing.TB }{t}} {

@@ -46,7 +46,7 @@ func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
 
 func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	if u.Name == "" {
-		return nil, errors.New("a user needs a name")
+		return nil, errors.New("User.Name must be set")
 	}
 	for _, r := range u.Rules {
 		if len(r.Verbs) == 0 || len(r.Resources)+len(r.NonResourceURLs) == 0 {
@@ -54,7 +54,7 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 		}
 	}
 	if err := s.users.take(ctx); err != nil { // one call at a time, since calls may be for the same user
-		return nil, fmt.Errorf("wait for another call: %w", err)
+		return nil, fmt.Errorf("wait for another call to AddUser: %w", err)
 	}
 	defer s.users.leave()
 	if err := s.answers(ctx); err != nil {

@@ -220,7 +220,7 @@ func (l *Link) shake(ctx context.Context, is Conditions, n int) error {
 	}
 }
 
-// address is the name of a link or of one of its connections.
+// address is the name of a link or one of its connections.
 type address string
 
 func (address) Network() string  { return "simulated" }

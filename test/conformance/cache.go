@@ -56,7 +56,7 @@ var cache = []Case{
 			}
 			i := p.informer(Options{})
 			var relist atomic.Bool
-			p.witnessWith(i, Handler{}, func(heard) { // reads while the list is being applied, in case that takes several steps
+			p.witnessWith(i, Handler{}, func(heard) { // read while the list is being applied, in case it is applied in several steps
 				fresh, all := 0, i.List()
 				for _, o := range all {
 					if o.Labels["state"] == "new" {

@@ -2,7 +2,7 @@ package conformance
 
 import "context"
 
-// Factory returns the same informer for equal requests.
+// Factory returns the same informer for identical requests.
 type Factory interface {
 	// Informer returns the factory's informer for all pods. The caller must not run it.
 	Informer() (Informer, error)

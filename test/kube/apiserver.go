@@ -33,7 +33,7 @@ const readyPoll = 50 * time.Millisecond
 // keepPort saves it for the next run.
 func (h *home) choosePort(want int) (int, error) {
 	if want < 0 || want > 1<<16-1 {
-		return 0, fmt.Errorf("port %d: want 1 to 65535, or 0 for a free one", want)
+		return 0, fmt.Errorf("port must be 1 to 65535, or 0 for a free port, got %d", want)
 	}
 	if want != 0 {
 		if err := free(want); err != nil {

@@ -17,7 +17,7 @@ const commandTimeout = 30 * time.Second
 
 // Answer is the program's response to a command, printed to stdout.
 type Answer struct {
-	Revision int64  `json:"revision,omitempty"` // the revision up to which etcd was compacted
+	Revision int64  `json:"revision,omitempty"` // the revision at which etcd was compacted
 	Error    string `json:"error,omitempty"`
 }
 

@@ -50,7 +50,7 @@ func TestApply(t *testing.T) {
 	for diff, want := range map[string]string{
 		" a\n-b\n+x\n": "a\nx\nc\nb\nd\n",
 		" b\n+x\n d\n": "a\nb\nc\nb\nx\nd\n",
-		"-b\n+x\n":     "fits in 2 places",
+		"-b\n+x\n":     "matches in 2 positions",
 		" a\n-c\n":     "no longer fits",
 		"-\n":          "no longer fits",
 	} {

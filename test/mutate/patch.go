@@ -95,7 +95,7 @@ func (h *hunk) add(line string) error {
 	case '+':
 		h.after += line[1:]
 	default:
-		return fmt.Errorf("%q begins with neither space, - nor +", line)
+		return fmt.Errorf("line %q must start with a space, - or +", line)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestASecondChance(t *testing.T) {
 			require.Len(t, tally.failed, c.failed, out.String())
 			require.Len(t, tally.unsteady, c.unsteady, out.String())
 			if c.unsteady > 0 {
-				require.Contains(t, out.String(), "  p TestUnsteady: failed, and then passed three times alone\n")
+				require.Contains(t, out.String(), "  p TestUnsteady: failed, then passed three times alone\n")
 				require.Contains(t, out.String(), "the first time", "what it said stays to be read")
 			}
 		})

@@ -60,7 +60,7 @@ type member[T object.Object] struct {
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher, h *history) *member[T] {
 	m := &member[T]{play: p, process: of, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
 	m.pace = &pace{play: p, called: called, single: form.Namespaces == 0, blockedUntil: func() time.Time { return m.transform.blockedUntil() }}
-	if form.Of != Widgets { // a watch of widgets ends normally if they are no longer served
+	if form.Of != Widgets { // a watch of widgets ends normally when they are no longer served
 		m.pace.atLeast = form.WatchTimeout - time.Second
 	}
 	opts := sharedinformer.Options{

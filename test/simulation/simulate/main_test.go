@@ -76,7 +76,7 @@ func TestSimulate(t *testing.T) {
 func TestABinaryThatIsNotThere(t *testing.T) {
 	o := options{runs: 10, workers: 2, block: 5, hang: time.Minute, binary: "nothing.test"}
 	err := run(t.Context(), o)
-	require.ErrorContains(t, err, "play schedules: ")
+	require.ErrorContains(t, err, "run schedules: ")
 	require.ErrorContains(t, err, "/nothing.test: no such file")
 }
 
