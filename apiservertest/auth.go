@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Attributes are the inputs of an authorization decision.
+// Attributes are the inputs to an authorization decision.
 type Attributes struct {
 	User        string
 	Verb        string // as in RBAC: get, list, watch, create, update, patch, delete, deletecollection

@@ -93,7 +93,7 @@ func (c *call) answer(err error) error {
 	return c.sendStatus(status.Status())
 }
 
-// misbehave applies the faults that precede the response.
+// misbehave applies the faults that take effect before the response.
 func (c *call) misbehave() error {
 	if c.faults.delay > 0 {
 		if err := c.sleep(c.faults.delay); err != nil {

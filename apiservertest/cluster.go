@@ -22,7 +22,7 @@ type cluster struct {
 	types *ownership.Types
 
 	mu          sync.Mutex
-	rv          uint64        // version of the newest change of any resource
+	rv          uint64        // version of the newest change to any resource
 	advanced    chan struct{} // closed and replaced on each change
 	history     int           // minimum number of changes kept per resource
 	stamps      []stamp       // times of changes not yet seen by all servers, oldest first
@@ -34,7 +34,7 @@ type cluster struct {
 	fronts      []*Server // servers not yet closed
 }
 
-// stamp is the time of a change.
+// stamp records when a change was made.
 type stamp struct {
 	rv uint64
 	at time.Time

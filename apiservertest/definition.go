@@ -50,7 +50,7 @@ func ReadDefinition(manifest []byte) (Resource, error) {
 		return Resource{}, fmt.Errorf("read a CustomResourceDefinition: %w", err)
 	}
 	if d.APIVersion != "apiextensions.k8s.io/v1" || d.Kind != "CustomResourceDefinition" {
-		return Resource{}, fmt.Errorf("the manifest is of %s %s, not of apiextensions.k8s.io/v1 CustomResourceDefinition", d.APIVersion, d.Kind)
+		return Resource{}, fmt.Errorf("the manifest is a %s %s, not an apiextensions.k8s.io/v1 CustomResourceDefinition", d.APIVersion, d.Kind)
 	}
 	names := d.Spec.Names
 	for _, v := range d.Spec.Versions {
@@ -70,5 +70,5 @@ func ReadDefinition(manifest []byte) (Resource, error) {
 		}
 		return r, nil
 	}
-	return Resource{}, fmt.Errorf("CustomResourceDefinition of %s.%s: no version has storage: true", names.Plural, d.Spec.Group)
+	return Resource{}, fmt.Errorf("CustomResourceDefinition %s.%s: no version has storage: true", names.Plural, d.Spec.Group)
 }

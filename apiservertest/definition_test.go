@@ -44,8 +44,8 @@ spec:
 
 	for wrong, message := range map[string]string{
 		"[":                           "read a CustomResourceDefinition: ",
-		"{apiVersion: v1, kind: Pod}": "the manifest is of v1 Pod, not of apiextensions.k8s.io/v1 CustomResourceDefinition",
-		strings.Replace(manifest, "storage: true", "", 1): "CustomResourceDefinition of gadgets.example.com: no version has storage: true",
+		"{apiVersion: v1, kind: Pod}": "the manifest is a v1 Pod, not an apiextensions.k8s.io/v1 CustomResourceDefinition",
+		strings.Replace(manifest, "storage: true", "", 1): "CustomResourceDefinition gadgets.example.com: no version has storage: true",
 	} {
 		_, err := apiservertest.ReadDefinition([]byte(wrong))
 		require.ErrorContains(t, err, message)

@@ -88,8 +88,8 @@ func (s *Server) Put(obj object.Object) (object.Object, error) {
 	return stored, err
 }
 
-// Delete deletes an object, or marks it as being deleted if it has finalizers. It fails
-// with NotFound.
+// Delete deletes an object, or marks it as being deleted if it has finalizers. It fails with NotFound if
+// there is no such object.
 func (s *cluster) Delete(gvr object.GVR, key object.Key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *cluster) Delete(gvr object.GVR, key object.Key) error {
 	return nil
 }
 
-// Get returns a copy of a stored object. It fails with NotFound.
+// Get returns a copy of a stored object. It fails with NotFound if there is no such object.
 func (s *Server) Get(gvr object.GVR, key object.Key) (object.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,15 +128,14 @@ func (s *Server) Objects(gvr object.GVR) []object.Object {
 	return objs
 }
 
-// RV returns the resource version of the newest change of any resource.
+// RV returns the resource version of the newest change to any resource.
 func (s *cluster) RV() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return formatRV(s.rv)
 }
 
-// RVOf returns the resource version of the newest change of one resource, or "" if it
-// is not served.
+// RVOf returns the resource version of the newest change to a resource, or "" if it is not served.
 func (s *cluster) RVOf(gvr object.GVR) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +150,7 @@ func (s *cluster) RVOf(gvr object.GVR) string {
 func (s *cluster) lookup(gvr object.GVR, key object.Key) (*collection, *version, error) {
 	c, ok := s.collections[gvr]
 	if !ok {
-		return nil, nil, fmt.Errorf("resource %v is not served, add it with AddResource", gvr)
+		return nil, nil, fmt.Errorf("resource %v is not served: add it with AddResource", gvr)
 	}
 	cur, err := c.stored(key)
 	return c, cur, err

@@ -36,19 +36,19 @@ type Endpoint struct {
 	http     *http.Server
 	listener net.Listener
 	dial     func(context.Context) (net.Conn, error)
-	connect  func(context.Context, net.Conn) error // nil for a port
+	connect  func(context.Context, net.Conn) error // nil for a TCP port
 	served   chan struct{}                         // closed once Serve has returned
 
 	mu    sync.Mutex
 	came  int              // number of connections so far
-	conns map[net.Conn]int // open connections, by number
+	conns map[net.Conn]int // open connections by number
 	empty *sync.Cond       // on mu: signals that conns is empty
 }
 
 // ListenOptions are the options of [Server.Listen].
 type ListenOptions struct {
-	// TLS serves HTTPS, and HTTP/2 if the client requests it, with a certificate for
-	// 127.0.0.1 and localhost made for this endpoint.
+	// TLS serves HTTPS, and HTTP/2 if the client requests it, with a certificate for 127.0.0.1 and
+	// localhost generated for this endpoint.
 	TLS bool
 }
 
@@ -138,11 +138,11 @@ func (e *Endpoint) DialContext(ctx context.Context, network, address string) (ne
 
 // Connect hands the server its end of a connection made elsewhere, for example by a network.Link, and waits
 // until the server accepts it. While the server is down, it fails with "connection refused". The endpoint
-// must have been made by [Server.Pipe].
+// must have been created by [Server.Pipe].
 func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
 	switch {
 	case e.connect == nil:
-		return fmt.Errorf("connect to %s: a port accepts its own connections only, use Pipe", e.URL)
+		return fmt.Errorf("connect to %s: the endpoint is a TCP port: use Pipe", e.URL)
 	case e.server.refusing():
 		return syscall.ECONNREFUSED
 	}

@@ -23,7 +23,7 @@ import (
 //
 // A request is subject to the actions of every rule that selects it.
 type Fault struct {
-	// Name identifies the fault in Stats. The default is the types of its actions.
+	// Name identifies the fault in Stats. It defaults to the types of the actions.
 	Name string
 
 	Verb     string // as in RBAC; empty means every verb

@@ -79,7 +79,7 @@ func (w *watcher) faultError() error {
 	return w.last()
 }
 
-// spoilItems applies the fault plan to the items of a list.
+// spoilItems applies the fault plan to list items.
 func (p *plan) spoilItems(f format, items []listItem) []listItem {
 	spoil := func(n int, change func(item *listItem)) {
 		if n >= 0 && n < len(items) {

@@ -165,7 +165,7 @@ func parseRV(s string) (uint64, error) {
 	return rv, nil
 }
 
-// continueToken is the content of a continue parameter.
+// continueToken is the decoded continue parameter.
 type continueToken struct {
 	APIVersion string `json:"v"`
 	RV         int64  `json:"rv"`

@@ -25,7 +25,7 @@ import (
 // expires all current versions, so clients relist. Reset restores the initial state.
 type Load struct {
 	opts  LoadOptions
-	order []int // order of the objects in a list
+	order []int // object order in a list
 
 	mu       sync.Mutex // guards the fields below
 	bodies   map[loadView]*loadBody
@@ -79,8 +79,8 @@ type LoadPlay struct {
 	PerSecond float64
 }
 
-// SentAnnotation is the time, in nanoseconds since 1970, when an event of a Load with
-// Stamp was written to the connection.
+// SentAnnotation is set by a [Load] with Stamp to the time, in nanoseconds since 1970, at which the event
+// was written to the connection.
 const SentAnnotation = "millrace.dev/sent"
 
 const (
@@ -202,7 +202,7 @@ func (l *Load) Reset() {
 	})
 }
 
-// ListedAt returns when the last list, streaming or not, was requested.
+// ListedAt returns the time of the last list request, streaming or not.
 func (l *Load) ListedAt() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,9 +74,8 @@ func (c *call) owners() (*ownership.Manager, error) {
 	return o.main, nil
 }
 
-// owned sets the managed fields of obj for a request that replaces live with it or, if
-// live is nil, creates it. Like a real server, it accepts objects that violate their
-// schema.
+// owned sets obj's managed fields for a request that replaces live with obj or, if live is nil, creates it.
+// Like a real server, it accepts objects that violate their schema.
 func (c *call) owned(live, obj object.Object) (object.Object, error) {
 	o, err := c.owners()
 	if err != nil {

@@ -40,8 +40,8 @@ type Resource struct {
 	// Generation makes metadata.generation count the changes to the spec.
 	Generation bool
 
-	// New returns an empty object of the Go type. If nil, the resource is a custom resource, with
-	// unstructured objects and without protobuf.
+	// New returns an empty object of the resource's Go type. If nil, the resource is a custom resource,
+	// with unstructured objects and without protobuf.
 	New func() object.Object
 
 	// Fields returns the fields that a field selector may use in addition to metadata.name and
@@ -71,7 +71,7 @@ type Resource struct {
 	validName           validation.ValidateNameFunc // validates new names; nil means DNS subdomain names
 }
 
-// GVK returns the kind of the objects.
+// GVK returns the objects' kind.
 func (r *Resource) GVK() object.GVK {
 	return r.GroupVersion().WithKind(r.Kind)
 }
@@ -131,8 +131,8 @@ func (r *Resource) fieldSet(o object.Object) fields.Set {
 	return set
 }
 
-// fieldLabel checks one term of a field selector and returns its canonical form. The
-// errors are those of the API server's conversion functions.
+// fieldLabel checks one term of a field selector and returns its canonical form. The errors match those of
+// the API server's conversion functions.
 func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 	switch label {
 	case "metadata.name":

@@ -73,7 +73,7 @@ func (w *response) flush() error {
 // Unwrap is used by [http.ResponseController].
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Errors that apimachinery has no constructor for.
+// Errors for which apimachinery has no constructor.
 
 func failure(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -29,8 +29,8 @@ func (s *selector) matches(v *version) bool {
 // all reports whether there is no label or field selector.
 func (s *selector) all() bool { return s.labels.Empty() && s.fields.Empty() }
 
-// listOptions parses and validates the query of a list, watch or deletecollection, with
-// apimachinery's decoder and validation.
+// listOptions parses and validates the query of a list, watch or deletecollection, using apimachinery's
+// decoder and validation.
 func (c *call) listOptions() (*internalversion.ListOptions, *selector, error) {
 	opts := &internalversion.ListOptions{}
 	query := c.r.URL.Query()

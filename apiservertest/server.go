@@ -40,7 +40,7 @@ type Server struct {
 
 	// life guards the fields below. It is never held together with the cluster's mutex.
 	life      sync.Mutex
-	calls     int // number of calls so far
+	calls     int // number of requests so far
 	running   map[*call]struct{}
 	idle      chan struct{} // closed once closed is set and running is empty
 	endpoints []*Endpoint
@@ -287,8 +287,8 @@ type Options struct {
 	// in the past. The default is 10,000.
 	History int
 
-	// BookmarkPeriod is the time between two bookmarks of a watch. The default is one
-	// minute, as on a real server.
+	// BookmarkPeriod is the interval between a watch's bookmarks. The default is one minute, as on a real
+	// server.
 	BookmarkPeriod time.Duration
 
 	// FreshnessWait is how long a list waits for a resource version in the future
@@ -314,26 +314,24 @@ type Options struct {
 	// missing namespaces. Without it, any namespace is accepted.
 	NamespaceLifecycle bool
 
-	// Tokens maps bearer tokens to user names. If it is set, an unknown token gets a
-	// 401 and a request without a token is from system:anonymous. If it is nil, every
-	// request is from "admin".
+	// Tokens maps bearer tokens to user names. If it is set, a request with an unknown token gets a 401,
+	// and one without a token is from system:anonymous. If it is nil, every request is from "admin".
 	Tokens map[string]string
 
 	// Authorize, if set, authorizes each request; see [Authorizer].
 	Authorize Authorizer
 
-	// Resources are the resources to serve in addition to those of Builtin.
+	// Resources are the resources to serve in addition to [Builtin].
 	Resources []Resource
 
 	// Load, if set, serves lists and watches of its resource instead of the store.
 	Load *Load
 
-	// Logger receives problems that clients do not see, such as a failed TLS handshake.
-	// Nil means no logging.
+	// Logger logs problems that clients do not see, such as a failed TLS handshake. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// StreamingLists is the level of support for sendInitialEvents (KEP-3157).
+// StreamingLists is a level of support for sendInitialEvents (KEP-3157).
 type StreamingLists int
 
 const (

@@ -99,7 +99,7 @@ type listMeta struct {
 	ShardInfo       *shardInfo `json:"shardInfo,omitempty"`
 }
 
-// appendShardInfo appends the field to list metadata in protobuf.
+// appendShardInfo appends the field to protobuf list metadata.
 func appendShardInfo(metadata []byte, info *shardInfo) []byte {
 	if info == nil {
 		return metadata

@@ -137,9 +137,9 @@ func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	return s.put(c, cur, c.marked(cur)), false
 }
 
-// releaseMarked is release for HTTP requests: a pod is first marked as being deleted, so watchers receive
-// two events. The response contains the state before the deletion. A dry run gets the same response and
-// changes nothing. The caller holds the mutex.
+// releaseMarked is like release, for HTTP requests: a pod is first marked as being deleted, so watchers
+// receive two events. The response contains the state before the deletion. A dry run gets the same response
+// and changes nothing. The caller holds the mutex.
 func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *version, gone bool) {
 	gone = len(cur.obj.GetFinalizers()) == 0
 	if cur.obj.GetDeletionTimestamp() == nil && (c.marksDeletion || !gone) {
@@ -244,5 +244,5 @@ func (s *cluster) collectionOf(obj object.Object) (*collection, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("object %T of kind %v: no such resource is served, add it with AddResource", obj, gvk)
+	return nil, fmt.Errorf("object %T of kind %v: no such resource is served: add it with AddResource", obj, gvk)
 }

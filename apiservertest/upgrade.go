@@ -42,7 +42,7 @@ func (v *version) readAs(r *reading) *version {
 // server applies defaults to stored objects when it reads them, so their content differs at the same
 // resource version, and to new objects created through it. Upgrade cuts all connections and restarts the
 // watch cache, like [Server.RestartCold]. The cluster's other servers read objects as before, as in the
-// middle of a real upgrade. Nil undoes the upgrade.
+// middle of a real upgrade. If defaults is nil, Upgrade undoes an earlier upgrade.
 //
 // defaults is called concurrently, with copies that it may modify. It must be deterministic and must not
 // change the name, namespace, UID or resource version.

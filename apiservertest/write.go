@@ -222,9 +222,9 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	return obj, nil
 }
 
-// checkIdentity rejects a different UID. In an update, and in the scale of a built-in
-// resource, the UID selects the object; in a patch, it would be a change. Subresources of custom resources
-// ignore a patch's metadata.
+// checkIdentity rejects a different UID. In an update, and in a built-in resource's scale, the UID is a
+// precondition; in a patch, it would be a change. Subresources of custom resources ignore a patch's
+// metadata.
 func (c *call) checkIdentity(cur, obj object.Object) error {
 	uid := obj.GetUID()
 	other := uid != "" && uid != cur.GetUID()
@@ -269,8 +269,8 @@ func (c *call) checkOwners(obj object.Object) error {
 	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, errs)
 }
 
-// withStatus returns cur with the status of obj, and with its labels and annotations if
-// the resource's status strategy allows that.
+// withStatus returns cur with obj's status, and with its labels and annotations if the resource's status
+// strategy allows that.
 func (c *call) withStatus(cur, obj object.Object) object.Object {
 	result := clone(cur)
 	result.SetManagedFields(obj.GetManagedFields())

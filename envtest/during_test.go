@@ -116,7 +116,7 @@ func TestWaitForAnotherCommandCanBeCancelled(t *testing.T) {
 	require.NoError(t, s.Suspend())
 	delete(calls, "restart the API") // which resumes it
 	for what, call := range calls {
-		require.ErrorContains(t, call(t.Context()), "Resume it first", what)
+		require.ErrorContains(t, call(t.Context()), "call Resume first", what)
 	}
 	s.Kill()
 	require.Error(t, <-ended)
@@ -165,7 +165,7 @@ func TestDirectoriesOfOtherVersions(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, versionFile), []byte(text), 0o600))
 	}
 	for was, want := range map[string]string{
-		name(now + 1): "envtest: start the API server: the last server in " + s.dir + " was Kubernetes " + name(now+1) + ", and this is " + name(now) + ": an older version may not read the data of a newer one: set MILLRACE_KUBERNETES=" + name(now+1),
+		name(now + 1): "envtest: start the API server: the last server in " + s.dir + " was Kubernetes " + name(now+1) + ", but this is " + name(now) + ": an older version may not read the data of a newer one: set MILLRACE_KUBERNETES=" + name(now+1),
 		name(now - 2): "is upgraded by one minor version at a time, so " + name(now-1) + " comes first: set MILLRACE_KUBERNETES=" + name(now-1) + ", or choose another directory",
 		"":            "contains no Kubernetes version: remove it",
 		"2.36":        "contains no Kubernetes version: remove it",

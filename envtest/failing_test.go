@@ -124,7 +124,7 @@ func TestASuspendedServerIsNotAsked(t *testing.T) {
 	} {
 		err := ask()
 		require.ErrorContains(t, err, "envtest: "+what)
-		require.ErrorContains(t, err, "the server is suspended: Resume it first")
+		require.ErrorContains(t, err, "the server is suspended: call Resume first")
 	}
 	require.NoError(t, s.Restart(t.Context()), "it goes on, so that it can end")
 	_, err := s.Compact(t.Context())

@@ -72,7 +72,7 @@ type placed struct {
 	place string
 }
 
-// id is the same for all versions of an object.
+// id returns a key that is the same for all versions of an object.
 func (o object) id() string {
 	group, _, _ := strings.Cut(o.text("apiVersion"), "/")
 	return strings.Join([]string{group, o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}, "\x00")
@@ -229,7 +229,7 @@ func (s *Server) refused(ctx context.Context, client *http.Client, o object) err
 // be a symbolic link.
 func read(path string) (all []placed, err error) {
 	if path == "" {
-		return nil, errors.New("the path is empty; the working directory is \".\"")
+		return nil, errors.New("the path is empty: use \".\" for the working directory")
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return nil, err

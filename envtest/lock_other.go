@@ -11,7 +11,7 @@ import (
 
 // lock always fails, since kube-apiserver does not support these systems either.
 func lock(context.Context, string) (unlock func(), err error) {
-	return nil, fmt.Errorf("the real API server does not run on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return nil, fmt.Errorf("the real API server is not supported on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
 // tryLock always fails, like lock.

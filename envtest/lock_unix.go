@@ -28,7 +28,7 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 		select {
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the lock %s: %w", name, context.Cause(ctx))
+			return nil, fmt.Errorf("wait for lock %s: %w", name, context.Cause(ctx))
 		}
 	}
 }

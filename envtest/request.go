@@ -28,8 +28,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d %s: %s", r.code, http.StatusText(r.code), r.message)
 }
 
-// client returns an HTTP client that trusts the server, with patience as its timeout.
-// The caller must close its idle connections.
+// client returns an HTTP client that trusts the server's CA, with patience as its timeout. The caller must
+// close its idle connections.
 func (s *Server) client() *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.CA)

@@ -86,14 +86,14 @@ type Server struct {
 	ClientKey   string // file with the certificate's key
 	AdminToken  string // bearer token that grants all rights
 	NobodyToken string // bearer token that grants only discovery
-	Kubeconfig  string // file; contexts admin (current), admin-cert and nobody
+	Kubeconfig  string // file with contexts admin (current), admin-cert and nobody
 	Log         string // file; restarts append to it
 	AuditLog    string // file; empty without Options.Audit
 
 	what    string // "the API server" or "etcd", for messages
 	program string
 	dir     string
-	release func() // releases the temporary directory; nil without one
+	release func() // releases the temporary directory; nil if there is none
 	port    int
 	args    []string // arguments other than those for dir and port
 
@@ -368,7 +368,7 @@ func (s *Server) there() error {
 	return s.exists()
 }
 
-var errSuspended = errors.New("the server is suspended: Resume it first")
+var errSuspended = errors.New("the server is suspended: call Resume first")
 
 // awake returns an error if the server will not respond. The caller holds mu.
 func (s *Server) awake() error {

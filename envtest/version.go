@@ -69,7 +69,7 @@ func checkVersion(dir string, now int) error {
 	if slices.Contains(parse(program).minors(), fmt.Sprintf("1.%d", wanted)) {
 		advice = fmt.Sprintf("set %s=1.%d, or %s", versionVariable, wanted, advice)
 	}
-	return fmt.Errorf("the last server in %s was Kubernetes 1.%d, and this is 1.%d: %s: %s", dir, before, now, why, advice)
+	return fmt.Errorf("the last server in %s was Kubernetes 1.%d, but this is 1.%d: %s: %s", dir, before, now, why, advice)
 }
 
 // keepVersion records the version of a server that was ready, for checkVersion.

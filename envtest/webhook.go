@@ -29,8 +29,8 @@ func (w *Webhook) URL(path string) string {
 }
 
 // Webhook returns the address at which webhooks must be served. It does not change while the server's
-// directory exists and no other process takes the port. Install and InstallFiles redirect the webhooks of
-// their objects to it.
+// directory exists and no other process takes the port. [Server.Install] and [Server.InstallFiles] redirect
+// webhooks to it.
 //
 // If a webhook fails, the API server responds with a 500 that reports which webhook failed and why: the
 // connection was refused, the certificate is not the one in CertDir, the server speaks plain HTTP, or the

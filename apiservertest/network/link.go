@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Conditions are the properties of a link. The zero value is a perfect link.
+// Conditions are the properties of a [Link]. The zero value is a perfect link.
 type Conditions struct {
 	// Latency is the one-way delay of each byte, and Jitter the maximum random delay added to it. Bytes
 	// never overtake each other.
@@ -53,7 +53,7 @@ const (
 	Client                  // back to the dialer
 )
 
-// Harm is a way to break a connection.
+// Harm is a kind of damage to a connection.
 type Harm int
 
 const (

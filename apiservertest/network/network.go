@@ -52,7 +52,7 @@ func slotOf(link, conn int, d Direction) time.Duration {
 	return time.Duration((int64(link)*perLink*2 + int64(conn%perLink)*2 + int64(d)) % slots)
 }
 
-// align returns the first instant with the offset slot that is not before t.
+// align returns the first instant at offset slot that is not before t.
 func align(t time.Time, slot time.Duration) time.Time {
 	past := (time.Duration(t.UnixNano()) - slot) % grid
 	if past <= 0 {

@@ -69,7 +69,7 @@ func (p *pair) wake() {
 
 func (p *pair) reset() {
 	if p.lost {
-		return // a lost connection does not carry a reset
+		return // a reset does not get through a lost connection
 	}
 	p.streams[Server].cut()
 	p.streams[Client].cut()
@@ -215,7 +215,7 @@ type deadline struct {
 	timer *time.Timer
 }
 
-// passed costs nothing if there is no deadline.
+// passed is free if there is no deadline.
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
 // set changes the deadline and wakes the goroutines waiting on s, since it affects

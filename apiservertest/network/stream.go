@@ -46,7 +46,7 @@ type stream struct {
 	over    error   // how the stream ended; nil until the end has arrived
 
 	rand      *rand.Rand
-	busy      time.Time // when the line becomes free
+	busy      time.Time // when the line becomes idle
 	timer     *time.Timer
 	timed     time.Time // when timer fires
 	readBy    deadline
@@ -279,7 +279,7 @@ func (s *stream) arrival(sent time.Time) time.Time {
 	return align(at, slotOf(s.pair.link.index, s.pair.n, s.toward))
 }
 
-// retransmission returns the extra delay of a segment due to losses.
+// retransmission returns a segment's extra delay due to losses.
 func (s *stream) retransmission() (late time.Duration) {
 	for n := 0; n < resends && s.draw().Float64() < s.pair.is.Loss; n++ {
 		late += resend << n

@@ -46,7 +46,7 @@ func Informers(t *testing.T, build func(Server) Stack, known ...Known) {
 	}
 	for _, k := range known {
 		if !slices.ContainsFunc(Cases(), func(c Case) bool { return c.String() == k.Case }) {
-			t.Errorf("%q is known to break, but there is no such case", k.Case)
+			t.Errorf("%q is declared as Known, but there is no such case", k.Case)
 		}
 	}
 	for _, law := range laws() {
@@ -90,7 +90,7 @@ func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 		}
 	}
 	if r.Verdict == Kept && known != nil && !known.Sometimes {
-		t.Errorf("%s is kept, but is known to break: %s", c, known.Story)
+		t.Errorf("%s is kept but is declared as Known: %s", c, known.Story)
 	}
 }
 

@@ -33,7 +33,7 @@ type play struct {
 
 	shutDown func() // shuts down the case's queue; later calls do nothing
 
-	writes atomic.Int64 // writes by the stack, one or two per request
+	writes atomic.Int64 // writes to connections by the stack, one or two per request
 
 	mu      sync.Mutex // guards the three fields below
 	broken  []string

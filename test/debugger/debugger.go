@@ -89,7 +89,7 @@ func (d *Debugger) run(args []string) (stdout, stderr string, code int) {
 }
 
 // Top runs informer-debug top in a real terminal until the screen has shown all texts, and then quits it.
-// It needs tmux. Without tmux, Top does nothing, but fails the test under CI.
+// It needs tmux. If tmux is missing, Top does nothing, except that it fails the test under CI.
 func (d *Debugger) Top(texts ...string) {
 	d.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {

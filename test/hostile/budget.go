@@ -30,7 +30,7 @@ type Budget struct {
 	Memory        int // bytes allocated in total, including garbage
 	MemoryPerByte int
 
-	// The allowed wall time. It is multiplied by ten under the race detector.
+	// The allowed wall time. It is multiplied by ten with the race detector.
 	Time        time.Duration // zero means a second
 	TimePerByte time.Duration // zero means 10 µs: 16 MiB in less than three minutes
 }

@@ -26,8 +26,8 @@ const (
 const etcdStart = time.Minute
 
 // startEtcd starts a single-member store in the home directory, listening at a URL. A nonzero quota limits
-// its size in bytes. It does not sync to disk, so acknowledged writes survive a crash of the process, but
-// not of the machine.
+// its size in bytes. It does not sync to disk, so acknowledged writes survive a process crash, but not a
+// machine crash.
 func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
@@ -82,7 +82,7 @@ func awaitEtcd(urls string) error {
 			return nil
 		}
 		if time.Since(began) > etcdPatience {
-			return fmt.Errorf("%w: start it first, or resume it", err)
+			return fmt.Errorf("%w: start or resume it first", err)
 		}
 	}
 }

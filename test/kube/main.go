@@ -118,7 +118,7 @@ type options struct {
 	kubeconfig string
 	etcd       string // URL; empty to start one
 	onlyEtcd   bool
-	quota      int64 // of etcd, in bytes; 0 for its default
+	quota      int64 // in bytes; 0 for etcd's default
 	control    bool
 	extra      []string // for kube-apiserver
 }
@@ -251,7 +251,7 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	return nil
 }
 
-// announce reports the API server's address to a program.
+// announce reports the API server's address to a controlling program.
 func announce(stdout io.Writer, url string, h *home) error {
 	return json.NewEncoder(stdout).Encode(Ready{
 		URL: url, CA: h.caFile(), ClientCert: h.path("admin.crt"), ClientKey: h.path("admin.key"),
@@ -259,7 +259,7 @@ func announce(stdout io.Writer, url string, h *home) error {
 	})
 }
 
-// greet reports the address to a person.
+// greet prints the address for a human.
 func greet(stdout io.Writer, url string, h *home, keeps bool) error {
 	after := "Ctrl-C stops it and deletes its data; use --dir to keep the data."
 	if keeps {

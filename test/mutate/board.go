@@ -117,8 +117,8 @@ func (p *parsed) keyOf(d *ast.FuncDecl) string {
 	return p.of(d.Recv.List[0].Type) + "." + d.Name.Name
 }
 
-// variants compares the file with its patched text. It returns a function that adds the changed functions
-// to f.
+// variants compares the file with its patched version. It returns a function that adds the changed
+// functions to f.
 func (f *boardFile) variants(patched string, number int) (put func(), ok bool) {
 	before, err := parseText(f.source)
 	if err != nil {

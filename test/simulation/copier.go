@@ -270,7 +270,7 @@ func (c *copier) done(key object.Key, result controller.Result, err error) {
 	c.again[key] = again
 }
 
-// busy records that all workers may have been busy until now.
+// busy records the current time if all workers are busy.
 func (c *copier) busy() {
 	if len(c.running) >= c.workers {
 		c.full = time.Now()

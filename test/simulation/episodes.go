@@ -91,7 +91,7 @@ func (p *play) rewind(s Step) {
 		p.toggle(s)
 	}
 	p.ended = true
-	for _, f := range p.fronts { // a lagging server would pass a cache's version unnoticed
+	for _, f := range p.fronts { // a lagging server would pass a cache's version without being noticed
 		f.SetLag(0)
 	}
 	p.goBack(0)

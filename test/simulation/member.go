@@ -28,7 +28,7 @@ type informer interface {
 	join(Step)            // adds a handler
 	handlers() []*handler // handlers that have not been removed
 	setNamespaces(n int)  // no-op without namespaces
-	block(time.Duration)  // blocks its cache for a time
+	block(time.Duration)  // blocks its cache for a while
 	awaitRV(rv string)    // waits for rv and checks that the cache has reached it
 	check()               // at any time
 	settled() []string    // remaining violations once everything should have settled
@@ -286,7 +286,7 @@ func (m *member[T]) checkStatus() {
 	}
 	since := st.Reflector.Since
 	if until := m.transform.blockedUntil(); until.After(since) {
-		since = until // before that, no server caused the delay
+		since = until // before that, the transform caused the delay
 	}
 	if longest, ok := m.longest()[st.Reflector.State]; ok && time.Since(since) > longest && !m.transform.blocking() {
 		m.play.breaks("L20: %s has been %s for %s, want at most %s", m.called, st.Reflector.State, time.Since(since), longest)

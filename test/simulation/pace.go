@@ -27,7 +27,7 @@ type pace struct {
 	mu       sync.Mutex // guards the fields below
 	asked    time.Time  // time of the last request
 	watching bool       // the watch was established and has not failed since
-	listing  bool       // a list is in progress and has not failed
+	listing  bool       // a list is in progress
 	asking   bool       // a watch was requested and its outcome is not yet known
 	earliest time.Time  // no request may follow before this time
 	recent   []time.Time

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// process is a client program with a link to the cluster. The link leads to one of the servers, as through
+// process is a client process with a link to the cluster. The link leads to one of the servers, as through
 // a load balancer.
 type process struct {
 	client  *rest.Client

@@ -17,8 +17,7 @@ import (
 
 // Options are the options of a [Manager].
 type Options struct {
-	// Kind is the kind of the objects. New returns an empty object, with its kind set if it is
-	// unstructured.
+	// Kind is the objects' kind. New returns an empty object, with its kind set if it is unstructured.
 	Kind schema.GroupVersionKind
 	New  func() object.Object
 
@@ -65,9 +64,9 @@ func New(types *Types, o Options) (*Manager, error) {
 	return &Manager{kind: k, fields: fields}, nil
 }
 
-// Update sets the managed fields of obj for a write by manager that replaces live with
-// obj; live is nil for a creation. It sets the kind of both. If obj does not fit its
-// schema, Update fails and obj keeps the managed fields of live.
+// Update sets obj's managed fields for a write by manager that replaces live with obj; live is nil for a
+// creation. It sets the kind of both objects. If obj does not fit its schema, Update fails and obj keeps
+// live's managed fields.
 func (m *Manager) Update(live, obj object.Object, manager string) (object.Object, error) {
 	if live == nil {
 		live = m.kind.new()
@@ -174,7 +173,7 @@ func (k kind) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions)
 func (k kind) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	content, ok := v.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%v: the result of a merge is not an object", k.gvk)
+		return nil, fmt.Errorf("%v: the merge result is not an object", k.gvk)
 	}
 	return &unstructured.Unstructured{Object: content}, nil
 }
