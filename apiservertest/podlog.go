@@ -33,7 +33,7 @@ type logLine struct {
 }
 
 // Log appends lines to the log of a pod's container, as served by GET pods/NAME/log. An empty container
-// name means the pod's only container. It fails with NotFound if there is no such pod, and with another
+// name means the pod's only container. Log fails with NotFound if there is no such pod, and with another
 // error if the pod has no such container. Logs are deleted along with their pod.
 func (s *cluster) Log(pod object.Key, container, text string) error {
 	s.mu.Lock()

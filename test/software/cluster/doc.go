@@ -6,7 +6,7 @@
 //	c, err := cluster.New(ctx, client)      // Nodes, kubelets
 //	defer c.Close()
 //	err = c.Ready(ctx)                      // waits for the controllers
-//	err = c.Play(ctx)                       // about 2,000 objects, and waits until they have reached their final state
+//	err = c.Play(ctx)                       // about 2,000 objects; waits for the final state
 //	state, err := c.State(ctx)              // can be compared with another cluster's state
 //
 // # Guarantees
