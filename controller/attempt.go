@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 )
 
-// attempt is one call of the reconciler. It is also the context passed to it.
+// attempt is a single call to the reconciler. It is also the context passed to it.
 type attempt struct {
 	context.Context
 	core    *core
@@ -17,7 +17,7 @@ type attempt struct {
 	id      uint64
 	number  int
 	reasons reasons
-	slow    atomic.Bool // the reconcile was logged as slow
+	slow    atomic.Bool // noteSlow has logged the reconcile
 	slot    *slotWork   // nil if the controller handles all objects
 	writes  ownwrites.Writes
 }
@@ -37,8 +37,8 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// ID returns an identifier of the reconcile that ctx belongs to, unique in this process. It is empty
-// outside of a reconcile.
+// ID returns the ID of the reconcile that ctx belongs to. IDs are unique within the process. It is empty
+// outside a reconcile.
 func ID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return strconv.FormatUint(a.id, 16)
@@ -46,8 +46,9 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns the number of this reconcile since the request last succeeded or failed with a
-// terminal error: 1 unless the previous reconcile failed. It is 0 outside of a reconcile.
+// Attempt returns how many times the request has been tried since it last succeeded or failed with a
+// terminal error, including this time: 1 unless the previous reconcile failed. It is 0 outside a
+// reconcile.
 func Attempt(ctx context.Context) int {
 	if a := attemptOf(ctx); a != nil {
 		return a.number
@@ -55,7 +56,7 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// Causes returns why the reconcile that ctx belongs to runs: at most 8 causes, oldest first. A cause
+// Causes returns the reasons for the reconcile that ctx belongs to: at most 8, oldest first. A cause
 // that arrives just as the reconcile starts may be listed even though it triggers another reconcile.
 func Causes(ctx context.Context) []Cause {
 	if a := attemptOf(ctx); a != nil {
@@ -65,7 +66,7 @@ func Causes(ctx context.Context) []Cause {
 }
 
 // Logger returns the controller's logger with the attributes controller, request, reconcile and attempt.
-// It is built on each call, so reconciles that log nothing pay nothing. Outside of a reconcile it
+// The logger is built on each call, so reconciles that log nothing pay nothing. Outside a reconcile it
 // discards everything.
 func Logger(ctx context.Context) *slog.Logger {
 	if a := attemptOf(ctx); a != nil {

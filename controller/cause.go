@@ -21,22 +21,22 @@ const (
 	Updated
 	// Deleted means that the object is gone.
 	Deleted
-	// Resynced means that nothing changed, but the interval Options.Resync has passed.
+	// Resynced means that nothing changed, but the Options.Resync interval has elapsed.
 	Resynced
 	// Generic means that something happened outside the cluster.
 	Generic
 	// Failed means that the previous reconcile failed.
 	Failed
-	// Requeued means that the previous reconcile asked for this one.
+	// Requeued means that the previous reconcile requested this one.
 	Requeued
-	// Moved means that another process owned the object and this one does now; see Controller.Share.
+	// Moved means that this process has taken over the object from another one; see Controller.Share.
 	Moved
 )
 
 var causeTypes = [...]string{Initial: "initial", Created: "created", Updated: "updated", Deleted: "deleted",
 	Resynced: "resynced", Generic: "generic", Failed: "failed", Requeued: "requeued", Moved: "moved"}
 
-// String returns the name of the type in lower case.
+// String returns the type's name in lower case.
 func (t CauseType) String() string {
 	if int(t) < len(causeTypes) && t > 0 {
 		return causeTypes[t]
@@ -44,20 +44,20 @@ func (t CauseType) String() string {
 	return "unknown"
 }
 
-// urgent reports whether a request with this cause is handled before the others.
+// urgent reports whether requests with this cause are handled ahead of the others.
 func (t CauseType) urgent() bool { return t != Initial && t != Resynced && t != Moved }
 
-// Cause is one reason for a reconcile.
+// Cause is a reason for a reconcile.
 type Cause struct {
 	Type CauseType
-	// Source is the name of the source. It is empty for Failed and Requeued causes.
+	// Source is the source's name. It is empty for Failed and Requeued causes.
 	Source string
 	// Object is the key of the object that changed. For Failed and Requeued causes it is the request's
 	// own key.
 	Object object.Key
 }
 
-// String returns type, source and object, such as "updated pods shop/web-0".
+// String returns the type, source and object, such as "updated pods shop/web-0".
 func (c Cause) String() string {
 	s := c.Type.String()
 	if c.Source != "" {
@@ -71,19 +71,19 @@ const maxCauses = 8
 
 // causes holds the causes of each queued request.
 type causes struct {
-	mu   sync.Mutex // guards all below; nothing is called while it is held
+	mu   sync.Mutex // guards the fields below; no other code is called while it is held
 	of   map[Request]reasons
-	most int // the largest len(of) since of was made
+	most int // the largest len(of) since of was allocated
 }
 
-// reasons are the causes of one request. Most requests have a single cause, about the object that they
-// name, and need no slice.
+// reasons are the causes of one request. Most requests have a single cause, about the object they name,
+// and need no slice.
 type reasons struct {
 	source    fmt.Stringer
 	others    *[]Cause // nil if the only cause is about the request's object
 	placement placement
 	typ       CauseType
-	urgent    bool // some cause is urgent
+	urgent    bool // at least one cause is urgent
 }
 
 // priority returns the request's priority in the queue.
@@ -94,8 +94,8 @@ func (r reasons) priority() int {
 	return InitialPriority
 }
 
-// add adds a cause of req, and the placement of req if it is known. If a reconcile asked for the
-// request, the placement may be outdated, so it never replaces one from a source.
+// add adds a cause for req, and the placement of req if it is known. If the request was requeued by a
+// reconcile, the placement may be outdated, so it never replaces one from a source.
 func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,22 +132,22 @@ func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about obje
 	c.most = max(c.most, len(c.of))
 }
 
-// placement returns the placement of req, if its causes know it.
+// placement returns the placement of req, if it is known.
 func (c *causes) placement(req Request) placement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[req].placement
 }
 
-// priority returns the priority with which to requeue req if its causes have not been taken yet.
+// priority returns the priority for requeueing req if its causes have not been taken yet.
 func (c *causes) priority(req Request) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reasons(req).priority()
 }
 
-// reasons returns the causes of req. A request without causes is urgent: they arrived while it was being
-// handed out and were taken by the previous reconcile. The caller holds mu.
+// reasons returns the causes of req. A request without causes is urgent: its causes arrived while it was
+// being handed out, and the previous reconcile took them. The caller holds mu.
 func (c *causes) reasons(req Request) reasons {
 	r, has := c.of[req]
 	if !has {
@@ -156,13 +156,13 @@ func (c *causes) reasons(req Request) reasons {
 	return r
 }
 
-// take returns the causes of req and forgets them.
+// take removes and returns the causes of req.
 func (c *causes) take(req Request) reasons {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.reasons(req)
 	delete(c.of, req)
-	if len(c.of) == 0 && c.most > 1000 { // a map never shrinks
+	if len(c.of) == 0 && c.most > 1000 { // maps never shrink
 		c.of, c.most = nil, 0
 	}
 	return r

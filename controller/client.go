@@ -18,15 +18,15 @@ import (
 // Client reads the objects of one kind from an informer's cache and writes them to the server.
 //
 // A controller reads its own writes: if a reconcile writes through a Client, using the context it
-// received, the next reconcile of that request sees the write in the cache. Until the cache catches
-// up, the request is parked, for at most Options.Patience, and occupies no worker.
+// received, the next reconcile of that request finds the write in the cache. Until the cache catches up,
+// the request is parked, for at most Options.Patience, and occupies no worker.
 //
 // This covers writes that return without an error before the reconcile does. After a conflict, the
 // request waits until the cache has a version of the object other than the one that was sent. If the
-// connection breaks, the server may or may not have applied the write. The request does not wait for it,
-// and the next reconcile may get a conflict or an "already exists" error.
+// connection breaks, the server may or may not have applied the write. The request does not wait for
+// that write, and the next reconcile may get a conflict or an "already exists" error.
 //
-// Outside of a reconcile a Client reads and writes without waiting. It is safe for concurrent use.
+// Outside a reconcile, a Client reads and writes without waiting. It is safe for concurrent use.
 //
 // A controller waits only for the informers of its sources. If a reconciler reads another kind without
 // reacting to its changes, add it as a source, so its cache is synced before the first reconcile:
@@ -34,10 +34,10 @@ import (
 //	c.Watch(controller.Awaited(secrets))
 //
 // The Client of a kind that bypasses the cache (factory.Options.DisableFor) has no informer. Its Read,
-// Objects and CreateOrUpdate ask the server, and no request waits for its writes. Get and Copy panic,
+// Objects and CreateOrUpdate query the server, and no request waits for its writes. Get and Copy panic,
 // and a source made from it fails.
 type Client[T object.Object] struct {
-	served *rest.Resource[object.Object] // where the kind is served
+	served *rest.Resource[object.Object] // the resource that serves the kind
 	late   *late                         // sets the fields below on first use; nil if they are set
 
 	of       *client
@@ -45,17 +45,17 @@ type Client[T object.Object] struct {
 	resource *rest.Resource[T]
 }
 
-// client is a Client of objects of any type.
+// client is a Client for objects of any type.
 type client struct {
 	informer *sharedinformer.Informer[object.Object] // nil if the kind bypasses the cache
 	resource *rest.Resource[object.Object]
-	declared string        // the type of the objects in the program's source
+	declared string        // the type of the objects as declared in the program
 	owned    bool          // written objects get owner as their controller
-	owner    object.Object // the caller may have passed nil
+	owner    object.Object // may be nil
 
-	// parentWrites is called before a write to a subresource of the object under key. It returns a
-	// function that turns the server's answer into the write that the cache must see. It is nil if the
-	// resource is not a subresource.
+	// parentWrites is called before a write to a subresource of the object under key. It returns a function
+	// that converts the server's response to the write that the cache must see. It is nil unless the
+	// resource is a subresource.
 	parentWrites func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
 }
 
@@ -64,20 +64,20 @@ type client struct {
 // they have a manager.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
 	if i != nil && !i.Source().Kept.IsZero() {
-		r = r.Keep(i.Source().Kept) // so it refuses to write partial objects back
+		r = r.Keep(i.Source().Kept) // so that it refuses to write partial objects back
 	}
 	plain := &client{informer: sharedinformer.Objects(i), resource: rest.Objects(r), declared: reflect.TypeFor[T]().String()}
 	return &Client[T]{served: plain.resource, of: plain, informer: i, resource: r}
 }
 
-// ClientFor returns a client that reads from the informer of factory.Informer. It starts no informer
-// for a kind that bypasses the cache. For an informer that can be stopped, pass the result of
+// ClientFor returns a client that reads from the informer returned by factory.Informer. It starts no
+// informer for a kind that bypasses the cache. For an informer that can be stopped, pass the result of
 // factory.Borrow to [NewClient].
 func ClientFor[T object.Object](f *factory.Factory) *Client[T] {
 	return ClientWith(f, factory.For[T]{})
 }
 
-// ClientWith is like ClientFor; of selects one of several informers of a type, or names the kind if
+// ClientWith is like ClientFor; of selects among several informers for a type, or specifies the kind if
 // the type does not determine it.
 func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
 	resource := resourceOf(f, of)
@@ -94,9 +94,9 @@ func resourceOf[T object.Object](f *factory.Factory, of factory.For[T]) *rest.Re
 	return rest.ResourceForKind[T](f.Client(), of.Kind)
 }
 
-// LateClient is like [ClientWith], but requests its informer from the factory on first use, so
-// [Client.Shard] can narrow it before that. Package manager needs this, because clients are created
-// before the manager runs.
+// LateClient is like [ClientWith], but requests its informer from the factory on first use, so that
+// [Client.Shard] can narrow it before that. Package manager needs this because it creates clients before
+// it runs.
 func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
 	c := &Client[T]{served: rest.Objects(resourceOf(f, of))}
 	c.late = &late{bind: func(s shard.Scope) { c.bind(f, of, s) }, scope: of.Scope.Shard}
@@ -110,27 +110,28 @@ func (c *Client[T]) bind(f *factory.Factory, of factory.For[T], s shard.Scope) {
 	c.of, c.informer, c.resource = bound.of, bound.informer, bound.resource
 }
 
-// plain returns c as a client of objects of any type.
+// plain returns c as a client for objects of any type.
 func (c *Client[T]) plain() *client {
 	c.late.use()
 	return c.of
 }
 
 // Shard narrows the cache of a client made by [LateClient] to a share of the objects. It fails for other
-// clients, if the informer has another share, and if the informer is in use, that is, after the first
+// clients, if the informer has a different share, or if the informer is in use, that is, after the first
 // index, source or read. Package manager calls it; see manager.Builder.Sharded.
 func (c *Client[T]) Shard(scope shard.Scope) error { return c.late.shard(c.served.String(), scope) }
 
-// Kind returns the kind of the objects, or the empty kind if it is not known.
+// Kind returns the kind of the objects, or the empty kind if unknown.
 func (c *Client[T]) Kind() object.GVK { return c.served.Kind() }
 
 // OwnedBy returns a client for objects controlled by owner. Objects that it creates, updates, applies or
 // passes to CreateOrUpdate get owner as their controller, as with [SetControllerReference] and the
-// client's scheme. So [Owns] finds them, and the garbage collector deletes them when owner is gone. The
-// write fails with an *AlreadyOwnedError if another object controls the object, and with another error
-// if owner is nil or cannot be an owner. Patches, status updates and deletions are unaffected.
+// client's scheme. That way [Owns] finds them, and the garbage collector deletes them once owner is
+// deleted. The write fails with an *AlreadyOwnedError if something else controls the object, and with a
+// different error if owner is nil or cannot be an owner. Patches, status updates and deletions are
+// unaffected.
 //
-// owner is not changed, so it may come from a cache.
+// owner is not modified, so it may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
 	return &Client[T]{served: c.served, of: c.plain().ownedBy(owner), informer: c.Informer(), resource: c.Resource()}
 }
@@ -149,10 +150,10 @@ func (c *client) ownedBy(owner object.Object) *client {
 //	scale, err := scales.Read(ctx, key)
 //	_, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
 //
-// Subresources are not cached, so Read asks the server. As with writes through c, the next reconcile of
-// the request sees the write in the cache of c, if the server's answer has a resource version (as for a
-// scale) or the write is an eviction, which counts like Client.Delete. The answer to a binding has no
-// version, so the next reconcile may start before the cache sees the binding.
+// Subresources are not cached, so Read queries the server. As with writes through c, the next reconcile
+// of the request sees the write in c's cache if the server's response has a resource version (as for a
+// scale) or the write is an eviction, which counts as a [Client.Delete]. The response to a binding has
+// no version, so the next reconcile may start before the cache sees the binding.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	r := rest.SubresourceFor[S](c.Resource(), name)
 	plain := &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)}
@@ -180,13 +181,14 @@ func (c *client) writesBy(subresource string) func(object.Key) func(object.Objec
 	}
 }
 
-// isDryRun reports whether an eviction asks for a dry run in its body.
+// isDryRun reports whether an eviction's body requests a dry run.
 func isDryRun(o object.Object) bool {
 	eviction, ok := o.(*policyv1.Eviction)
 	return ok && eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
 }
 
-// cache returns the cache that must see the writes. The kind must not bypass the cache.
+// cache returns the cache that must see the writes. It must not be called if the kind bypasses the
+// cache.
 func (c *client) cache() ownwrites.Cache { return ownwrites.Of(c.informer) }
 
 // Informer returns the informer that c reads from, or nil if the kind bypasses the cache.
@@ -195,9 +197,9 @@ func (c *Client[T]) Informer() *sharedinformer.Informer[T] {
 	return c.informer
 }
 
-// Resource returns the resource that c writes to. Requests do not wait for writes made through it
-// directly. If the cache keeps only some fields, this resource returns only those fields and refuses the
-// same writes as c. rest.ResourceFor returns a resource without these limits.
+// Resource returns the resource that c writes to. Requests do not wait for writes made directly through
+// it. If the cache keeps only some fields, this resource returns only those fields and refuses the same
+// writes as c. For a resource without these limits, use rest.ResourceFor.
 func (c *Client[T]) Resource() *rest.Resource[T] {
 	c.late.use()
 	return c.resource
@@ -213,7 +215,7 @@ func (c *client) view() sharedinformer.View {
 	return c.informer.View()
 }
 
-// declaredType returns the type of the objects as written in the program.
+// declaredType returns the type of the objects as declared in the program.
 func (c *Client[T]) declaredType() string { return c.plain().declared }
 
 // Mapping returns the REST mapping of the kind.

@@ -16,18 +16,17 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// SetCondition sets a condition in the status of o, which may come from the cache. It makes no request
-// if nothing would change. It returns the current object, which is o itself if nothing was sent.
+// SetCondition sets a condition in the status of o, which may come from the cache. If nothing would
+// change, it makes no request. It returns the current object, which is o itself if nothing was sent.
 //
 // LastTransitionTime is kept if the condition's status stays the same; otherwise it is set to the given
 // time, or to now. An ObservedGeneration of 0 is replaced by the generation of o. Other conditions are
-// kept. To make several changes to a status in one request, use meta.SetStatusCondition in
-// [PatchStatus].
+// kept. To make several status changes in one request, use meta.SetStatusCondition in [PatchStatus].
 //
 // The patch contains the whole list of conditions and the resource version of o. If o is not the
 // latest version, SetCondition fails with a conflict (apierrors.IsConflict), which the reconciler
 // returns. SetCondition also fails if the condition lacks its Type, Status or Reason, or if T has no
-// Status.Conditions of type []metav1.Condition; a Pod, for example, has its own condition type.
+// Status.Conditions of type []metav1.Condition; Pods, for example, have their own condition type.
 func SetCondition[T object.Object](ctx context.Context, c *Client[T], o T, condition metav1.Condition) (T, error) {
 	return as[T](c.plain().setCondition(ctx, o, condition))
 }
@@ -53,7 +52,7 @@ func (c *client) setCondition(ctx context.Context, o object.Object, condition me
 	}, true)
 }
 
-// changeConditions calls change with the conditions of o.
+// changeConditions calls change with o's conditions.
 func changeConditions(o object.Object, change func(*[]metav1.Condition)) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return changeUntypedConditions(u, change)
@@ -91,7 +90,7 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 }
 
 // changeUntypedConditions is changeConditions for unstructured objects. It leaves unchanged conditions
-// as they are. In the others it keeps all fields that metav1.Condition does not have.
+// as they are. In the changed ones it preserves all fields that metav1.Condition lacks.
 func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1.Condition)) error {
 	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {
@@ -122,8 +121,7 @@ func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1
 // conditionFields are the fields of metav1.Condition.
 var conditionFields = []string{"type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"}
 
-// untyped returns the fields of a condition, plus those fields of old that metav1.Condition does not
-// have.
+// untyped returns the fields of a condition, plus any fields of old that metav1.Condition lacks.
 func untyped(condition metav1.Condition, old any) (fields map[string]any, err error) {
 	if err := transcode(condition, &fields); err != nil {
 		return nil, err

@@ -27,14 +27,14 @@ type Controller struct {
 	since   time.Time // of state
 }
 
-// New returns a controller that is not running and has no sources. It fails if the name or r is
-// missing, or if the options contradict each other.
+// New returns a controller that is not running and has no sources. It fails if the name or r is missing,
+// or if the options are invalid.
 func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	if name == "" {
 		return nil, errors.New("controller: the name is empty: metrics and messages need one to distinguish controllers")
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, printable.Control) {
-		return nil, fmt.Errorf("controller %q: the name has control characters or is not valid UTF-8: metrics and messages cannot show it", name)
+		return nil, fmt.Errorf("controller %q: the name contains control characters or invalid UTF-8: metrics and messages cannot show it", name)
 	}
 	if f, ok := r.(Func); r == nil || ok && f == nil {
 		return nil, fmt.Errorf("controller %s: the reconciler is nil", name)
@@ -65,11 +65,11 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 func (c *Controller) Name() string { return c.name }
 
 // Watch adds a source. It may be called before, during or after Run. The first reconcile waits until the
-// sources present at that time have synced; it does not wait for sources added later.
+// sources present by then have synced; it does not wait for sources added later.
 //
-// The returned function removes the source: its later requests are ignored, but those it has already
-// added stay. The channel is closed when everything that the source started has ended. remove may be
-// called more than once, even by the source itself.
+// The returned function removes the source: its later requests are ignored, but requests already queued
+// stay. The channel is closed once everything the source started has finished. remove may be called more
+// than once, even by the source itself.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
 	s := &subscription{source: source, poke: c.sources.poke, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
 	close(s.ended)
@@ -89,16 +89,17 @@ func (c *Controller) remove(s *subscription) <-chan struct{} {
 	if s.cancel != nil {
 		s.cancel()
 	}
-	c.sources.poke() // it may have been the last one the controller waited for
+	c.sources.poke() // the controller may have been waiting only for this one
 	return s.ended
 }
 
 // Run starts the sources, waits until they have synced, and reconciles until ctx is done. The contexts
-// of running reconciles end at the same time. Run drops the queue and returns nil when every reconcile
-// and everything else it started has ended (L23). It does not run informers; a factory does. While Run
-// waits for sources, [Controller.Status] and [Controller.Ready] name them and the reasons.
+// of running reconciles are canceled at the same time. Run drops the queue and returns nil once every
+// reconcile and everything else it started has finished (L23). It does not run informers; a factory
+// does. While Run waits for sources, [Controller.Status] and [Controller.Ready] report which ones and
+// why.
 //
-// After Run has returned it may be called again. It then starts over and treats every object as initial.
+// Run may be called again after it has returned. It then starts over and treats every object as initial.
 // A concurrent call fails with ErrRunning. Without a source, Run fails with ErrNoSource.
 func (c *Controller) Run(ctx context.Context) error {
 	s, err := c.begin(ctx)
@@ -119,7 +120,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a session and its sources.
+// begin starts a session along with its sources.
 func (c *Controller) begin(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +138,7 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	return c.session, nil
 }
 
-// Err returns the error with which Run would fail because a source is unusable or there is none. It
+// Err returns the error that Run would fail with if a source is unusable or there are no sources. It
 // returns nil if the controller can run.
 func (c *Controller) Err() error {
 	all := c.sources.all()
@@ -171,8 +172,8 @@ func (c *Controller) enter(state State) {
 	c.state, c.since = state, time.Now()
 }
 
-// Ready returns nil while the controller reconciles. Otherwise the error wraps ErrWaiting and names
-// each source that has not synced, with the reason.
+// Ready returns nil while the controller reconciles. Otherwise the error wraps ErrWaiting and lists each
+// source that has not synced, with the reason.
 func (c *Controller) Ready() error {
 	c.mu.Lock()
 	state := c.state
@@ -183,7 +184,7 @@ func (c *Controller) Ready() error {
 	return c.notReady(state, c.sources.waiting())
 }
 
-// Status returns a snapshot of the controller. Its parts are read one after another, so they may not be
+// Status returns a snapshot of the controller. Its fields are read one after another, so they may not be
 // consistent with each other.
 func (c *Controller) Status() Status {
 	c.mu.Lock()
@@ -207,8 +208,9 @@ func (c *Controller) Status() Status {
 	return s
 }
 
-// Contents returns at most n requests of each kind, for debugging a stuck controller. It is empty while
-// the controller does not run. It takes time proportional to n plus the number of parked requests.
+// Contents returns the requests held by the controller, at most n in each list, for debugging a stuck
+// controller. It is empty while the controller is not running. A call takes time proportional to n plus
+// the number of parked requests.
 func (c *Controller) Contents(n int) (contents Contents) {
 	c.mu.Lock()
 	session := c.session
@@ -222,12 +224,12 @@ func (c *Controller) Contents(n int) (contents Contents) {
 	return contents
 }
 
-// mostUnfinished is the maximum number of requests that Unfinished names.
+// mostUnfinished is the maximum number of requests that Unfinished lists.
 const mostUnfinished = 10
 
-// Unfinished names up to ten reconciles that have been running for SlowReconcile or longer, longest
-// first. While the controller is stopping it names everything that keeps Run from returning: all
-// running reconciles, and the sources that have not ended.
+// Unfinished lists up to ten reconciles that have been running for SlowReconcile or longer, longest
+// first. While the controller is stopping, it lists everything that keeps Run from returning: all
+// running reconciles and all sources that are still running.
 func (c *Controller) Unfinished() []string {
 	var all []string
 	c.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Outcome is the result of CreateOrUpdate.
+// Outcome is the outcome of a [CreateOrUpdate] call.
 type Outcome string
 
 // Outcomes of [CreateOrUpdate].
@@ -23,28 +23,29 @@ const (
 )
 
 // CreateOrUpdate calls change on the object and writes the result, creating the object if it does not
-// exist. If c reads an object with o's key, change gets a copy of it, which is written if it differs
-// afterwards. Otherwise change gets a copy of o, which is created. CreateOrUpdate returns the current
-// object; if it is unchanged, it is shared with the cache and must not be changed.
+// exist. If c finds an object with o's key, change gets a copy of it, and CreateOrUpdate writes that
+// copy if change modified it. Otherwise change gets a copy of o, and CreateOrUpdate creates it.
+// CreateOrUpdate returns the current object; if nothing was written, the object is shared with the cache
+// and must not be modified.
 //
-// change must modify its argument; changing o itself is an error. It must keep the name and the
-// namespace, and must not touch fields that it does not mean to set, including those that the server
-// defaults. Otherwise every reconcile writes. The status is not written if the kind has a status
-// subresource. With [Client.Apply] the server takes care of all that. If c comes from [Client.OwnedBy],
-// CreateOrUpdate adds the owner.
+// change must modify its argument; modifying o itself is an error. It must keep the name and namespace,
+// and must not touch fields it does not mean to set, including fields the server defaults. Otherwise
+// every reconcile writes. The status is not written if the kind has a status subresource. With
+// [Client.Apply], the server takes care of all this. If c comes from [Client.OwnedBy], CreateOrUpdate
+// adds the owner.
 //
 // It fails if the object has no name, or if [Client.Update] refuses the object.
 //
-// If the cache lags behind the writes of other clients, the server answers with a conflict or "already
-// exists". The reconciler should return that error, so it is called again with a newer cache; after a
-// conflict the request waits until the cache has another version.
+// If the cache lags behind writes by other clients, the server responds with a conflict or "already
+// exists". The reconciler should return that error, so that it is called again with a newer cache; after
+// a conflict, the request waits until the cache has another version.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	mustChange(change)
 	return did[T](c.plain().createOrUpdate(ctx, o, onObjects(change)))
 }
 
-// mustChange panics if change is nil. Exported functions call it directly, because the panic names the
-// line of their caller.
+// mustChange panics if change is nil. Exported functions call it directly, because the panic message
+// includes their caller's file and line.
 func mustChange[T object.Object](change func(T) error) {
 	if change == nil {
 		panic(failure.Place(2) + ": the function that is to change the object is nil")
@@ -90,7 +91,7 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 	}
 	switch {
 	case object.KeyOf(wanted) != key:
-		return o, Unchanged, fmt.Errorf("%s %s: change made %s of its key", c.resource, object.FormatKey(key), object.FormatKey(object.KeyOf(wanted)))
+		return o, Unchanged, fmt.Errorf("%s %s: change altered the key to %s", c.resource, object.FormatKey(key), object.FormatKey(object.KeyOf(wanted)))
 	case !exists:
 		created, err := c.create(ctx, wanted, metav1.CreateOptions{})
 		return outcome(o, created, DidCreate, err)

@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// filter combines the predicates of a source. The zero filter passes every event.
+// filter combines a source's predicates. The zero filter passes every event.
 type filter struct {
 	heads  []func(sharedinformer.Event[object.Head]) bool
-	rest   func(sharedinformer.Event[object.Head]) (bool, error) // predicates that need whole objects; nil for none
-	misuse error                                                 // why it cannot be used
+	rest   func(sharedinformer.Event[object.Head]) (bool, error) // predicates that need whole objects; nil if there are none
+	misuse error                                                 // why the filter cannot be used
 }
 
 func newFilter[T object.Object](i *sharedinformer.Informer[T], predicates []Predicate[T]) filter {
@@ -32,13 +32,13 @@ func newFilter[T object.Object](i *sharedinformer.Informer[T], predicates []Pred
 func lacking[T object.Object](i *sharedinformer.Informer[T], paths []string) error {
 	for _, path := range paths {
 		if i != nil && !i.Source().Kept.Keeps(path) {
-			return fmt.Errorf("a predicate compares %s, which the cache of %s does not keep, so that it would drop every update: add the field to factory.For.Keep, or leave the predicate out", path, i.Name())
+			return fmt.Errorf("a predicate compares %s, which the cache of %s does not keep, so it would drop every update: add the field to factory.For.Keep, or leave the predicate out", path, i.Name())
 		}
 	}
 	return nil
 }
 
-// passAll unwraps the objects of an event and asks the predicates.
+// passAll unwraps an event's objects and evaluates the predicates.
 func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Event[object.Head], predicates []Predicate[T]) (bool, error) {
 	told, err := i.OpenEvent(e)
 	for n := 0; n < len(predicates) && err == nil; n++ {

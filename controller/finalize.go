@@ -19,13 +19,13 @@ import (
 //
 // If o is not being deleted and lacks the finalizer, Finalize adds it. If o is being deleted and has it,
 // Finalize calls cleanup, and removes the finalizer if cleanup returns true and no error. If cleanup
-// returns false, the finalizer stays, and the next reconcile calls cleanup again; as always, only a
-// change triggers that reconcile. In all other cases Finalize does nothing. It returns the current
+// returns false, the finalizer stays, and the next reconcile calls cleanup again; Finalize does not
+// trigger that reconcile itself. In all other cases Finalize does nothing. It returns the current
 // object.
 //
-// cleanup gets a copy of o, whose changes are not written. It may be called again after it has
-// succeeded, so it must accept that there is nothing left to clean up. Both writes carry the resource
-// version of o, so finalizers of other controllers are never lost; if o is not the latest version,
+// cleanup gets a copy of o; changes to the copy are not written. It may be called again after it has
+// succeeded, so it must tolerate that nothing is left to clean up. Both writes carry the resource
+// version of o, so other controllers' finalizers are never lost; if o is not the latest version,
 // Finalize fails with a conflict (apierrors.IsConflict), which the reconciler returns. If cleanup itself
 // writes to o, for example to set a condition, removing the finalizer fails with a conflict, and the
 // next reconcile calls cleanup again. So cleanup must eventually succeed without writing to o. If o is
@@ -47,7 +47,7 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 		return o, err
 	}
 	if finalizer == "" {
-		return o, fmt.Errorf("finalize %s %s: the finalizer is empty: give a name such as example.com/cleanup", c, object.FormatKey(object.KeyOf(o)))
+		return o, fmt.Errorf("finalize %s %s: the finalizer is empty: use a name such as example.com/cleanup", c, object.FormatKey(object.KeyOf(o)))
 	}
 	deleted, has := o.GetDeletionTimestamp() != nil, HasFinalizer(o, finalizer)
 	switch {
@@ -62,7 +62,7 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 	}
 	released, err := c.patchFinalizer(ctx, was, func(o object.Object) { RemoveFinalizer(o, finalizer) })
 	if apierrors.IsNotFound(err) {
-		return o, nil // another client has removed it
+		return o, nil // another client has already removed it
 	}
 	return released, err
 }

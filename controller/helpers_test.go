@@ -66,7 +66,7 @@ func TestOwnerReferences(t *testing.T) {
 		require.ErrorContains(t, controller.SetControllerReference(o, pod("a"), known), want)
 	}
 	require.ErrorContains(t, controller.SetControllerReference(web, &corev1.Node{}, known), "cluster-scoped")
-	require.ErrorContains(t, controller.SetControllerReference(web, pod("a"), nil), "the scheme is nil, and the *v1.ReplicaSet does not name its kind")
+	require.ErrorContains(t, controller.SetControllerReference(web, pod("a"), nil), "the scheme is nil, and the *v1.ReplicaSet does not specify its kind")
 	custom := widget("w")
 	custom.SetUID("7")
 	p = pod("a")
@@ -121,7 +121,7 @@ func TestCreateOrUpdate(t *testing.T) {
 		require.ErrorIs(e, err, broken)
 		require.Equal(e, controller.Unchanged, did)
 		_, _, err = controller.CreateOrUpdate(ctx, pods, pod("a"), func(p *corev1.Pod) error { p.Name = "b"; return nil })
-		require.ErrorContains(e, err, "change made shop/b of its key")
+		require.ErrorContains(e, err, "change altered the key to shop/b")
 
 		before := e.Server.RV()
 		_, did, err = controller.CreateOrUpdate(ctx, pods, pod("", func(p *corev1.Pod) { p.GenerateName = "a-" }), set("1"))

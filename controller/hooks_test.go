@@ -183,7 +183,7 @@ func TestZeroSourceIsRefused(t *testing.T) {
 	c, err := controller.New("x", &journal{}, controller.Options{})
 	require.NoError(t, err)
 	c.Watch(controller.Source{})
-	require.ErrorContains(t, c.Run(t.Context()), "it is the zero Source: make one with For")
+	require.ErrorContains(t, c.Run(t.Context()), "it is the zero Source: create one with For")
 }
 
 func TestANilObjectIsAnError(t *testing.T) {

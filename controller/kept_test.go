@@ -108,7 +108,7 @@ func TestObjectsThatAreKeptWholeMayBeWritten(t *testing.T) {
 		_, err = controller.PatchStatus(e.Context(), statuses, p, func(p *corev1.Pod) error { p.Status.Phase = corev1.PodRunning; return nil })
 		require.NoError(e, err)
 		_, err = statuses.Update(e.Context(), p)
-		require.ErrorContains(e, err, "the cache has only status, which would replace the whole")
+		require.ErrorContains(e, err, "the cache contains only status, which would replace the whole")
 		now := controllertest.Get[*corev1.Pod](e, object.KeyOf(p))
 		require.Equal(e, corev1.PodRunning, now.Status.Phase)
 		require.Equal(e, "y", now.Labels["x"])

@@ -35,7 +35,7 @@ func TestSharingALateClient(t *testing.T) {
 		require.Equal(t, byUID(first), c.Informer().Scope())
 
 		c = late(shard.Scope{Key: shard.ByNamespace(), Share: first})
-		require.ErrorContains(t, c.Shard(byUID(first)), "is sharded by namespace and cannot be sharded by uid too")
+		require.ErrorContains(t, c.Shard(byUID(first)), "is sharded by namespace and cannot also be sharded by uid")
 		require.Equal(t, "namespace", c.Informer().Scope().Key.String())
 		c = late(byUID(first))
 		require.NoError(t, c.Shard(byUID(first)))

@@ -16,14 +16,14 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Map returns a source that calls requests with each object of a client or an informer whose event
-// passes all predicates, and adds the requests it returns. For an update it calls requests for both the
-// old and the new object.
+// Map returns a source that calls requests for each event of a client or an informer that passes all
+// predicates, and adds the requests it returns. For an update, it calls requests for both the old and
+// the new object.
 //
 // If requests fails or panics, the error is reported, and requests is called again for that object after
-// a back-off, until it succeeds. Calls do not overlap. They may receive a state that is no longer the
-// latest. The objects are shared and must not be changed. While requests fails for every initial object,
-// the source is not synced, unless it fails because a kind is not served.
+// a back-off, until it succeeds. Calls do not overlap. They may receive an outdated state of the object.
+// The objects are shared and must not be changed. While requests fails for every initial object, the
+// source does not become synced, unless the failures mean that a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -72,18 +72,18 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 }
 
 // MapByIndex is MapFunc for the most common case: it requests every object that the index lists under
-// the value computed from the changed object, or from both versions in an update. For example, a
-// changed Secret reconciles the sites that name it:
+// the value computed from the changed object, or from both versions in an update. For example, a change
+// to a Secret reconciles the sites that refer to it:
 //
 //	bySecret := controller.AddIndex(sites, "secret", func(s *Site) []string { return []string{s.Spec.Secret} })
 //	source := controller.MapByIndex(secrets, bySecret, func(s *corev1.Secret) string { return s.Name })
 //
-// The index belongs to the reconciled kind. It spans all namespaces: if names are unique only within a
-// namespace, use keys as values:
+// The index contains objects of the reconciled kind. It spans all namespaces, so if names are unique
+// only within a namespace, use keys as values:
 //
 //	source := controller.MapByIndex(secrets, byKey, func(s *corev1.Secret) object.Key { return object.KeyOf(s) })
 //
-// An object added to the index later is reconciled through its own event.
+// An object added to the index later is reconciled because of its own event.
 func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
 	if index == nil || value == nil {
 		panic(failure.Place(1) + ": the index or the function of a source is nil")
@@ -107,23 +107,23 @@ type mapping struct {
 	admits   func(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) bool
 	retries  *workqueue.Queue[object.Key]
 
-	mu       sync.Mutex // serializes calls of requests; guards the fields below
+	mu       sync.Mutex // serializes calls to requests; guards the fields below
 	unmapped map[object.Key]*unmapped
-	mapped   bool // a call has succeeded, or its kind is not served
-	waiting  bool // all initial objects failed: synced when one is mapped
+	mapped   bool // a call has succeeded, or failed because a kind is not served
+	waiting  bool // all initial objects failed; the source is synced once one is mapped
 }
 
-// unmapped holds the states of one object that are still to be mapped.
+// unmapped contains the states of an object that have not been mapped yet.
 type unmapped struct {
-	typ    CauseType     // of the last event
+	typ    CauseType     // the cause type of the last event
 	states []object.Head // oldest first
 }
 
-// maxStates limits the states kept for one object while the function fails. If there are more, the
-// oldest and the newest are kept.
+// maxStates limits the states kept per object while the function fails. If there are more, the oldest
+// one and the newest ones are kept.
 const maxStates = 8
 
-// handle is the event handler.
+// handle handles an event.
 func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head]) error {
 	if m.ctx.Err() == nil && !movedAway(e) && m.admits(m.in, e, func() { m.take(e) }) {
 		m.take(e)
@@ -131,7 +131,7 @@ func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head])
 	return nil
 }
 
-// take maps the objects of an event, now or after earlier failures of the same object.
+// take maps an event's objects, either now or after earlier failures for the same object.
 func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 		m.note(err)
 		if err != nil {
 			m.in.Failed(err)
-			if !errors.Is(err, wire.ErrDamaged) { // damaged bytes never get better
+			if !errors.Is(err, wire.ErrDamaged) { // corrupted bytes stay corrupted
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 	return nil
 }
 
-// call turns a panic of the function into an error.
+// call calls the function and converts a panic to an error.
 func (m *mapping) call(o object.Head, exited func(error)) (reqs []placedRequest, err error) {
 	guard := failure.Guard{In: "map function"}
 	defer guard.End(&err, exited)
@@ -233,7 +233,7 @@ func (m *mapping) note(err error) {
 	}
 }
 
-// synced is called when all initial objects were passed to the function.
+// synced is called when all initial objects have been passed to the function.
 func (m *mapping) synced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,28 +17,28 @@ type AlreadyOwnedError struct {
 	Owner  metav1.OwnerReference // its controller
 }
 
-// Error names the object and its controller.
+// Error returns a message with the object and its controller.
 func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s (UID %s) already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name, e.Owner.UID)
 }
 
 // SetControllerReference makes owner the controller of o, in memory: [Owns] finds owner, and the garbage
-// collector deletes o when owner is gone. The reference makes a foreground deletion of owner wait for o.
-// An existing reference with owner's UID is updated. The kind of owner is taken from owner itself, or
-// from the scheme if it has none.
+// collector deletes o once owner is deleted. With this reference, a foreground deletion of owner waits
+// for o. An existing reference with owner's UID is updated. The owner's kind is taken from owner itself,
+// or from the scheme if owner does not specify one.
 //
 // It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object with
 // owner's name; the garbage collector will then delete o along with that object. It also fails if the
-// reference could not work, that is, if owner is nil, has no UID because the server has not created it
-// yet, or is in another namespace. See
+// reference could not work: if owner is nil, has no UID because it has not been created yet, or is in
+// another namespace. See
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, true)
 }
 
 // SetOwnerReference adds owner as one of several owners: [OwnsAny] finds it, and the garbage collector
-// deletes o when all of its owners are gone. It ignores the controller of o and does not block
-// deletions. Otherwise it is like [SetControllerReference].
+// deletes o once all of its owners are deleted. It ignores o's controller and does not block deletions.
+// Otherwise it is like [SetControllerReference].
 func SetOwnerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, false)
 }
@@ -75,7 +75,7 @@ func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) err
 		references = append(references, reference)
 	case controls:
 		references[at] = reference
-	default: // keep Controller as it was
+	default: // leave Controller unchanged
 		reference.Controller, reference.BlockOwnerDeletion = references[at].Controller, references[at].BlockOwnerDeletion
 		references[at] = reference
 	}
@@ -98,20 +98,20 @@ func RemoveOwnerReference(owner, o object.Object) bool {
 // Controls reports whether owner is the controller of o.
 func Controls(owner, o object.Object) bool { return metav1.IsControlledBy(o, owner) }
 
-// kindOf returns the kind of an object, from the object itself or, if it has none, from the scheme.
+// kindOf returns the object's kind, taken from the object itself or, if it has none, from the scheme.
 func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
 	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
 		return kind, nil
 	}
 	if scheme == nil {
-		return object.GVK{}, fmt.Errorf("the scheme is nil, and the %T does not name its kind: pass the client's scheme", o)
+		return object.GVK{}, fmt.Errorf("the scheme is nil, and the %T does not specify its kind: pass the client's scheme", o)
 	}
 	kinds, _, err := scheme.ObjectKinds(o)
 	if err != nil {
 		return object.GVK{}, err
 	}
 	if len(kinds) != 1 {
-		return object.GVK{}, fmt.Errorf("%T is of several kinds: %v", o, kinds)
+		return object.GVK{}, fmt.Errorf("%T is registered as several kinds: %v", o, kinds)
 	}
 	return kinds[0], nil
 }

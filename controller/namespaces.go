@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// namespaces holds back requests in namespaces that some source lacks because the controller started
-// without them. Normally a controller starts when all of its namespaces are listed. But a list may keep
-// failing, because it is forbidden or because the namespace was deleted along with its Role, and that
-// must not block the other namespaces. A request without a namespace may concern all of them, so it is
-// held until every namespace is there.
+// namespaces holds back requests whose namespaces some source lacks because the controller started
+// without them. Normally, a controller starts once all of its namespaces have been listed. But a list
+// may keep failing, because it is forbidden or because the namespace was deleted along with its Role,
+// and that must not block the other namespaces. A request without a namespace may concern all of them,
+// so it is held until every namespace has been listed.
 type namespaces struct {
 	core     *core
 	requests *requests
 	sources  *sourceList
 
-	awaited []*subscription // the sources to wait for; set before the first reconcile
+	awaited []*subscription // sources to wait for; set before the first reconcile
 	missing atomic.Bool     // a namespace may be missing
 
 	mu   sync.Mutex                      // guards held
@@ -28,7 +28,7 @@ type namespaces struct {
 // lookAgain is how often held requests are checked.
 const lookAgain = time.Second
 
-// mayBegin reports whether every source is synced, except for namespaces whose lists fail.
+// mayBegin reports whether every source is synced, apart from namespaces with failing lists.
 func (n *namespaces) mayBegin() bool {
 	n.awaited = n.sources.all()
 	return n.every(func(s *subscription) bool { return s.synced.Load() || s.source.heldUp != nil && s.source.heldUp() })
@@ -41,13 +41,13 @@ func (n *namespaces) has(namespace string) bool {
 	})
 }
 
-// every reports whether is holds for all awaited sources that were not removed.
+// every reports whether is holds for all awaited sources that have not been removed.
 func (n *namespaces) every(is func(*subscription) bool) bool {
 	there := n.sources.all()
 	return !slices.ContainsFunc(n.awaited, func(one *subscription) bool { return !is(one) && slices.Contains(there, one) })
 }
 
-// begin starts holding the requests of missing namespaces.
+// begin starts holding requests in missing namespaces.
 func (n *namespaces) begin() {
 	n.core.opts.Logger.Warn("the controller begins without some namespaces, whose requests wait", "controller", n.core.name, "err", n.core.notReady(Waiting, n.sources.waiting()))
 	n.held = make(map[string]map[Request]struct{})
@@ -69,7 +69,7 @@ func (n *namespaces) run(ctx context.Context) {
 	}
 }
 
-// hold reports whether a request's namespace is missing; if so, it keeps the request.
+// hold reports whether a request's namespace is missing; if so, it holds the request.
 func (n *namespaces) hold(req Request) bool {
 	if !n.missing.Load() {
 		return false
@@ -86,8 +86,8 @@ func (n *namespaces) hold(req Request) bool {
 	return true
 }
 
-// release queues the held requests whose namespaces have arrived. If all is true, no namespace is
-// missing any more.
+// release queues the held requests whose namespaces have been listed since. If all is true, no
+// namespaces are missing anymore.
 func (n *namespaces) release(all bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

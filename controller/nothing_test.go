@@ -53,8 +53,8 @@ func TestNilKindsOfOwnersAreRefusedAtOnce(t *testing.T) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		var none *controller.Client[*corev1.Pod]
 		for _, kind := range []controller.Kind{nil, none} {
-			require.ErrorContains(e, controller.Owns(pods.Informer(), kind).Err(), "the kind of the owners is nil")
-			require.ErrorContains(e, controller.OwnsAny(pods.Informer(), kind).Err(), "the kind of the owners is nil")
+			require.ErrorContains(e, controller.Owns(pods.Informer(), kind).Err(), "the owner kind is nil")
+			require.ErrorContains(e, controller.OwnsAny(pods.Informer(), kind).Err(), "the owner kind is nil")
 		}
 	})
 }

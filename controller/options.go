@@ -18,13 +18,13 @@ const (
 	DefaultPatience    = 10 * time.Second
 )
 
-// InitialPriority is the queue priority of requests whose only causes are an initial list or a resync.
-// Other requests have priority 0 and are handed out first, except that every FairEvery-th request is
-// the one that has waited longest, whatever its priority (L30).
+// InitialPriority is the queue priority of requests caused only by an initial list or a resync. Other
+// requests have priority 0 and are handed out first, except that every FairEvery-th request is the one
+// that has waited the longest, regardless of priority (L30).
 const InitialPriority = -100
 
 // SlowReconcile is how long a reconcile may run before it is logged and listed by
-// [Controller.Unfinished]. To end a slow reconcile that honours its context, set Options.Timeout.
+// [Controller.Unfinished]. To interrupt slow reconciles that honor their context, set Options.Timeout.
 const SlowReconcile = 5 * time.Second
 
 // Options configure a Controller. The zero value works.
@@ -32,11 +32,11 @@ type Options struct {
 	// Concurrency is the number of requests reconciled in parallel. Default DefaultConcurrency.
 	Concurrency int
 
-	// Timeout, if not 0, ends the context of each reconcile after this time.
+	// Timeout, if not 0, is the timeout of each reconcile's context.
 	Timeout time.Duration
 
-	// RateLimiter determines how long a request waits after a failure. Do not share it between
-	// controllers. The default is workqueue.NewExponential with its defaults: 5 ms, doubled with each
+	// RateLimiter determines how long a request is delayed after a failure. Do not share it between
+	// controllers. The default is workqueue.NewExponential with its defaults: 5 ms, doubling with each
 	// failure of the request, up to 5 min.
 	RateLimiter workqueue.RateLimiter[Request]
 
@@ -47,30 +47,29 @@ type Options struct {
 	// it for Prometheus.
 	QueueMetrics workqueue.MetricsProvider
 
-	// Metrics receives measurements of reconciles. Package metrics implements it for Prometheus.
+	// Metrics receives reconcile metrics. Package metrics implements it for Prometheus.
 	Metrics MetricsProvider
 
-	// Patience is how long a request waits, after a reconcile that wrote through a Client, for the cache
-	// to see that write. After that time the request is reconciled with the stale cache and counted in
-	// Status.Stale, and the watch is reopened if it has delivered nothing since the write. Default
-	// DefaultPatience; negative means not to wait.
+	// Patience is how long a request waits for the cache to see the writes that its last reconcile made
+	// through a Client. After that, the request is reconciled with the stale cache and counted in
+	// Status.Stale, and the watch is reopened if it has delivered nothing since the write. The default is
+	// DefaultPatience; a negative value disables waiting.
 	Patience time.Duration
 
 	// Resync, if not 0, is how often every object of every source is reconciled. Resyncs have
-	// InitialPriority, so live changes go first. Each source's interval is up to a tenth longer or
-	// shorter. Resyncs read the cache and make no request to the server. Predicates such as
-	// GenerationChanged drop them. A resync is skipped if the source is still busy with the previous one
-	// (L11).
+	// InitialPriority, so live changes go first. Each source's interval is varied by up to 10 %. Resyncs
+	// read the cache and make no request to the server. Predicates such as GenerationChanged drop them. A
+	// resync is skipped if the source is still busy with the previous one (L11).
 	Resync time.Duration
 
-	// CrashOnPanic makes a panic in the reconciler crash the process after it has been reported.
+	// CrashOnPanic makes the process crash after a panic in the reconciler has been reported.
 	CrashOnPanic bool
 
-	// Flight records what happens to requests. The default is flight.Process.
+	// Flight records each request's history. The default is flight.Process.
 	Flight *flight.Recorder
 
-	// Logger receives failures, the sources that the controller is waiting for, and a line when the
-	// first reconcile may start. If it is nil, they are discarded.
+	// Logger logs failures, the sources that the controller is waiting for, and a line when reconciling
+	// starts. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -80,9 +79,9 @@ func (o *Options) complete() error {
 	case o.Concurrency < 0:
 		return fmt.Errorf("option Concurrency is %d: want 1 or more, or 0 for the default of %d", o.Concurrency, DefaultConcurrency)
 	case o.Timeout < 0:
-		return fmt.Errorf("option Timeout is %s: want more than 0, or 0 for none", o.Timeout)
+		return fmt.Errorf("option Timeout is %s: want a positive duration, or 0 for none", o.Timeout)
 	case o.Resync < 0:
-		return fmt.Errorf("option Resync is %s: want more than 0, or 0 for none", o.Resync)
+		return fmt.Errorf("option Resync is %s: want a positive duration, or 0 for none", o.Resync)
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = DefaultConcurrency
@@ -96,7 +95,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// core is the part of a controller that outlives a run.
+// core is the state of a controller that outlives a run.
 type core struct {
 	name       string
 	reconciler Reconciler
@@ -117,9 +116,9 @@ func (c *core) notReady(state State, why []error) error {
 
 // counters accumulate over all runs of a controller.
 type counters struct {
-	successes, requeues, delays atomic.Uint64 // at the reconciler's request
-	errors, terminals           atomic.Uint64 // terminals count as errors too
-	panics, timeouts            atomic.Uint64 // both count as errors too
+	successes, requeues, delays atomic.Uint64 // requested by the reconciler
+	errors, terminals           atomic.Uint64 // terminals are also counted as errors
+	panics, timeouts            atomic.Uint64 // both are also counted as errors
 	ownWrites                   ownwrites.Counts
 	elsewhere, held             atomic.Uint64
 	active                      atomic.Int64
@@ -128,12 +127,12 @@ type counters struct {
 
 // Errors returned by [New], [Controller.Run] and [Controller.Ready].
 var (
-	// ErrRunning means that Run was called while the controller runs.
+	// ErrRunning means that Run was called while the controller was already running.
 	ErrRunning = errors.New("it is already running")
 	// ErrNoSource means that Run was called before Watch, so nothing would ever be reconciled. If all
 	// sources are added later, start with a Channel.
-	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")
-	// ErrWaiting means that the controller does not reconcile yet because a source has not synced. The
-	// error that wraps it names the source and the reason.
+	ErrNoSource = errors.New("it has no sources: call Watch before Run")
+	// ErrWaiting means that the controller is not reconciling yet because a source has not synced. The
+	// error that wraps it includes the source and the reason.
 	ErrWaiting = errors.New("waiting")
 )

@@ -17,10 +17,10 @@ type Kind interface {
 	Mapping(ctx context.Context) (discovery.Mapping, error)
 }
 
-// Owns returns a source that requests, for each event of an object, a reconcile of the object of kind
+// Owns returns a source that, for each event of an object, requests a reconcile of the object of kind
 // owner that controls it, according to the owner reference marked as controller. If an update changes
-// the controller, both are requested. Owns asks the server whether owners have a namespace, and retries
-// until the server answers.
+// the controller, Owns requests both the old and the new one. Owns asks the server whether the owner
+// kind is namespaced, and retries until the server responds.
 func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
 	return ownersSource(watchedBy(of, predicates), owner, controls)
 }
@@ -32,7 +32,7 @@ func OwnsAny[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[
 	return ownersSource(watchedBy(of, predicates), owner, func(metav1.OwnerReference) bool { return true })
 }
 
-// Owned is [Owns] for kinds of any type.
+// Owned is like [Owns], for kinds of any type.
 func Owned(of Watchable, owner Kind) Source { return ownersSource(watchedOf(of), owner, controls) }
 
 func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool) Source {
@@ -44,13 +44,13 @@ func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool
 	return s
 }
 
-// errNoKind means that owners cannot be recognized because their kind is nil.
-var errNoKind = errors.New("the kind of the owners is nil: give Owns or OwnsAny a *Client or a *rest.Resource")
+// errNoKind means that owners cannot be recognized because the kind is nil.
+var errNoKind = errors.New("the owner kind is nil: pass a *Client or a *rest.Resource to Owns or OwnsAny")
 
 // controls reports whether the reference is marked as controller.
 func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
 
-// owners returns a function that maps an object to its owners of a kind, in any API version.
+// owners returns a function that maps an object to its owners of a given kind, in any API version.
 func owners(kind Kind, which func(metav1.OwnerReference) bool, held *shardedCache) func(context.Context, object.Head) ([]placedRequest, error) {
 	return func(ctx context.Context, o object.Head) ([]placedRequest, error) {
 		if len(o.GetOwnerReferences()) == 0 {
@@ -64,7 +64,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool, held *shardedCach
 		for _, r := range o.GetOwnerReferences() {
 			gv, err := schema.ParseGroupVersion(r.APIVersion)
 			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
-				continue // an unparsable API version is not our kind's
+				continue // an unparsable API version is not that of our kind
 			}
 			req := Request{Key: object.Key{Name: r.Name}}
 			if mapping.Namespaced {

@@ -16,30 +16,29 @@ import (
 )
 
 // Patch calls change with a copy of o, which may come from the cache, and sends the differences as a
-// patch. It makes no request if there are none. Changing o itself is an error. Patch returns the
+// patch. If there are none, it makes no request. Modifying o itself is an error. Patch returns the
 // current object, which is o itself if nothing was sent.
 //
 // The patch is a JSON merge patch (RFC 7386), usually without a resource version: other clients may
-// write other fields at the same time, and if two clients write the same field, the last write wins.
-// Each map entry is a separate field. If the last entry is removed, an empty map may remain; PatchLocked
-// removes it. A list is sent whole, so entries that others add at the same time are lost. Finalizers and
-// owner references are such lists, so a patch of them carries the resource version of o and fails with a
-// conflict (apierrors.IsConflict) if o is not the latest version. If o was not read from the server, it
-// fails without making a request. The same applies to fields that were zero before and that the server
-// may require; see [PatchStatus]. The status is not written if the kind has a status subresource; use
-// [PatchStatus].
+// write other fields concurrently, and if two clients write the same field, the last write wins. Each
+// map entry is a separate field. If the last entry is removed, an empty map may remain; PatchLocked
+// removes it. A list is sent as a whole, so entries added concurrently by others are lost. Finalizers
+// and owner references are such lists, so a patch that changes them carries o's resource version and
+// fails with a conflict (apierrors.IsConflict) if o is not the latest version. If o was not read from
+// the server, such a patch fails without making a request. The same applies to fields that were zero
+// before and that the server may require; see [PatchStatus]. The status is not written if the kind has a
+// status subresource; use [PatchStatus].
 //
-// If the cache holds parts of objects or transformed ones, the parts it holds can be patched, except
-// for incomplete lists.
+// If the cache contains partial or transformed objects, the cached fields can be patched, except for
+// incomplete lists.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), false))
 }
 
-// PatchLocked is [Patch] with the resource version of o: it fails with a conflict
-// (apierrors.IsConflict) if o is not the latest version. A reconciler returns that error and is called
-// again when the cache has another version. Outside of a reconcile, rest.Resource.Change retries
-// conflicts.
+// PatchLocked is [Patch] with the resource version of o: it fails with a conflict (apierrors.IsConflict)
+// if o is not the latest version. A reconciler should return that error; it is called again once the
+// cache has another version. Outside a reconcile, rest.Resource.Change retries conflicts.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), true))
@@ -57,7 +56,7 @@ func (c *client) patchBy(ctx context.Context, o object.Object, change func(objec
 	return written(o, patched, err)
 }
 
-// written returns the object as written, or the object before the write if it failed.
+// written returns the object as written, or, if the write failed, the object before the write.
 func written(before, after object.Object, err error) (object.Object, error) {
 	if err != nil {
 		return before, err
@@ -80,12 +79,12 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 		return nil, nil
 	}
 	if object.KeyOf(wanted) != object.KeyOf(o) {
-		return nil, describe(fmt.Errorf("change made %s of its key", object.FormatKey(object.KeyOf(wanted))))
+		return nil, describe(fmt.Errorf("change altered the key to %s", object.FormatKey(object.KeyOf(wanted))))
 	}
 	if c.informer != nil {
 		for _, path := range mergepatch.Lists(differences, before) {
 			if c.informer.Source().Altered || !c.informer.Source().Kept.KeepsAll(path) {
-				return nil, describe(fmt.Errorf("the cache may have %s in part, which would replace the whole list: use Apply", path))
+				return nil, describe(fmt.Errorf("the cached %s may be incomplete and would replace the whole list: use Apply", path))
 			}
 		}
 	}
@@ -98,31 +97,31 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	return json.Marshal(differences)
 }
 
-// errUnread means that a patch must carry a resource version, but the caller built the object instead of
-// reading it.
+// errUnread means that a patch must carry a resource version, but the caller constructed the object
+// instead of reading it.
 var errUnread = errors.New("the object has no resource version, so the patch could overwrite changes by others: read it first")
 
-// unread reports whether o was not read from the server. Objects of some aggregated servers have no
+// unread reports whether o was not read from the server. Objects from some aggregated servers have no
 // resource version.
 func unread(o object.Object) bool { return o.GetResourceVersion() == "" && o.GetUID() == "" }
 
-// PatchStatus calls change with a copy of o, which may come from the cache, and sends the differences
-// in the status as a patch. It makes no request if there are none, and ignores differences outside of
-// the status. Changing o itself is an error. PatchStatus returns the current object, which is o itself
-// if nothing was sent.
+// PatchStatus calls change with a copy of o, which may come from the cache, and sends the differences in
+// the status as a patch. If there are none, it makes no request. It ignores differences outside the
+// status. Modifying o itself is an error. PatchStatus returns the current object, which is o itself if
+// nothing was sent.
 //
 // The patch is a JSON merge patch (RFC 7386) of the status subresource without a resource version: other
-// clients may write other fields of the status at the same time, and if two clients write the same field
-// or list, the last write wins. If that is not acceptable, use [PatchStatusLocked].
+// clients may write other status fields concurrently, and if two clients write the same field or list,
+// the last write wins. If that is not acceptable, use [PatchStatusLocked].
 //
-// A part of the status that was empty before is sent whole. Go writes the zero fields in it that lack
-// omitempty. The server may require them, and other clients may have set them in the meantime. So a
-// patch with such a field carries the resource version of o and fails with a conflict
+// A status field that was empty before is sent as a whole. Go also encodes zero fields inside it unless
+// they have omitempty. The server may require them, and other clients may have set them in the meantime.
+// So a patch with such a field carries o's resource version and fails with a conflict
 // (apierrors.IsConflict) if o is not the latest version. Other patches carry no resource version.
 //
 // If the kind has no status subresource, the server answers not found (apierrors.IsNotFound).
-// PatchStatus fails, as [Client.Update] does, if the cache holds only a part of the status or a
-// transformed one: a list in the patch replaces the whole list.
+// PatchStatus fails, as [Client.Update] does, if the cached status is partial or transformed, because a
+// list in the patch replaces the whole list.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), false))
@@ -130,8 +129,8 @@ func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change
 
 // PatchStatusLocked is [PatchStatus] with the resource version of o: it fails with a conflict
 // (apierrors.IsConflict) if o is not the latest version. Use it if replicas share the work: a replica
-// that was suspended during a write sends the write when it wakes, and must not overwrite the status
-// written by the new owner.
+// that is suspended during a write sends it after waking up, and must not overwrite a status written by
+// the new owner.
 func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
@@ -176,15 +175,15 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	return json.Marshal(differences)
 }
 
-// statusOf returns only the status from an object's fields. A status that is not an object counts as
-// empty.
+// statusOf returns just the status from an object's fields. If the status is not a JSON object, it is
+// treated as empty.
 func statusOf(fields map[string]any) map[string]any {
 	status, _ := fields["status"].(map[string]any)
 	return map[string]any{"status": status}
 }
 
 // changed calls change with a copy of o. It returns the copy and the fields of both, which are nil if
-// their JSON is the same. It fails if change has changed o.
+// the two encode to the same JSON. It fails if change modified o.
 func changed(o object.Object, change func(object.Object) error) (wanted object.Object, before, after map[string]any, err error) {
 	was, err := json.Marshal(o)
 	if err != nil {
@@ -210,8 +209,8 @@ func changed(o object.Object, change func(object.Object) error) (wanted object.O
 	return wanted, before, after, err
 }
 
-// errWrongObject means that a change function changed the caller's object, through a captured variable,
-// instead of its argument.
+// errWrongObject returns the error for a change function that changed the caller's object, through a
+// captured variable, instead of its argument.
 func errWrongObject(o object.Object) error {
-	return fmt.Errorf("the function changed the given %T %s instead of its argument, which is a copy: change the argument", o, object.FormatKey(object.KeyOf(o)))
+	return fmt.Errorf("the function changed the original %T %s instead of its argument, which is a copy: change the argument", o, object.FormatKey(object.KeyOf(o)))
 }

@@ -82,7 +82,7 @@ func TestPatchSendsOnlyDifferences(t *testing.T) {
 		_, err = controller.PatchLocked(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data["a"] = "3"; return nil })
 		require.NoError(e, err, "the latest may be patched")
 		_, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Name = "other"; return nil })
-		require.ErrorContains(e, err, "change made shop/other of its key")
+		require.ErrorContains(e, err, "change altered the key to shop/other")
 		_, err = controller.Patch(ctx, maps, nil, write)
 		require.ErrorContains(e, err, "patch configmaps: the object is nil")
 	})

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// shardedCache is the cache of a source with a sharded informer.
+// shardedCache is the cache behind a source with a sharded informer.
 type shardedCache struct {
 	informer *sharedinformer.Informer[object.Object]
 	scope    shard.Scope
 }
 
-// shardedCacheOf returns the cache of an informer, or nil if it is not sharded.
+// shardedCacheOf returns the informer's cache, or nil if the informer is not sharded.
 func shardedCacheOf(i *sharedinformer.Informer[object.Object]) *shardedCache {
 	if i == nil || i.Scope().Everything() {
 		return nil
@@ -25,7 +25,7 @@ func shardedCacheOf(i *sharedinformer.Informer[object.Object]) *shardedCache {
 	return &shardedCache{i, i.Scope()}
 }
 
-// find returns the hash of the cached object under key.
+// find returns the shard hash of the cached object under key.
 func (c *shardedCache) find(key object.Key) (hash uint64, has bool) {
 	head, has := c.informer.Heads().Get(key)
 	if !has {
@@ -41,11 +41,11 @@ type placement struct {
 	existence existence
 }
 
-// existence records whether the last event of the request's own object was a deletion.
+// existence records whether the last event for the request's own object was a deletion.
 type existence uint8
 
 const (
-	noEvent existence = iota // it had no event
+	noEvent existence = iota // there was no event
 	objectPresent
 	objectGone
 )
@@ -58,7 +58,7 @@ func (c *shardedCache) placement(o object.Head) placement {
 	return placement{hash: c.scope.Key.Hash(o), known: true}
 }
 
-// ownerPlacement returns the placement of a request for an owner of o.
+// ownerPlacement returns the placement of a request for one of o's owners.
 func (c *shardedCache) ownerPlacement(o object.Head, owner metav1.OwnerReference) (at placement) {
 	if c != nil {
 		at.hash, at.known = c.scope.Key.OwnerHash(o, owner)
@@ -66,29 +66,29 @@ func (c *shardedCache) ownerPlacement(o object.Head, owner metav1.OwnerReference
 	return at
 }
 
-// placedRequest is a request with its placement.
+// placedRequest is a request along with its placement.
 type placedRequest struct {
 	Request
 	placement
 }
 
-// movedAway reports whether the event means that another process owns the object now, not that the
-// object was deleted.
+// movedAway reports whether the event means that another process has taken over the object, rather than
+// that the object was deleted.
 func movedAway(e sharedinformer.Event[object.Head]) bool {
 	return e.Moved && e.Type == sharedinformer.Delete
 }
 
-// slotWork is the slot that a sharded reconcile has entered. Reads of the cache consult it, so an
-// object taken over by another process does not look deleted.
+// slotWork is the slot that a sharded reconcile has entered. Cache reads consult it, so that an object
+// taken over by another process does not look deleted.
 type slotWork struct {
 	*sharding.Work
 	key object.Key
-	had []*sharedinformer.Informer[object.Object] // informers of the reconciled kind that had the object when the work began
+	had []*sharedinformer.Informer[object.Object] // informers for the reconciled kind that had the object when the work began
 }
 
 // lacks returns an error if the informer lacks the object but another process may have it. If the object
-// existed when the work began and its shard key can change, as a label can, the object may have moved,
-// which looks the same as a deletion.
+// existed when the work began and its shard key can change (as labels can), the object may have moved,
+// which looks like a deletion.
 func (w *slotWork) lacks(i *sharedinformer.Informer[object.Object], key object.Key) error {
 	if err := w.Lacks(i.Holds); err != nil {
 		return err

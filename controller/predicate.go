@@ -15,38 +15,38 @@ import (
 )
 
 // A Predicate reports whether an event matters. A source drops events that do not pass all of its
-// predicates. Predicates must be quick and must not change the objects. If one panics or calls
+// predicates. Predicates must be fast and must not modify the objects. If one panics or calls
 // runtime.Goexit, the failure counts against the source, and the event passes.
 //
-// A nil predicate is a mistake: a source with one never works, and Source.Err returns an error.
+// A source with a nil predicate never works, and its Source.Err returns an error.
 //
-// A source asks each [HeadPredicate] first, so objects that these predicates drop are never decoded from
-// a packed cache.
+// A source evaluates each [HeadPredicate] first, so objects whose events they drop are never decoded
+// from a packed cache.
 type Predicate[T object.Object] interface {
 	Pass(e sharedinformer.Event[T]) bool
 }
 
-// PredicateFunc is a function that implements [Predicate].
+// PredicateFunc is an adapter that makes a function a [Predicate].
 type PredicateFunc[T object.Object] func(e sharedinformer.Event[T]) bool
 
 // Pass calls p.
 func (p PredicateFunc[T]) Pass(e sharedinformer.Event[T]) bool { return p(e) }
 
-// HeadPredicate is a [Predicate] that needs only the heads of objects, so the objects are not decoded
-// for it.
+// HeadPredicate is a [Predicate] that needs only the heads of objects, so the objects need not be
+// decoded.
 type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bool
 
 // Pass calls p.
 func (p HeadPredicate[T]) Pass(e sharedinformer.Event[T]) bool { return p(e.Heads()) }
 
-// needing is a predicate about certain fields. If a cache keeps none of them (factory.For.Keep), they
-// never differ, so using the predicate is a mistake.
+// needing is a predicate that compares certain fields. If a cache keeps none of them (factory.For.Keep),
+// they never differ, so using the predicate is a mistake.
 type needing[T object.Object] struct {
 	Predicate[T]
 	paths []string
 }
 
-// needs returns the paths of the fields that predicates are about.
+// needs returns the paths of the fields that the predicates compare.
 func needs[T object.Object](predicates []Predicate[T]) (paths []string) {
 	for _, p := range predicates {
 		if n, ok := p.(needing[T]); ok {
@@ -56,7 +56,7 @@ func needs[T object.Object](predicates []Predicate[T]) (paths []string) {
 	return paths
 }
 
-// And passes the events that all predicates pass. And, [Or] and [Not] panic if a predicate is nil.
+// And passes the events that pass all predicates. And, [Or] and [Not] panic if a predicate is nil.
 func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
@@ -69,7 +69,7 @@ func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	})
 }
 
-// Or passes the events that at least one predicate passes.
+// Or passes the events that pass at least one predicate.
 func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
@@ -82,13 +82,13 @@ func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	})
 }
 
-// Not passes the events that p does not.
+// Not passes the events that do not pass p.
 func Not[T object.Object](p Predicate[T]) Predicate[T] {
 	mustBeGiven([]Predicate[T]{p})
 	return joined([]Predicate[T]{p}, func(_ int, pass func(n int) bool) bool { return !pass(0) })
 }
 
-// nilAmong returns an error that names the first nil predicate, if any.
+// nilAmong returns an error that identifies the first nil predicate, if any.
 func nilAmong[T object.Object](predicates []Predicate[T]) error {
 	for n, p := range predicates {
 		v := reflect.ValueOf(p)
@@ -99,15 +99,15 @@ func nilAmong[T object.Object](predicates []Predicate[T]) error {
 	return nil
 }
 
-// mustBeGiven panics if a predicate is nil. Exported functions call it directly.
+// mustBeGiven panics if a predicate is nil. Exported functions must call it directly.
 func mustBeGiven[T object.Object](predicates []Predicate[T]) {
 	if err := nilAmong(predicates); err != nil {
 		panic(failure.Place(2) + ": " + err.Error())
 	}
 }
 
-// joined combines predicates into one that needs only heads if all of them need only heads. verdict
-// decides, by calling pass for some of the n predicates.
+// joined combines predicates into one, which is a head predicate if all of them are. verdict decides by
+// calling pass for some of the n predicates.
 func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass func(n int) bool) bool) Predicate[T] {
 	if paths := needs(predicates); len(paths) > 0 {
 		return needing[T]{joined(bare(predicates), verdict), paths}
@@ -122,7 +122,7 @@ func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass
 	})
 }
 
-// bare returns predicates stripped of the paths of their fields.
+// bare returns the predicates without the field paths attached by needing.
 func bare[T object.Object](predicates []Predicate[T]) []Predicate[T] {
 	all := slices.Clone(predicates)
 	for n, p := range all {
@@ -133,7 +133,7 @@ func bare[T object.Object](predicates []Predicate[T]) []Predicate[T] {
 	return all
 }
 
-// sorted splits predicates into those that need only heads and the rest.
+// sorted separates predicates that need only heads from the rest.
 func sorted[T object.Object](predicates []Predicate[T]) (heads []HeadPredicate[T], rest []Predicate[T]) {
 	for _, p := range predicates {
 		if head, ok := p.(HeadPredicate[T]); ok {
@@ -151,7 +151,7 @@ func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 }
 
 // Selected passes objects for which selected is true. An update passes if selected is true for the old
-// or the new object, so the controller also sees objects that stop being selected.
+// or the new object, so the controller also sees objects that are no longer selected.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
 	if selected == nil {
 		panic(failure.Place(1) + ": the function of a predicate is nil")
@@ -164,8 +164,8 @@ func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bo
 }
 
 // Labelled passes objects whose labels match, in the same way as [Selected]. To avoid watching other
-// objects at all, give the informer a scope with the selector. The source fails if the cache does not
-// keep labels.
+// objects at all, put the selector in the informer's scope. The source fails if the cache does not keep
+// labels.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	if selector == nil {
 		panic(failure.Place(1) + ": the selector of a predicate is nil: labels.Everything selects all")
@@ -175,10 +175,10 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 }
 
 // GenerationChanged drops resyncs, and updates that do not change metadata.generation, which usually
-// means that the spec is the same. Adds and deletions pass. So do updates of kinds without generations,
-// such as ConfigMaps and Secrets, whose generation is 0. Changes of metadata alone are dropped, except
-// that setting a deletion timestamp increases the generation. So a reconcile that adds a finalizer must
-// carry on, because its update does not trigger another reconcile.
+// means that the spec is unchanged. Adds and deletions pass, as do updates of kinds that do not use
+// generations, such as ConfigMaps and Secrets, whose generation is 0. Metadata-only changes are dropped,
+// except for the deletion timestamp: setting it increments the generation. A reconcile that adds a
+// finalizer must therefore carry on, because its update does not trigger another reconcile.
 func GenerationChanged[T object.Object]() Predicate[T] {
 	return headUpdates[T](func(before, after object.Head) bool {
 		return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0
@@ -190,20 +190,20 @@ func VersionChanged[T object.Object]() Predicate[T] {
 	return Not(On[T](sharedinformer.Resync))
 }
 
-// LabelsChanged drops resyncs, and updates that do not change the labels. The source fails if the
-// cache does not keep labels. If a transform removes them, all updates are dropped.
+// LabelsChanged drops resyncs, and updates that do not change the labels. The source fails if the cache
+// does not keep labels. If a transform strips them, all updates are dropped.
 func LabelsChanged[T object.Object]() Predicate[T] {
 	return needing[T]{headUpdates[T](func(before, after object.Head) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) }), []string{"metadata.labels"}}
 }
 
-// AnnotationsChanged drops resyncs, and updates that do not change the annotations. It needs
-// annotations in the cache, as [LabelsChanged] needs labels.
+// AnnotationsChanged drops resyncs, and updates that do not change the annotations. It needs the cache
+// to keep annotations, just as [LabelsChanged] needs labels.
 func AnnotationsChanged[T object.Object]() Predicate[T] {
 	return needing[T]{updates(func(before, after T) bool { return !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) }), []string{"metadata.annotations"}}
 }
 
-// Changed drops resyncs, and updates that do not change the given part of the object: a field, a
-// struct of several fields, or a hash of them. Parts are compared as Kubernetes compares objects: an
+// Changed drops resyncs, and updates that do not change the value computed from the object: a field, a
+// struct of several fields, or a hash of them. Values are compared as Kubernetes compares objects, so an
 // empty list equals nil.
 func Changed[T object.Object, V any](part func(T) V) Predicate[T] {
 	if part == nil {
@@ -220,7 +220,7 @@ func headUpdates[T object.Object](changed func(before, after object.Head) bool) 
 	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return changes(changed, e) })
 }
 
-// changes drops resyncs, and updates for which changed is false.
+// changes drops resyncs, and updates for which changed returns false.
 func changes[H object.Head](changed func(before, after H) bool, e sharedinformer.Event[H]) bool {
 	switch e.Type {
 	case sharedinformer.Update:

@@ -30,10 +30,10 @@ func (c *client) mustBeCached() {
 
 // Read returns the cached object under key, which is shared and must not be changed. If the kind
 // bypasses the cache, Read gets the object from the server. If there is no such object, or the server
-// does not serve the kind, apierrors.IsNotFound is true of the error. If the cache cannot tell, Read
-// fails
+// does not serve the kind, the error satisfies apierrors.IsNotFound. If the cache cannot tell whether
+// the object exists, Read fails
 //
-//   - with sharedinformer.ErrNotSynced and the reason, if the cache does not have the list of the
+//   - with sharedinformer.ErrNotSynced and the reason, if the cache has not received the list of the
 //     namespace and may lack the object;
 //   - with sharedinformer.ErrNotWatched if the cache does not include the namespace; this error is
 //     Terminal;
@@ -49,11 +49,11 @@ func as[T object.Object](o object.Object, err error) (T, error) {
 	return typed, err
 }
 
-// readWhole is Client.Read.
+// readWhole implements Client.Read.
 func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, error) {
 	var why error
 	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
-		why = c.informer.Unsynced() // before the lookup, because it may sync at any moment
+		why = c.informer.Unsynced() // before the lookup, because the cache may sync at any time
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {
@@ -67,20 +67,21 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	return o, err
 }
 
-// unawaited returns an error that says why the cache is not synced and, in a reconcile, how to make the
+// unawaited returns an error explaining why the cache is not synced and, in a reconcile, how to make the
 // controller wait for it.
 func (c *client) unawaited(ctx context.Context, why error) error {
 	if attemptOf(ctx) == nil {
 		return why
 	}
 	if s := c.informer.Status().Reflector; s.State == reflector.Idle || s.Failure == nil && time.Since(s.Since) < time.Second {
-		why = fmt.Errorf("%s: the informer was requested only now", c)
+		why = fmt.Errorf("%s: the informer has only just been requested", c)
 	}
-	return fmt.Errorf("%w; to have the controller wait for it, name the kind in Reads of manager.ControllerFor, or add the source controller.Awaited", why)
+	return fmt.Errorf("%w; to make the controller wait for it, pass the kind to Reads of manager.ControllerFor, or add the source controller.Awaited", why)
 }
 
-// unknown returns an error that says why an object that was not found may still exist, or nil if it does
-// not exist. Call it after the read, so it covers anything that the cache had dropped by then.
+// unknown returns an error explaining why an object that was not found may still exist, or nil if it
+// does not exist. Call it after the read, so that it accounts for anything the cache has dropped by
+// then.
 func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
 		return Terminal(sharedinformer.ErrNotWatched)
@@ -92,7 +93,7 @@ func (c *client) unknown(ctx context.Context, key object.Key) error {
 	return a.slot.lacks(c.informer, key)
 }
 
-// read is Client.Read without checking whether the cache is complete.
+// read is like Client.Read but does not check whether the cache is complete.
 func (c *client) read(ctx context.Context, key object.Key) (object.Object, error) {
 	if c.informer == nil {
 		return c.resource.Get(ctx, key, metav1.GetOptions{})
@@ -131,7 +132,7 @@ func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, 
 		panic(failure.Place(1) + ": the function of a reconciler is nil")
 	}
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, err := c.plain().read(ctx, req.Key) // without waiting: c is a source, so its cache is synced
+		o, err := c.plain().read(ctx, req.Key) // needs no waiting: c is a source, so its cache is synced
 		switch {
 		case apierrors.IsNotFound(err):
 			return Result{}, nil

@@ -17,47 +17,48 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Request names an object to reconcile. The queue merges equal requests.
+// Request identifies an object to reconcile. The queue merges equal requests.
 type Request struct {
 	object.Key
-	// Cluster is the cluster of the object. It is empty for controllers of a single cluster; see
+	// Cluster is the object's cluster. It is empty for controllers that work on a single cluster; see
 	// Source.InCluster.
 	Cluster string
 }
 
-// String returns the key as users write it, prefixed with the cluster if there is one: "shop/web-0",
-// "east:shop/web-0".
+// String returns the key, prefixed with the cluster if there is one: "shop/web-0", "east:shop/web-0".
 func (r Request) String() string { return ownwrites.Request(r).String() }
 
 // RequestFor returns the request for o.
 func RequestFor(o object.Object) Request { return Request{Key: object.KeyOf(o)} }
 
-// Result says when to reconcile again. The zero value means only when something changes.
+// Result determines when to reconcile again. With the zero value, only a change triggers the next
+// reconcile.
 type Result struct {
-	// RequeueAfter requests another reconcile after this time, or sooner if something changes, and
-	// resets the back-off. A negative duration, such as time.Until of a past time, acts as Requeue.
+	// RequeueAfter requests another reconcile after this time, or sooner if something changes, and resets
+	// the back-off. A negative duration, such as time.Until returns for a past time, is equivalent to
+	// Requeue.
 	RequeueAfter time.Duration
 
-	// Requeue requests another reconcile after a back-off that grows each time, as after an error but
-	// without one. It is ignored if RequeueAfter is set.
+	// Requeue requests another reconcile after a growing back-off, as an error would, but without reporting
+	// one. It is ignored if RequeueAfter is set.
 	Requeue bool
 }
 
-// A Reconciler brings the object that a request names closer to its desired state.
+// A Reconciler brings the object identified by a request closer to its desired state.
 //
-// Reconcile is never called concurrently for the same request (L26). For different requests it runs up
-// to Options.Concurrency times in parallel. [ID], [Attempt], [Causes] and [Logger] describe the
-// reconcile that a context belongs to. The context ends when the controller stops or after
-// Options.Timeout.
+// Reconcile is never called concurrently for the same request (L26). For different requests, up to
+// Options.Concurrency calls run in parallel. [ID], [Attempt], [Causes] and [Logger] describe the
+// reconcile that a context belongs to. The context is canceled when the controller stops or
+// Options.Timeout expires.
 //
-// After an error the Result is ignored and the request is reconciled again with back-off, unless the
-// error is [Terminal]. A panic counts as an error. The retry also waits for the time that
-// source.RetryAfter finds in the error.
+// If Reconcile fails, the Result is ignored and the request is reconciled again with back-off, unless
+// the error is [Terminal]. A panic counts as an error. If the error includes a retry delay
+// (source.RetryAfter), the retry waits at least that long.
 type Reconciler interface {
 	Reconcile(ctx context.Context, req Request) (Result, error)
 }
 
-// Func is a function that implements [Reconciler].
+// Func is an adapter that makes a function a [Reconciler].
 type Func func(ctx context.Context, req Request) (Result, error)
 
 // Reconcile calls f.
@@ -72,7 +73,7 @@ func Terminal(err error) error {
 	return &terminal{err}
 }
 
-// IsTerminal reports whether err, or an error that it wraps, was marked by [Terminal].
+// IsTerminal reports whether err, or an error it wraps, was marked by [Terminal].
 func IsTerminal(err error) bool {
 	_, ok := errors.AsType[*terminal](err)
 	return ok
@@ -82,14 +83,15 @@ type terminal struct{ error }
 
 func (t *terminal) Unwrap() error { return t.error }
 
-// retry returns how to requeue after err: with back-off, and not before the time that the server asks
-// for in err. Up to a quarter is added to that time, because the server asks many clients at once.
+// retry returns the options for requeueing after err: with back-off, and no earlier than the server
+// requests in err. It adds up to a quarter to that delay, because the server sends the same one to many
+// clients at once.
 func retry(err error) workqueue.AddOptions {
 	asked, _ := source.RetryAfter(err)
 	return workqueue.AddOptions{RateLimited: true, After: asked + jitter.Below(asked/4)}
 }
 
-// isConflict reports whether err is a conflict and no other error is joined to it.
+// isConflict reports whether err is a conflict and not joined with other errors.
 func isConflict(err error) bool {
 	if several, ok := errors.AsType[interface {
 		error
@@ -100,7 +102,7 @@ func isConflict(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// report logs an error, with the stack if it is a panic.
+// report logs an error, including the stack if it is a panic.
 func report(logger *slog.Logger, message string, err error) {
 	reportAt(logger, slog.LevelError, message, err)
 }

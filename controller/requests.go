@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// requests holds the requests of one run: the queue, the causes, and the consecutive failures. It
+// requests tracks the requests of one run: the queue, the causes and the consecutive failures. It
 // records them in the flight recorder.
 type requests struct {
 	queue    *workqueue.Queue[Request]
@@ -33,12 +33,12 @@ func (r *requests) enqueue(req Request, typ CauseType, source fmt.Stringer, abou
 	r.queue.AddWith(opts, req)
 }
 
-// requeue queues a request that was set aside, with its old priority.
+// requeue requeues a request that was set aside, with its old priority.
 func (r *requests) requeue(req Request) {
 	r.queue.AddWith(workqueue.AddOptions{Priority: r.causes.priority(req)}, req)
 }
 
-// forget resets the back-off and the failure count of a request.
+// forget resets a request's back-off and failure count.
 func (r *requests) forget(req Request) {
 	r.queue.Forget(req)
 	r.failures.end(req)
@@ -49,7 +49,7 @@ func (r *requests) record(req Request, e *flight.Event) {
 	r.track.Record(e)
 }
 
-// recordEnqueued records why a request was queued, and the delay until it may be taken.
+// recordEnqueued records why a request was queued, and how long it is delayed.
 func (r *requests) recordEnqueued(req Request, typ CauseType, source fmt.Stringer, about object.Key, in time.Duration) {
 	e := flight.Event{Kind: flight.Asked, Change: typ.String(), Took: in}
 	if about != req.Key {
@@ -67,22 +67,22 @@ func (r *requests) recordTaken(req Request, number int, now time.Time) {
 	r.record(req, &flight.Event{At: now, Kind: flight.Taken, Attempt: number, Took: r.queue.Waited(req)})
 }
 
-// failures counts the consecutive failures of requests. The back-off is not enough for this, because a
-// reconcile that asks for another without failing also increases it.
+// failures counts the consecutive failures of requests. The back-off count does not suffice, because a
+// reconcile that requests another one without failing also increases it.
 type failures struct {
-	mu   sync.Mutex // guards all below; nothing is called while it is held
+	mu   sync.Mutex // guards the fields below; no other code is called while it is held
 	of   map[Request]int
-	most int // the largest len(of) since of was made
+	most int // the largest len(of) since of was allocated
 }
 
-// next returns the number of the attempt that is about to begin.
+// next returns the number of the upcoming attempt.
 func (f *failures) next(req Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.of[req] + 1
 }
 
-// add notes that the attempt failed and will be followed by another.
+// add records that the attempt failed and will be retried.
 func (f *failures) add(req Request, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,12 +93,12 @@ func (f *failures) add(req Request, number int) {
 	f.most = max(f.most, len(f.of))
 }
 
-// end resets the count, so the next attempt is the first.
+// end resets the count, so the next attempt counts as the first.
 func (f *failures) end(req Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, req)
-	if len(f.of) == 0 && f.most > 1000 { // a map never shrinks
+	if len(f.of) == 0 && f.most > 1000 { // maps never shrink
 		f.of, f.most = nil, 0
 	}
 }

@@ -17,7 +17,7 @@ const (
 	lastTold  = 5 * time.Minute
 )
 
-// session is one run of a controller: its queue and everything that it started.
+// session is a single run of a controller: its queue and everything it started.
 type session struct {
 	*core
 	*requests
@@ -25,7 +25,7 @@ type session struct {
 	ctx        context.Context
 	barrier    *ownwrites.Barrier
 	namespaces namespaces
-	slow       throttle.Log //  reconciles that have not returned
+	slow       throttle.Log // logs reconciles that have not returned
 	waits      sharding.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
 }
@@ -43,7 +43,7 @@ func newSession(ctx context.Context, c *core, all *sourceList) *session {
 // begin runs a source in its own goroutine. The caller holds Controller.mu.
 func (s *session) begin(sub *subscription) {
 	if s.ctx.Err() != nil {
-		return // the session is ending and waits only for sources already started
+		return // the session is ending and only waits for sources already started
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan struct{})
@@ -58,8 +58,8 @@ func (s *session) begin(sub *subscription) {
 	})
 }
 
-// awaitSources waits until every source has synced, and reports false if the session ends first. If that
-// takes long, it logs the reasons, and it stops waiting for namespaces whose lists fail.
+// awaitSources waits until every source has synced, and returns false if the session ends first. If that
+// takes too long, it logs the reasons and stops waiting for namespaces with failing lists.
 func (s *session) awaitSources() bool {
 	patience := firstTold
 	timer := time.NewTimer(patience)

@@ -6,16 +6,17 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// enterShare enters the slot of a request. slot is nil if the controller handles all objects. entered is
+// enterShare enters a request's slot. slot is nil if the controller handles all objects. entered is
 // false if the request must not be reconciled now, because it belongs to another process or the caches
-// lack objects of its slot. It fails if the share or its key function fails; both may be user code.
+// lack some of the slot's objects. It fails if the share or its key function fails; both may be user
+// code.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
 	sources := s.sources.all()
 	share := shareOf(sources)
 	if share == nil {
 		return nil, true, nil
 	}
-	var w *slotWork // not slot, which would escape to the heap even without a share
+	var w *slotWork // using slot instead would make it escape to the heap even without a share
 	err = failure.Apart("the share", func() (err error) {
 		w, err = s.enterSlot(req, share, sources)
 		return err
@@ -31,7 +32,7 @@ func (s *session) leaveSlot(slot *slotWork) {
 
 func (s *session) enterSlot(req Request, share shard.Share, sources []*subscription) (*slotWork, error) {
 	h := s.placement(req, sources)
-	if !h.known { // it does not exist, or belongs to another process
+	if !h.known { // the object does not exist or belongs to another process
 		s.elsewhere(req)
 		return nil, nil
 	}
@@ -57,7 +58,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	w := &slotWork{Work: in, key: req.Key}
 	for _, sub := range sources {
 		if of := sub.source.sharded; of != nil && sub.source.role == roleReconciled && sub.source.cluster == req.Cluster {
-			if _, has := of.informer.Heads().Get(req.Key); has { // calls no user code, which could panic and leave the slot entered
+			if _, has := of.informer.Heads().Get(req.Key); has { // Heads calls no user code, which could panic and leave the slot entered
 				w.had = append(w.had, of.informer)
 			}
 		}
@@ -65,9 +66,9 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	return w, nil
 }
 
-// placement returns the placement of req: that of the cached object, or the last known one if the object
-// is gone. If a write can change placements, an object counts as gone only after a deletion. If objects
-// of two kinds have the same name, the one that caused the request decides.
+// placement returns the placement of req: the cached object's placement, or the last known one if the
+// object is gone. If a write can change placements, an object counts as gone only after a deletion
+// event. If objects of two kinds have the same key, the one that caused the request takes precedence.
 func (s *session) placement(req Request, sources []*subscription) placement {
 	told, fixed := s.causes.placement(req), true
 	var cached placement
@@ -84,14 +85,14 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 	switch {
 	case cached.known:
 		return cached
-	case !fixed && told.existence != objectGone: // it may have moved away, and a reconcile would treat it as deleted
+	case !fixed && told.existence != objectGone: // the object may have moved away, and a reconcile would treat it as deleted
 		return placement{}
 	}
 	return told
 }
 
-// elsewhere drops a request that belongs to another process. If this process gets the slot later, the
-// informer delivers all of its objects.
+// elsewhere drops a request that belongs to another process. If this process acquires the slot later,
+// the informer delivers all of its objects.
 func (s *session) elsewhere(req Request) {
 	s.causes.take(req)
 	s.slotLost(req)

@@ -22,25 +22,25 @@ type Source struct {
 	cluster  string
 	optional bool
 	run      func(ctx context.Context, in *Inbox) error
-	unsynced func() error                // why it is not synced; nil if it does not say
-	syncedIn func(namespace string) bool // nil if its namespaces are not known
-	heldUp   func() bool                 // only namespaces whose lists fail are missing; nil as syncedIn
-	misuse   error                       // why it can never work
-	place    string                      // file:line of the caller; if empty, of Watch
+	unsynced func() error                // returns why the source is not synced; nil if unknown
+	syncedIn func(namespace string) bool // nil if the source's namespaces are unknown
+	heldUp   func() bool                 // reports whether only namespaces with failing lists are missing; nil whenever syncedIn is
+	misuse   error                       // why the source can never work
+	place    string                      // file:line of the caller; empty means that of the Watch call
 	role     role
-	sharded  *shardedCache // nil if there is no informer, or an unsharded one
+	sharded  *shardedCache // nil without a sharded informer
 }
 
-// role is the relation of a source's objects to the reconciled kind.
+// role is how a source's objects relate to the reconciled kind.
 type role uint8
 
 const (
 	roleOther      role = iota
-	roleReconciled      // the kind it is called for
-	roleOwned           // objects that belong to it
+	roleReconciled      // objects of the reconciled kind
+	roleOwned           // objects owned by objects of the reconciled kind
 )
 
-// Err returns why the source can never work, for example because its kind bypasses the cache, or nil.
+// Err returns an error if the source can never work, for example because its kind bypasses the cache.
 // Controller.Run fails with this error.
 func (s Source) Err() error {
 	if s.run == nil {
@@ -49,14 +49,14 @@ func (s Source) Err() error {
 	return s.misuse
 }
 
-// misused returns the source with an error of its predicates, or unchanged if wrong is nil.
+// misused returns the source marked as unusable because of wrong, or unchanged if wrong is nil.
 func (s Source) misused(wrong error) Source {
 	s.misuse = cmp.Or(s.misuse, wrong)
 	return s
 }
 
-// errNoSource is the error of the zero Source.
-var errNoSource = errors.New("it is the zero Source: make one with For, Owns, Map, Handle, Channel or SourceFunc")
+// errNoSource is the error for the zero Source.
+var errNoSource = errors.New("it is the zero Source: create one with For, Owns, Map, Handle, Channel or SourceFunc")
 
 // String returns the source's name, or "source" if it has none.
 func (s Source) String() string {
@@ -68,39 +68,38 @@ func (s Source) String() string {
 	return "source"
 }
 
-// Named returns the source under another name, for status, causes and messages.
+// Named returns the source with a different name for status, causes and messages.
 func (s Source) Named(name string) Source {
 	s.name = func() string { return name }
 	return s
 }
 
 // At returns the source with place, a file:line, as its origin in the status and in messages. The
-// default is the line that calls Watch; use At in helper functions that call Watch on behalf of their
-// caller.
+// default is the line that calls Watch; use At in helpers that call Watch on behalf of their callers.
 func (s Source) At(place string) Source {
 	s.place = place
 	return s
 }
 
-// InCluster returns the source with its requests assigned to a cluster, unless they name one already.
+// InCluster returns the source with its requests assigned to a cluster, unless they already specify one.
 func (s Source) InCluster(cluster string) Source {
 	s.cluster = cluster
 	return s
 }
 
-// Optional returns a source that the controller does not wait for while the server does not serve its
-// kind, such as a custom resource that is not installed. The source starts when the kind appears; the
-// informer keeps asking. If the kind disappears, its objects are deleted as usual. Other causes of
-// failed syncs, such as missing permissions, still block the controller. Also set factory.For.Optional
-// on the informer; otherwise the factory and the manager wait for it.
+// Optional returns a source that the controller does not wait for as long as the server does not serve
+// its kind, such as a custom resource that is not installed. The source starts when the kind appears;
+// until then, the informer keeps polling. If the kind disappears, its objects are deleted as usual.
+// Other causes of failed syncs, such as missing permissions, still block the controller. Also set
+// factory.For.Optional on the informer; otherwise the factory and the manager wait for it.
 func (s Source) Optional() Source {
 	s.optional = true
 	return s
 }
 
-// SourceFunc returns a source that calls run, which adds requests to in until ctx is done. The first
-// reconcile waits until run has called in.Synced. If run fails or panics, the error is reported and
-// run is called again after a back-off. If run returns nil, the source has ended.
+// SourceFunc returns a source that calls run, which must add requests to in until ctx is done. The first
+// reconcile waits for run to call in.Synced. If run fails or panics, the error is reported and run is
+// called again after a back-off. If run returns nil, the source is finished.
 func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
 	if run == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -108,8 +107,8 @@ func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Sou
 	return Source{run: run}.Named(name)
 }
 
-// Channel returns a source that calls requests with each value from ch and adds the result, until ch
-// is closed. If requests fails, the source reports the error and drops the value, which cannot be read
+// Channel returns a source that calls requests with each value from ch and adds the result, until ch is
+// closed. If requests fails, the source reports the error and drops the value, which cannot be received
 // again.
 func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context, e E) ([]Request, error)) Source {
 	if requests == nil {
@@ -147,8 +146,8 @@ func received[E any](ctx context.Context, ch <-chan E) iter.Seq[E] {
 	}
 }
 
-// An Inbox receives the requests of a source. Its methods may be called from any goroutine. After the
-// source was removed or the controller has stopped, they do nothing.
+// An Inbox receives a source's requests. Its methods are safe for concurrent use. They do nothing once
+// the source has been removed or the controller has stopped.
 type Inbox struct {
 	core         *core
 	requests     *requests
@@ -156,14 +155,14 @@ type Inbox struct {
 	ctx          context.Context
 }
 
-// Add requests reconciles because something happened to an object.
+// Add requests reconciles in response to a change to an object.
 func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
 	for _, req := range reqs {
 		in.add(typ, about, req, placement{})
 	}
 }
 
-// add is Add for a request with a known placement.
+// add is like Add, for a request with a known placement.
 func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement) {
 	if in.ctx.Err() != nil {
 		return
@@ -185,8 +184,8 @@ func (in *Inbox) Synced() {
 	in.subscription.poke()
 }
 
-// Failed counts an error and shows it in the status. It logs the first of a series of errors, and later
-// ones at a limited rate, with the number skipped. Failed(nil) does nothing.
+// Failed counts an error and reports it in the status. It logs the first error in a series and then logs
+// at a limited rate, with the number of errors skipped. Failed(nil) does nothing.
 func (in *Inbox) Failed(err error) {
 	if in.ctx.Err() != nil || err == nil {
 		return
@@ -202,7 +201,7 @@ func (in *Inbox) Failed(err error) {
 	})
 }
 
-// note counts an error, and returns it wrapped so that its methods cannot panic.
+// note counts an error, and returns it wrapped in a way that its methods cannot panic.
 func (in *Inbox) note(err error) error {
 	sub := in.subscription
 	err = failure.Sound("source "+sub.source.String(), err)
@@ -211,15 +210,15 @@ func (in *Inbox) note(err error) error {
 	return err
 }
 
-// subscription is a source that was added to a controller.
+// subscription is a source added to a controller.
 type subscription struct {
 	source Source
-	place  string // file:line of Watch, or the argument of Source.At
+	place  string // file:line of the Watch call, or the argument to Source.At
 	poke   func() // makes a waiting controller check its sources again
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
-	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu
-	misuse error              // why it conflicts with the controller's other sources; set before it runs
+	ended  chan struct{}      // closed when the last run has finished; guarded by Controller.mu
+	misuse error              // why the source is unusable or conflicts with the controller's other sources; set before it runs
 
 	synced   atomic.Bool
 	finished atomic.Bool // run returned nil
@@ -227,12 +226,12 @@ type subscription struct {
 	failures atomic.Uint64
 	failure  atomic.Pointer[error]
 
-	reports throttle.Log // limits the log of its failures
+	reports throttle.Log // limits the logging of failures
 }
 
 func (s *subscription) String() string { return s.source.String() }
 
-// serve runs the source, again after each failure, until ctx is done or the source has ended.
+// serve runs the source, restarting it after each failure, until ctx is done or the source is finished.
 func (s *subscription) serve(ctx context.Context, in *Inbox) {
 	backoff := workqueue.NewExponential[*subscription](workqueue.ExponentialOptions{Base: 100 * time.Millisecond, Max: time.Minute})
 	for {
@@ -254,7 +253,7 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 	}
 }
 
-// call runs the source once, and turns a panic or a runtime.Goexit into an error.
+// call runs the source once and converts a panic or runtime.Goexit to an error.
 func (s *subscription) call(ctx context.Context, in *Inbox) error {
 	if s.source.run == nil {
 		return errNoSource
@@ -265,8 +264,8 @@ func (s *subscription) call(ctx context.Context, in *Inbox) error {
 	return failure.Apart("source "+s.source.String(), func() error { return s.source.run(ctx, in) })
 }
 
-// waiting returns an error that names the source and says why the controller has to wait for it, or nil
-// if it does not have to.
+// waiting returns an error with the source and the reason why the controller must wait for it, or nil if
+// it need not.
 func (s *subscription) waiting() error {
 	if s.synced.Load() {
 		return nil
@@ -277,8 +276,8 @@ func (s *subscription) waiting() error {
 	return fmt.Errorf("%s: %w", s.source, errUnsynced)
 }
 
-// unsynced returns an error that names the source and says why it is not synced, or nil if it is synced
-// or cannot tell.
+// unsynced returns an error with the source and the reason why it is not synced, or nil if it is synced
+// or the reason is unknown.
 func (s *subscription) unsynced() error {
 	if s.source.unsynced != nil {
 		if err := s.source.unsynced(); err != nil {
@@ -291,7 +290,7 @@ func (s *subscription) unsynced() error {
 	return nil
 }
 
-// errUnsynced is the reason for sources that give none.
+// errUnsynced is the reason for sources that report none.
 var errUnsynced = errors.New("it has not synced yet")
 
 func (s *subscription) status() SourceStatus {

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// sourceList holds the sources of one controller.
+// sourceList is the list of a controller's sources.
 type sourceList struct {
-	changed chan struct{} // holds a token if the sources should be checked again
+	changed chan struct{} // contains a token if the sources should be checked again
 
-	mu   sync.Mutex      // guards list; nothing is called while it is held
+	mu   sync.Mutex      // guards list; no other code is called while it is held
 	list []*subscription // copied on write, since all returns it
 }
 
@@ -35,12 +35,12 @@ func (l *sourceList) all() []*subscription {
 	return l.list
 }
 
-// unsynced reports whether some source has not synced.
+// unsynced reports whether any source has not synced.
 func (l *sourceList) unsynced() bool {
 	return slices.ContainsFunc(l.all(), func(s *subscription) bool { return !s.synced.Load() })
 }
 
-// waiting returns the reasons to wait, one for each source.
+// waiting returns the reasons for waiting, one for each source.
 func (l *sourceList) waiting() (why []error) {
 	for _, s := range l.all() {
 		if err := s.waiting(); err != nil {
@@ -67,7 +67,7 @@ func shareOf(sources []*subscription) shard.Share {
 	return nil
 }
 
-// misuse returns an error that says why a source can never work alongside the others, or nil if it can.
+// misuse returns an error if a source can never work alongside the others.
 func (l *sourceList) misuse(s *subscription) error {
 	if err := s.source.Err(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (l *sourceList) misuse(s *subscription) error {
 		return h.scope.Err()
 	}
 	switch {
-	case (shard.Scope{Share: share}).Err() != nil: // the error goes to the other source
+	case (shard.Scope{Share: share}).Err() != nil: // the other source gets the error
 		return nil
 	case s.source.role == roleOther && (h == nil || share == nil), h == nil && share == nil:
 		return nil

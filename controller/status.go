@@ -11,17 +11,17 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// State is a state in the life of a controller.
+// State is a controller's lifecycle state.
 type State uint8
 
 const (
-	// Idle means that Run has not been called.
+	// Idle means that Run has not been called yet.
 	Idle State = iota
-	// Waiting means that sources have not synced and nothing is reconciled.
+	// Waiting means that some sources have not synced and nothing is reconciled yet.
 	Waiting
-	// Running means that requests are reconciled.
+	// Running means that requests are being reconciled.
 	Running
-	// Stopping means that Run waits for reconciles to end.
+	// Stopping means that Run is waiting for reconciles to finish.
 	Stopping
 	// Stopped means that Run has returned. It may be called again.
 	Stopped
@@ -44,7 +44,7 @@ func (s State) String() string {
 	return "Unknown"
 }
 
-// MarshalText makes the JSON of a Status readable.
+// MarshalText encodes the state as its name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Failure describes a failed reconcile.
@@ -55,7 +55,7 @@ type Failure struct {
 	Last     time.Time
 }
 
-// Error returns the request, the reason, the number of attempts and the time.
+// Error returns a message with the request, the reason, the number of attempts and the time.
 func (f *Failure) Error() string {
 	reason, ago := failure.Reason(f.Err), time.Since(f.Last).Round(time.Second)
 	if f.Attempts == 1 {
@@ -67,7 +67,7 @@ func (f *Failure) Error() string {
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// MarshalText makes the JSON of a Status readable.
+// MarshalText encodes the failure as its message.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
 // Status is a snapshot of a controller. Counters start at 0 and are not reset between runs.
@@ -76,25 +76,25 @@ type Status struct {
 	State   State
 	Since   time.Time // when it entered State
 	Sources []SourceStatus
-	Queue   workqueue.Status // zero while the controller does not run
+	Queue   workqueue.Status // zero while the controller is not running
 
-	Concurrency int // reconciles allowed in parallel
+	Concurrency int // maximum number of parallel reconciles
 	Active      int // reconciles in progress
 
-	Successes     uint64 // reconciles that returned no error and asked for no other
-	Requeues      uint64 // reconciles that asked for another with back-off
-	RequeuesAfter uint64 // reconciles that asked for another after a delay
+	Successes     uint64 // reconciles that returned no error and requested no other
+	Requeues      uint64 // reconciles that requested another with back-off
+	RequeuesAfter uint64 // reconciles that requested another after a delay
 	Errors        uint64 // reconciles that failed, including the next three
 	Terminal      uint64 // failures with a terminal error
 	Panics        uint64 // failures by panic
-	Timeouts      uint64 // failures after Options.Timeout
+	Timeouts      uint64 // failures because Options.Timeout expired
 
 	Parked      int    // requests waiting for the cache to see their own writes
-	ParkedTotal uint64 // times that a request was parked
-	Stale       uint64 // reconciles with a cache that had not seen the request's writes; if it grows, the watch lags by more than Options.Patience
+	ParkedTotal uint64 // number of times a request was parked
+	Stale       uint64 // reconciles with a cache that had not seen the request's writes; if the count grows, the watch lags by more than Options.Patience
 
 	Elsewhere uint64 // requests dropped because they belong to another process; see Controller.Share
-	Held      uint64 // times that a request waited for caches to hold all objects of its slot
+	Held      uint64 // number of times a request waited until the caches contained all objects in its slot
 
 	Failure *Failure // the last failed reconcile, nil if there was none
 }
@@ -103,12 +103,12 @@ type Status struct {
 type SourceStatus struct {
 	Name     string
 	Optional bool
-	Synced   bool   // requests for all initial objects were added, or the controller need not wait
-	Ended    bool   // it will add no more requests
+	Synced   bool   // requests for all initial objects have been added, or the controller need not wait
+	Ended    bool   // the source will add no more requests
 	Added    uint64 // requests added
-	Failures uint64 // failures of its function or map function
+	Failures uint64 // failures of the source's function or map function
 	Failure  error  // the last failure
-	Waiting  error  // why it is not synced, even if the controller does not wait for it; nil if it is synced
+	Waiting  error  // why the source is not synced, even if the controller does not wait for it; nil if it is synced
 }
 
 // MarshalJSON writes errors as strings, or null.
@@ -126,23 +126,24 @@ func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	}{fields(s), text(s.Failure), text(s.Waiting)})
 }
 
-// View gives read access to one controller, for code that observes several of them. Its methods may be
-// called at any time, from any goroutine.
+// View provides read access to one controller, for code that observes several. Its methods are safe for
+// concurrent use at any time.
 type View interface {
 	Name() string
 	Status() Status
 	Contents(n int) Contents
 }
 
-// Contents lists requests held by a controller.
+// Contents lists the requests held by a controller.
 type Contents struct {
 	workqueue.Contents[Request]
 
-	// Parked lists requests that wait for a cache to see their writes, ordered by when the wait ends.
+	// Parked lists requests that are waiting for a cache to see their writes, ordered by when they stop
+	// waiting.
 	Parked []Parked
 }
 
-// Parked is a request that waits for the cache to see a write.
+// Parked is a request that is waiting for the cache to see a write.
 type Parked struct {
 	Key      Request
 	Until    time.Time // when it is reconciled even if the cache still lags
@@ -150,32 +151,31 @@ type Parked struct {
 	Requeues int       // consecutive failures
 }
 
-// MetricsProvider creates the Metrics of each controller. Package metrics implements it for
-// Prometheus.
+// MetricsProvider creates the Metrics for each controller. Package metrics implements it for Prometheus.
 type MetricsProvider interface {
-	// Register is called once by New, which fails if Register panics or calls runtime.Goexit. The view
-	// may be used until Metrics.Stopped is called. Everything except durations should be read from the
-	// view when metrics are collected.
+	// Register is called once by New, which fails if Register panics or calls runtime.Goexit. The view may
+	// be used until Metrics.Stopped is called. Read everything except durations from the view when metrics
+	// are collected.
 	Register(c View) Metrics
 }
 
-// Metrics receives the measurements of one controller. The workers call it concurrently. A panic or
+// Metrics receives the metrics of one controller. The workers call it concurrently. A panic or
 // runtime.Goexit in it is logged and does not affect the controller.
 type Metrics interface {
-	// Started is called when Run begins, with the view that Register received. A controller may run
-	// again after it has stopped.
+	// Started is called when Run starts, with the view passed to Register. A controller may run again after
+	// it has stopped.
 	Started(c View)
 
-	// Stopped is called when Run ends, with the last status. Drop the view here, so the controller can
-	// be garbage-collected.
+	// Stopped is called at the end of Run, with the final status. Drop the view here so that the controller
+	// can be garbage-collected.
 	Stopped(last Status)
 
 	// ReconcileTime is called with the duration of each reconcile.
 	ReconcileTime(d time.Duration)
 }
 
-// guardedMetrics calls a user's Metrics and logs its panics and runtime.Goexits, so they neither
-// end a worker nor block the end of Run. A nil *guardedMetrics does nothing.
+// guardedMetrics calls a user's Metrics and logs panics and calls to runtime.Goexit, so that they
+// neither terminate a worker nor keep Run from returning. A nil *guardedMetrics does nothing.
 type guardedMetrics struct {
 	metrics Metrics
 	log     *slog.Logger

@@ -19,25 +19,25 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// WaitFor waits until the cache has an object under key for which reached returns true, and returns
+// WaitFor waits until the cache contains an object under key for which reached returns true, and returns
 // that object, which is shared and must not be changed:
 //
 //	web, err := widgets.WaitFor(ctx, key, func(w *Widget) bool {
 //		return meta.IsStatusConditionTrue(w.Status.Conditions, "Ready")
 //	})
 //
-// Use it in programs and tests. A reconciler should not wait, because that blocks a worker; it should
+// Use it in programs and tests. A reconciler should not wait, because waiting blocks a worker; it should
 // return and let the change trigger the next reconcile.
 //
 // reached is called in the caller's goroutine, first with the cached object and then after each change
-// to it; there is no polling. It may miss intermediate states if the object changes quickly. It must be
-// quick and must not change the object. If the object does not exist yet, WaitFor waits for it.
+// to it; WaitFor does not poll. reached may miss intermediate states if the object changes quickly. It
+// must be fast and must not modify the object. If the object does not exist yet, WaitFor waits for it.
 //
-// The error names the object, the file and line of the call, the last cached state with phase and
-// conditions, and why the wait ended. It wraps
+// The error includes the object, the file and line of the call, the last cached state with its phase and
+// conditions, and the reason why the wait failed. It wraps
 //
 //   - the cause of ctx, if ctx is done;
-//   - a not-found error (apierrors.IsNotFound), if the object was there and was deleted or
+//   - a not-found error (apierrors.IsNotFound), if the object was present and has been deleted or
 //     replaced;
 //   - shard.ErrMoved or shard.ErrLost, if objects are sharded (factory.Scope.Shard), the object
 //     was there, and another process may have taken it over, which cannot be distinguished from a
@@ -71,7 +71,7 @@ func (c *client) waitFor(ctx context.Context, key object.Key, reached func(objec
 
 var errNoCache = errors.New("the kind bypasses the cache (factory.Options.DisableFor), so its changes are not watched: use Read")
 
-// waitFor is one call of WaitFor.
+// waitFor is a single call to WaitFor.
 type waitFor struct {
 	client  *client
 	key     object.Key
@@ -114,8 +114,8 @@ func (w *waitFor) look(ctx context.Context) bool {
 	return w.reached(w.last)
 }
 
-// unknown returns an error that says why an object that the cache has dropped may still exist, or nil if
-// it does not exist.
+// unknown returns an error explaining why an object that the cache has dropped may still exist, or nil
+// if it does not exist.
 func (w *waitFor) unknown(ctx context.Context) error {
 	if why := w.client.unknown(ctx, w.key); why != nil {
 		return why
@@ -127,8 +127,8 @@ func (w *waitFor) unknown(ctx context.Context) error {
 	return nil
 }
 
-// state describes the last object seen. It includes only fields that are safe to show to anyone allowed
-// to know that the object exists.
+// state describes the last object seen. It includes only fields that may be shown to anyone who is
+// allowed to know that the object exists.
 func (w *waitFor) state() string {
 	if !w.seen {
 		return "never seen"
@@ -140,10 +140,10 @@ func (w *waitFor) state() string {
 	return state + conditionsOf(w.last)
 }
 
-// mostConditions limits the conditions in a message.
+// mostConditions limits the number of conditions in a message.
 const mostConditions = 8
 
-// conditionsOf returns the phase and conditions of an object, such as ", phase Pending, Ready=False
+// conditionsOf returns an object's phase and conditions, such as ", phase Pending, Ready=False
 // (ContainersNotReady)", or "" if it has none.
 func conditionsOf(o object.Object) string {
 	body, err := json.Marshal(o)
@@ -180,7 +180,7 @@ func conditionsOf(o object.Object) string {
 	return b.String()
 }
 
-// plain returns text with control characters replaced, because they could manipulate a terminal.
+// plain returns text with control characters replaced, because they could corrupt a terminal.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if printable.Control(r) {

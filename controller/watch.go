@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// For returns a source that requests a reconcile of the object itself for each event of a client or an
-// informer that passes all predicates.
+// For returns a source that, for each event of a client or an informer that passes all predicates,
+// requests a reconcile of the object itself.
 func For[T object.Object](of Cached[T], predicates ...Predicate[T]) Source {
 	return reconciledSource(watchedBy(of, predicates))
 }
@@ -25,7 +25,7 @@ func reconciledSource(w *watched) Source {
 }
 
 // Awaited returns a source that adds no requests, but must sync before the first reconcile. Use it for
-// kinds that a reconciler reads without reacting to their changes.
+// kinds that a reconciler reads without reacting to changes.
 func Awaited(of Watchable) Source { return handleSource(watchedOf(of), addNothing) }
 
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
@@ -43,10 +43,10 @@ func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox
 
 func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }
 
-// Handle returns a source that calls a function for each event of a client or an informer that passes
-// all predicates, one call at a time, in the server's order. If the function fails or panics, the
-// informer reports the error and it counts as a failure of the source, but the event is not delivered
-// again. If you need retries, use [Map].
+// Handle returns a source that calls handle for each event of a client or an informer that passes all
+// predicates, one call at a time, in the server's order. If handle fails or panics, the informer reports
+// the error and it counts as a failure of the source, but the event is not delivered again. For retries,
+// use [Map].
 func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
@@ -61,7 +61,7 @@ func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sh
 	})
 }
 
-// handleSource is Handle for heads.
+// handleSource is like [Handle], for heads.
 func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error) Source {
 	return informerSource(w, func(ctx context.Context, in *Inbox) error {
 		return runHandler(ctx, w.informer, in, func(_ context.Context, e sharedinformer.Event[object.Head]) error {
@@ -85,8 +85,9 @@ func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.
 	})
 }
 
-// errUnreturned stands for a panic or runtime.Goexit of a handler; the informer reports the details.
-var errUnreturned = errors.New("its function panicked or called runtime.Goexit: the status of the informer's handler says which")
+// errUnreturned means that a handler panicked or called runtime.Goexit; the informer reports the
+// details.
+var errUnreturned = errors.New("its function panicked or called runtime.Goexit: see the status of the informer's handler")
 
 // informerSource returns a source whose run function handles the events of an informer.
 func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) Source {
@@ -99,8 +100,8 @@ func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) 
 	return s.misused(w.filter.misuse)
 }
 
-// runHandler adds a handler to the informer and removes it when ctx is done. It calls synced when the
-// handler has received the objects that existed before.
+// runHandler adds a handler to the informer and removes it when ctx is done. It calls synced once the
+// handler has received all preexisting objects.
 func runHandler(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox, handler sharedinformer.HandlerFunc[object.Head], synced func()) error {
 	registration := i.AddHeadHandler(handler, sharedinformer.HandlerOptions{
 		Name:   fmt.Sprintf("controller %s: %s", in.core.name, in.subscription.source),
@@ -118,11 +119,11 @@ func runHandler(ctx context.Context, i *sharedinformer.Informer[object.Object], 
 // errUncached means that the kind has no informer because it bypasses the cache.
 var errUncached = errors.New("the source's informer is nil, perhaps because the kind bypasses the cache (factory.Options.DisableFor): get one from factory.Informer")
 
-// servedAgain is how often awaitServed looks at an informer that does not run.
+// servedAgain is how often awaitServed checks an informer that is not running.
 const servedAgain = time.Second
 
-// awaitServed waits until i has synced or has found that the server does not serve the kind. Then it
-// marks the source as synced.
+// awaitServed waits until i has synced or has determined that the server does not serve the kind. Then
+// it marks the source as synced.
 func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object], in *Inbox) {
 	for ctx.Err() == nil {
 		err := i.WaitUntil(ctx, func() bool { return i.HasSynced() || notServed(i) })
@@ -132,7 +133,7 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 			}
 			return
 		}
-		select { // it has stopped, or fails for another reason
+		select { // the informer has stopped, or fails for another reason
 		case <-time.After(servedAgain):
 		case <-ctx.Done():
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Watchable is a kind with a cache, whatever its object type: a *Client, a *sharedinformer.Informer, or
-// the result of [Where].
+// Watchable is a kind with a cache, regardless of the object type: a *Client, a
+// *sharedinformer.Informer, or the result of [Where].
 type Watchable interface {
 	// View returns the informer, or nil if the kind bypasses the cache.
 	View() sharedinformer.View
@@ -27,7 +27,7 @@ type Cached[T object.Object] interface {
 }
 
 // Where attaches predicates to a kind: sources made from the result drop events that fail any of them.
-// It is for the Owns method of a builder, which takes kinds of any type:
+// Use it with a builder's Owns method, which accepts kinds of any type:
 //
 //	Owns(controller.Where(deployments, controller.GenerationChanged[*appsv1.Deployment]()))
 //
@@ -58,20 +58,20 @@ func (f *filtered) Shard(scope shard.Scope) error {
 	return nil
 }
 
-// watched is a kind with its predicates, ready to make a source.
+// watched is a kind with its predicates, from which a source can be created.
 type watched struct {
-	informer *sharedinformer.Informer[object.Object] // nil if there is none
-	declared string                                  // the type of its objects, as the program writes it
+	informer *sharedinformer.Informer[object.Object] // nil if the kind has no informer
+	declared string                                  // the object type as declared in the program
 	filter   filter
 }
 
-// watchedBy returns a kind of a static type, with predicates.
+// watchedBy returns the watched kind for a static type, with predicates.
 func watchedBy[T object.Object](of Cached[T], predicates []Predicate[T]) *watched {
 	i := informerOf(of)
 	return &watched{sharedinformer.Objects(i), reflect.TypeFor[T]().String(), newFilter(i, predicates)}
 }
 
-// watchedOf returns a kind of any type.
+// watchedOf returns the watched kind for any type.
 func watchedOf(k Watchable) *watched {
 	if f, ok := k.(*filtered); ok && f != nil {
 		return f.watched()
@@ -87,7 +87,7 @@ func watchedOf(k Watchable) *watched {
 	return w
 }
 
-// informerOf returns the informer of a kind, or nil if it has none.
+// informerOf returns the kind's informer, or nil if it has none.
 func informerOf[T object.Object](of Cached[T]) *sharedinformer.Informer[T] {
 	if absent(of) {
 		return nil
@@ -95,7 +95,7 @@ func informerOf[T object.Object](of Cached[T]) *sharedinformer.Informer[T] {
 	return of.Informer()
 }
 
-// Index finds cached objects by values computed from them; see [AddIndex].
+// Index looks up cached objects by values computed from them; see [AddIndex].
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
 // AddIndex adds an index to the cache of a client or an informer, like sharedinformer.AddIndex:
@@ -110,7 +110,8 @@ func AddIndex[T object.Object, V comparable](of Cached[T], name string, values f
 	return sharedinformer.AddIndex(i, name, values)
 }
 
-// mustIndex panics if something is missing, naming the line that called the exported function.
+// mustIndex panics if something is missing. The message includes the line that called the exported
+// function.
 func mustIndex(noInformer, noFunction bool, name string) {
 	switch {
 	case noInformer:

@@ -25,7 +25,7 @@ func (s *session) runWorker() {
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, pprof.Labels("controller", s.name)))
 	exited := true
 	defer func() {
-		if exited { // the reconciler called runtime.Goexit; the queue's deferred Done has run
+		if exited { // the reconciler called runtime.Goexit; the deferred call to the queue's Done has run
 			s.tasks.Go(s.runWorker)
 		}
 	}()
@@ -35,14 +35,14 @@ func (s *session) runWorker() {
 	exited = false
 }
 
-// process handles one request from the queue:
+// process handles a request from the queue:
 //
-//  1. If a source lacks its namespace, or the cache has not seen the writes of the last reconcile,
-//     set the request aside.
-//  2. If it is not in our share, drop it. If the share cannot tell yet, try again later.
+//  1. If a source lacks its namespace, or the cache has not seen the last reconcile's writes, set the
+//     request aside.
+//  2. If it is not in our share, drop it. If that is not known yet, try again later.
 //  3. Call the reconciler.
-//  4. Note its writes.
-//  5. Add the request again if asked to.
+//  4. Record its writes.
+//  5. Requeue the request if necessary.
 func (s *session) process(req Request) {
 	if s.namespaces.hold(req) {
 		return
@@ -75,7 +75,7 @@ func (s *session) process(req Request) {
 	s.settle(a, result, err, time.Since(began))
 }
 
-// reconcile calls the reconciler and turns a panic into an error. If the reconciler calls
+// reconcile calls the reconciler and converts a panic to an error. If the reconciler calls
 // runtime.Goexit, exited is called with an error.
 func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err error) {
 	ctx := context.Context(a)
@@ -91,7 +91,7 @@ func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err err
 	return result, err
 }
 
-// settle counts the outcome of a reconcile and requeues the request if necessary.
+// settle counts a reconcile's outcome and requeues the request if necessary.
 func (s *session) settle(a *attempt, result Result, err error, took time.Duration) {
 	req := a.request
 	s.count.active.Add(-1)
@@ -130,7 +130,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	}
 }
 
-// noteSlow logs a reconcile that is still running after SlowReconcile.
+// noteSlow logs the reconcile if it is still running after SlowReconcile.
 func (s *session) noteSlow(a *attempt) *time.Timer {
 	s.tasks.Add(1) // for the timer
 	return time.AfterFunc(SlowReconcile, func() {
@@ -151,20 +151,21 @@ func (s *session) noteReturned(a *attempt, timer *time.Timer, began time.Time) {
 	}
 }
 
-// ended reports whether err merely says that the run is over.
+// ended reports whether err merely means that the run is over.
 func (s *session) ended(err error) bool {
 	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
 }
 
-// fewConflicts is how many conflicts in a row are logged at debug level before they count as errors.
-// Conflicts are normal if other clients write the same objects, and the retry waits for the cache.
+// fewConflicts is how many consecutive conflicts are logged at debug level before they are logged as
+// errors. Conflicts are normal if other clients write the same objects, and the retry waits for the
+// cache.
 const fewConflicts = 3
 
 // failed counts and reports a reconcile's error.
 func (c *core) failed(a *attempt, err error) {
 	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
 		c.count.timeouts.Add(1)
-		if !errors.Is(err, ErrTimeout) { // an interrupted call only mentions a deadline
+		if !errors.Is(err, ErrTimeout) { // the error from an interrupted call only mentions a deadline
 			err = fmt.Errorf("%w (%s): %w", ErrTimeout, c.opts.Timeout, err)
 		}
 	}

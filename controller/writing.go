@@ -35,9 +35,9 @@ func (c *client) create(ctx context.Context, o object.Object, opts metav1.Create
 	return c.wrote(ctx, object.KeyOf(o), "", opts.DryRun)(c.resource.Create(ctx, o, opts))
 }
 
-// Update replaces an object; see rest.Resource.Update. It fails if the cache holds only parts of the
-// objects (factory.For.Keep) or transformed ones, because sending such an object would erase the rest.
-// Use [Client.Patch] or [Client.Apply] instead.
+// Update replaces an object; see rest.Resource.Update. It fails if the cache contains partial
+// (factory.For.Keep) or transformed objects, because sending such an object would erase the rest. Use
+// [Client.Patch] or [Client.Apply] instead.
 func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 	return c.UpdateWith(ctx, o, metav1.UpdateOptions{})
 }
@@ -58,7 +58,7 @@ func (c *client) update(ctx context.Context, o object.Object, opts metav1.Update
 	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
-// UpdateStatus replaces the status of an object. It refuses the same objects as [Client.Update], because
+// UpdateStatus replaces the status of an object. It rejects the same objects as [Client.Update], because
 // the request includes labels and annotations.
 func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	return c.UpdateStatusWith(ctx, o, metav1.UpdateOptions{})
@@ -76,8 +76,8 @@ func (c *client) updateStatus(ctx context.Context, o object.Object, opts metav1.
 	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
 }
 
-// Patch sends a patch; see rest.Resource.Patch. The function [Patch] computes the patch from changes
-// to a copy of the object.
+// Patch sends a patch; see rest.Resource.Patch. To compute the patch from changes to a copy of the
+// object, use the function [Patch].
 func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte) (T, error) {
 	return c.PatchWith(ctx, key, pt, patch, metav1.PatchOptions{})
 }
@@ -91,17 +91,17 @@ func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, 
 	return c.wrote(ctx, key, "", opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
 }
 
-// Apply sends o as a server-side apply by a field manager: the manager sets and owns the fields that o
-// has, and fields that it owned before and o lacks are removed. See rest.Resource.Apply. Conflicts with
-// other managers are resolved in favour of o, which is right for a controller that does not share its
-// fields; use [Client.ApplyWith] to get an error instead. Build o from only the fields that you want to
-// own. If the cache holds only parts of the objects, Apply, like Update, refuses an object that was read
-// from it.
+// Apply sends o as a server-side apply by a field manager: the manager sets and owns the fields present
+// in o; fields it owned before that are missing from o are removed. See rest.Resource.Apply. Conflicts
+// with other managers are resolved in favour of o, which is right for a controller that does not share
+// its fields; use [Client.ApplyWith] to get an error instead. Set only the fields in o that you want to
+// own. If the cache contains partial objects, Apply, like Update, rejects objects that were read from
+// it.
 func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 	return c.ApplyWith(ctx, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
 
-// ApplyWith is Apply with options, which must name the field manager. Without Force, a conflict with
+// ApplyWith is Apply with options, which must specify the field manager. Without Force, a conflict with
 // another manager is an error (apierrors.IsConflict).
 func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
 	return as[T](c.plain().apply(ctx, o, opts))
@@ -124,9 +124,9 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 	return applied, c.disowned(ctx, o, err)
 }
 
-// Delete deletes the object with o's key; see rest.Resource.Delete. The cache has seen the deletion
-// once it lacks the object, has one with another UID, or has it marked as being deleted. If o has no
-// UID, the one in the server's answer counts.
+// Delete deletes the object with o's key; see rest.Resource.Delete. The cache has seen the deletion once
+// it contains no such object, contains one with a different UID, or contains the object marked as being
+// deleted. If o has no UID, the UID in the server's response is used.
 func (c *Client[T]) Delete(ctx context.Context, o T) error {
 	return c.DeleteWith(ctx, o, metav1.DeleteOptions{})
 }
@@ -153,17 +153,17 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 		}
 		return err
 	}
-	if deleted.Object != nil { // if the cache has not caught up with its creation, it lacks the object too
+	if deleted.Object != nil { // a cache that has not seen the creation yet lacks the object too
 		c.note(a, deleted.Object)
 	}
 	a.writes.Add(c.cache().Deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
 	return nil
 }
 
-// wrote is called before a write of the object under key. It returns a function that takes the server's
-// answer, notes what the cache must see before the next reconcile of the request, and returns the
-// answer. If the write carries the version sent and fails with a conflict, the cache must see another
-// version.
+// wrote is called before a write to the object under key. It returns a function that takes the server's
+// response, records what the cache must see before the request's next reconcile, and returns the
+// response. If the write carries a resource version and fails with a conflict, the cache must see
+// another version.
 func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun []string) func(object.Object, error) (object.Object, error) {
 	a := attemptOf(ctx)
 	if a == nil || len(dryRun) > 0 {
@@ -190,7 +190,7 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	}
 }
 
-// note notes a write that the server answered with o.
+// note records a write to which the server responded with o.
 func (c *client) note(a *attempt, o object.Object) {
 	if w, ok := c.cache().Answer(o, c.resource.Kind()); ok {
 		a.writes.Add(w)
@@ -198,7 +198,7 @@ func (c *client) note(a *attempt, o object.Object) {
 }
 
 // conflicts reports whether err is a conflict on the object under key. A conflict on something else,
-// such as a quota, says nothing about the object's version.
+// such as a quota, has nothing to do with the object's version.
 func conflicts(err error, key object.Key) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsConflict(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == key.Name
@@ -212,8 +212,8 @@ func (c *client) given(verb string, o object.Object) error {
 	return nil
 }
 
-// whole returns an error if o is nil, or if it comes from a cache that does not hold whole objects:
-// sending it back would erase the rest.
+// whole returns an error if o is nil, or if it comes from a cache that does not contain whole objects,
+// because sending it back would erase the rest.
 func (c *client) whole(verb string, o object.Object) error {
 	if err := c.given(verb, o); err != nil || c.informer == nil {
 		return err
@@ -227,13 +227,13 @@ func (c *client) whole(verb string, o object.Object) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s %s %s: the cache has %s, which would replace the whole: use Patch or Apply", verb, c, object.FormatKey(object.KeyOf(o)), has)
+	return fmt.Errorf("%s %s %s: the cache contains %s, which would replace the whole object: use Patch or Apply", verb, c, object.FormatKey(object.KeyOf(o)), has)
 }
 
-// adopt returns o with the client's owner as its controller, copied if it has to change.
+// adopt returns o with the client's owner as its controller, copying o if it has to be modified.
 func (c *client) adopt(o object.Object) (object.Object, error) {
 	if !c.owned || absent(o) || !absent(c.owner) && Controls(c.owner, o) {
-		return o, nil // the write itself refuses a nil object
+		return o, nil // the write itself rejects a nil object
 	}
 	adopted := copyOf(o)
 	if err := SetControllerReference(c.owner, adopted, c.resource.Client().Scheme()); err != nil {
@@ -242,8 +242,8 @@ func (c *client) adopt(o object.Object) (object.Object, error) {
 	return adopted, nil
 }
 
-// disowned returns the error of an apply of o. If the server refused a second controller, disowned looks
-// up the first one, because the caller built o without it.
+// disowned returns the error for a failed apply of o. If the server rejected a second controller,
+// disowned looks up the first one, because the o that the caller built does not include it.
 func (c *client) disowned(ctx context.Context, o object.Object, err error) error {
 	if !c.owned || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
 		return err

@@ -100,17 +100,17 @@ func TestShardedControllers(t *testing.T) {
 		}, []string{"uid", "controller owner", "all"}, ""},
 		"a client of the factory": {options, func(m *manager.Manager) error {
 			return begin(m).Sharded().Owns(controller.ClientFor[*corev1.ConfigMap](m.Factory())).Complete(nothing)
-		}, nil, "the client of configmaps has its informer already: make the client with manager.Client"},
+		}, nil, "the client for configmaps already has an informer: create the client with manager.Client"},
 		"two kinds of owners": {options, func(m *manager.Manager) error {
 			if err := begin(m).Sharded().Complete(nothing); err != nil {
 				return err
 			}
 			return manager.ControllerFor[*corev1.ConfigMap](m).Sharded().Owns(manager.Client[*appsv1.Deployment](m)).Complete(func(context.Context, *corev1.ConfigMap) (result, error) { return result{}, nil })
-		}, nil, "the cache of deployments.apps is sharded by uid and cannot be sharded by controller owner too"},
+		}, nil, "the cache of deployments.apps is sharded by uid and cannot also be sharded by controller owner"},
 		"a share of its own": {options, func(m *manager.Manager) error {
 			own := factory.For[*appsv1.Deployment]{Scope: factory.Scope{Shard: m.Shard(shard.ByNamespace())}}
 			return manager.ControllerWith(m, own).Sharded().Owns(maps(m)).Complete(nothing)
-		}, nil, "the cache of deployments.apps is sharded by namespace and cannot be sharded by uid too: leave out one of the two"},
+		}, nil, "the cache of deployments.apps is sharded by namespace and cannot also be sharded by uid: remove one of the two"},
 		"two controllers": {options, func(m *manager.Manager) error {
 			if err := begin(m).Sharded().Owns(maps(m)).Complete(nothing); err != nil {
 				return err

@@ -477,7 +477,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 		require.ErrorContains(r, m.Add(empty("janitor")), `two runnables are named "janitor": give one of them another name`)
 		err = m.Run(r.ctx)
 		require.ErrorIs(r, err, controller.ErrNoSource)
-		require.EqualError(r, err, "janitor: controller janitor: it has no source: call Watch before Run, with For of the kind to reconcile")
+		require.EqualError(r, err, "janitor: controller janitor: it has no sources: call Watch before Run")
 	})
 }
 

@@ -16,13 +16,13 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Request mirrors controller.Request, so each converts to the other.
+// Request mirrors controller.Request, so the two are convertible.
 type Request struct {
 	object.Key
 	Cluster string
 }
 
-// String returns the key as users write it, prefixed with the cluster if there is one.
+// String returns the key in its usual form, prefixed with the cluster if there is one.
 func (r Request) String() string {
 	if r.Cluster == "" {
 		return object.FormatKey(r.Key)
@@ -30,13 +30,13 @@ func (r Request) String() string {
 	return r.Cluster + ":" + object.FormatKey(r.Key)
 }
 
-// Barrier holds requests back until the caches have seen the writes of their last reconcile.
+// Barrier holds back each request until the caches have seen the writes made by its last reconcile.
 //
-// Wrote notes the writes of a reconcile. When the queue hands the request out again, the caches have
-// nearly always seen all of them, and the note is dropped. Otherwise the request is parked: the worker
-// takes another one, and the note waits in the list of the first lagging cache. When that cache has
-// caught up, the note moves to the next lagging one, and after the last the request is queued again. A
-// parked request stays parked even if the queue hands it out.
+// Wrote records the writes made by a reconcile as a note. By the time the queue hands out the request
+// again, the caches have nearly always seen all of them, and the note is dropped. Otherwise the request
+// is parked: the worker takes another one, and the note joins the waitlist of the first lagging cache.
+// Once that cache has caught up, the note moves to the next lagging one; after the last one, the request
+// is queued again. A parked request stays parked even if the queue hands it out.
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
@@ -44,7 +44,7 @@ type Barrier struct {
 
 	mu        sync.Mutex // guards the fields below; held while caches are read and requests are queued
 	notes     map[Request]*note
-	order     []*note // ordered by when to check them; some are no longer in notes
+	order     []*note // ordered by check time; some are no longer in notes
 	count     int     // parked notes
 	waitlists map[cache]*waitlist
 	closed    bool // no more parking
@@ -58,7 +58,7 @@ type Options struct {
 	Controller string
 	// Patience is how long to wait for a cache.
 	Patience time.Duration
-	// Again queues a request that no longer has to wait.
+	// Again requeues a request that no longer has to wait.
 	Again  func(Request)
 	Counts *Counts
 	Logger *slog.Logger
@@ -66,8 +66,8 @@ type Options struct {
 
 // Counts are cumulative over all runs of a controller.
 type Counts struct {
-	Parked atomic.Uint64 // times that a request was parked
-	Stale  atomic.Uint64 // times that a request was released with a lagging cache
+	Parked atomic.Uint64 // number of times a request was parked
+	Stale  atomic.Uint64 // number of times a request was released while a cache still lagged
 }
 
 // New returns a Barrier that parks requests until ctx is done.
@@ -75,19 +75,19 @@ func New(ctx context.Context, opts Options) *Barrier {
 	return &Barrier{ctx: ctx, opts: opts, notes: make(map[Request]*note), waitlists: make(map[cache]*waitlist)}
 }
 
-// MostNotes is the number of notes above which notes whose patience has expired are dropped. A note
-// takes a few hundred bytes.
+// MostNotes is the number of notes above which expired notes are dropped. A note uses a few hundred
+// bytes.
 const MostNotes = 1000
 
 // errImpatient means that Options.Patience has expired.
-var errImpatient = errors.New("the controller's patience is over")
+var errImpatient = errors.New("the controller's patience has expired")
 
-// note holds the writes of the last reconcile of one request. Barrier.mu guards the fields from writes
-// on.
+// note records the writes made by a request's last reconcile. Barrier.mu guards writes and the fields
+// below it.
 type note struct {
 	req    Request
 	writes []Write
-	until  time.Time // end of the patience
+	until  time.Time // when patience expires
 	look   time.Time // when to check whether it is still needed
 
 	parked bool
@@ -96,8 +96,8 @@ type note struct {
 	index  int         // its index there
 }
 
-// lagging returns the first write that its cache has not seen, or nil if there is none. It drops the
-// writes before it.
+// lagging returns the first write that its cache has not seen, or nil if there is none. It drops all
+// writes before that one.
 func (n *note) lagging() *Write {
 	for len(n.writes) > 0 {
 		if !n.writes[0].seen() {
@@ -108,14 +108,14 @@ func (n *note) lagging() *Write {
 	return nil
 }
 
-// Wrote notes the writes of a reconcile of req. It also checks notes whose requests did not return
-// within the patience. It drops those that the caches have caught up with, and keeps the others for
-// another period, because their requests would be reconciled too early.
+// Wrote records the writes made by a reconcile of req. It also checks the notes of requests that were
+// not handed out again before their patience expired. It drops the notes that the caches have caught up
+// with, and keeps the others for another period, because their requests would be reconciled too early.
 //
 // A cache may lag forever, for example if its kind is forbidden, while requests with new names keep
-// coming. So apart from the notes of the last period, at most MostNotes are kept; beyond that, the
-// oldest ones whose patience has expired are dropped. This breaks no guarantee, since their requests
-// would be reconciled at once anyway; they are just not counted as stale.
+// coming. So apart from notes made during the last period, at most MostNotes are kept; beyond that, the
+// oldest expired ones are dropped. This breaks no guarantee, since their requests would be reconciled at
+// once anyway; they are just not counted as stale.
 func (b *Barrier) Wrote(req Request, all *Writes) {
 	writes := all.list()
 	if len(writes) == 0 {
@@ -130,12 +130,12 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	defer b.mu.Unlock()
 	b.notes[req] = n
 	b.order = append(b.order, n)
-	if len(b.order) > 2*len(b.notes) { // most were dropped when their requests came again
+	if len(b.order) > 2*len(b.notes) { // most were dropped when their requests were handed out again
 		b.order = slices.DeleteFunc(b.order, func(n *note) bool { return b.notes[n.req] != n })
 	}
 	now := time.Now()
 	if until.Before(now) {
-		until = now // the patience expired before parking began
+		until = now // patience expired before the request was parked
 	}
 	for left := len(b.order); left > 0 && b.order[0].look.Before(now); left-- {
 		old := b.order[0]
@@ -152,7 +152,7 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	}
 }
 
-// Notes returns the number of notes, so tests can check the limit.
+// Notes returns the number of notes, so that tests can check the limit.
 func (b *Barrier) Notes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,8 +166,8 @@ func (b *Barrier) Parked() int {
 	return b.count
 }
 
-// Park reports whether req was handed out too early. If so, it parks req and queues it again when the
-// caches have caught up or the patience has expired.
+// Park reports whether req was handed out too early. If so, it parks req and requeues it once the caches
+// have caught up or patience has expired.
 func (b *Barrier) Park(req Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ func (b *Barrier) Park(req Request) bool {
 		b.opts.Counts.Stale.Add(1)
 		return false
 	case b.closed:
-		return true // it will be dropped with the queue
+		return true // req will be dropped along with the queue
 	}
 	n.parked = true
 	b.count++
@@ -199,8 +199,8 @@ func (b *Barrier) Park(req Request) bool {
 	return true
 }
 
-// await puts a note into the list of the first lagging cache, or queues its request if no cache lags.
-// The caller holds mu.
+// await adds a note to the waitlist of the first lagging cache, or requeues its request if no cache
+// lags. The caller holds mu.
 func (b *Barrier) await(n *note) {
 	for {
 		w := n.lagging()
@@ -216,17 +216,17 @@ func (b *Barrier) await(n *note) {
 		l.add(n)
 		if !l.watched {
 			l.watched = true
-			b.tasks.Go(l.watch) // it checks before it waits
+			b.tasks.Go(l.watch) // the goroutine checks before it waits
 			return
 		}
 		if !w.seen() {
-			return // each later change of the cache wakes the goroutine
+			return // every later cache change wakes the goroutine
 		}
 		l.remove(n)
 	}
 }
 
-// unpark queues a parked request. The caller holds mu.
+// unpark requeues a parked request. The caller holds mu.
 func (b *Barrier) unpark(n *note) {
 	if n.timer.Stop() {
 		b.tasks.Done()
@@ -239,7 +239,7 @@ func (b *Barrier) unpark(n *note) {
 	b.opts.Again(n.req)
 }
 
-// giveUp queues a parked request although a cache still lags.
+// giveUp requeues a parked request even though a cache still lags.
 func (b *Barrier) giveUp(n *note, why error) {
 	b.mu.Lock()
 	if !n.parked || b.ctx.Err() != nil {
@@ -258,7 +258,7 @@ func (b *Barrier) giveUp(n *note, why error) {
 	b.mu.Unlock()
 	name, patience := b.opts.Controller, b.opts.Patience
 	if w != nil && w.due() && errors.Is(why, errImpatient) {
-		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s, and the controller %s has waited %s", reflector.ErrDeaf, w, name, patience))
+		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s; controller %s waited %s", reflector.ErrDeaf, w, name, patience))
 	}
 	b.opts.Counts.Stale.Add(1)
 	b.unanswered.Do(func(more int) {
@@ -267,8 +267,8 @@ func (b *Barrier) giveUp(n *note, why error) {
 	})
 }
 
-// Close stops the timers of parked requests and waits for the goroutines. Call it after the context
-// given to New is done.
+// Close stops the timers of parked requests and waits for the goroutines to finish. Call it after the
+// context passed to New is done.
 func (b *Barrier) Close() {
 	b.mu.Lock()
 	b.closed = true
@@ -281,14 +281,14 @@ func (b *Barrier) Close() {
 	b.tasks.Wait()
 }
 
-// Parked is a request that waits for the caches to see its writes.
+// Parked is a request that is waiting for the caches to see its writes.
 type Parked struct {
 	Request Request
 	Until   time.Time // when it is reconciled even if the cache still lags
 	Write   string    // the first write that its cache has not seen
 }
 
-// Contents returns at most n parked requests, ordered by when their wait ends.
+// Contents returns at most n parked requests, ordered by when they stop waiting.
 func (b *Barrier) Contents(n int) (all []Parked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

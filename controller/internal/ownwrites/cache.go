@@ -11,15 +11,15 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// cache is the part of Cache that a Barrier uses. Equal values mean the same informer.
+// cache is the part of [Cache] that a [Barrier] uses. Values compare equal if they wrap the same
+// informer.
 type cache interface {
-	// reached reports whether the cache has seen all changes of a namespace up to a resource version, or
-	// does not have to.
+	// reached reports whether the cache has seen all changes in a namespace up to a resource version, or
+	// does not need to.
 	reached(namespace, rv string) bool
-	// wait waits until done returns true, and calls it after every change. It fails if the informer
-	// does.
+	// wait waits until done returns true, calling it after every change. It fails if the informer does.
 	wait(ctx context.Context, done func() bool) error
-	// heard returns the number of messages that the watch of a namespace has received.
+	// heard returns the number of messages received by the watch of a namespace.
 	heard(namespace string) uint64
 	// reconnect reopens the watch of a namespace if it has been open for at least d and has received
 	// nothing since heard was read.
@@ -27,25 +27,25 @@ type cache interface {
 	name() string
 }
 
-// Cache is the cache of an informer.
+// Cache is an informer's cache.
 type Cache struct {
 	informer *sharedinformer.Informer[object.Object]
 }
 
-// Of returns the cache of i.
+// Of returns i's cache.
 func Of(i *sharedinformer.Informer[object.Object]) Cache { return Cache{i} }
 
-// Answer returns the write that the cache must see, given the server's answer o. ok is false if o never
-// reaches the cache. An object that the informer does not select reaches the cache only if it was cached
-// before, and then it is removed. If the write removed the object, its version is no newer than the
-// previous one, so the cache must lose the object instead.
+// Answer returns the write that the cache must see, given o, the object in the server's response. ok is
+// false if o never reaches the cache. If the informer does not select the object, the write matters only
+// if the object was cached before, and then it removes the object from the cache. If the write removed
+// the object, its version is no newer than the previous one, so the cache must drop the object instead.
 func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
 	key := object.KeyOf(o)
 	if _, cached := c.UID(key); !cached && !c.informer.Selects(o) {
 		return w, false
 	}
 	w = Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
-	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // namespaces have further finalizers in their spec
+	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // namespaces also have finalizers in their spec
 		cached, uid := c.informer.Heads(), o.GetUID()
 		w.gone = func() bool {
 			o, ok := cached.Get(key)
@@ -62,14 +62,14 @@ func removed(o object.Object) bool {
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// Version returns a write of the object under key. The cache has seen it once the cache has reached the
+// Version returns a write to the object under key. The cache has seen it once the cache has reached the
 // resource version.
 func (c Cache) Version(key object.Key, rv string) Write {
 	return Write{cache: c, about: key, rv: rv}
 }
 
-// Deletion returns the deletion of the object with this UID under key. If the UID is empty, the cache
-// has seen the deletion once it has no object under key.
+// Deletion returns the deletion of the object with the given key and UID. If the UID is empty, the cache
+// has seen the deletion once it contains no object under key.
 func (c Cache) Deletion(key object.Key, uid types.UID) Write {
 	cached := c.informer.Heads()
 	return Write{cache: c, about: key, uid: uid, gone: func() bool {
@@ -78,8 +78,8 @@ func (c Cache) Deletion(key object.Key, uid types.UID) Write {
 	}}
 }
 
-// Conflict returns a write that was refused. The cache has seen it once it no longer holds the version
-// that was sent.
+// Conflict returns a write that failed with a conflict. The cache has seen it once it no longer contains
+// the version that was sent.
 func (c Cache) Conflict(key object.Key, sent string) Write {
 	cached := c.informer.Heads()
 	return Write{cache: c, about: key, sent: sent, gone: func() bool {
@@ -101,7 +101,7 @@ func (c Cache) UID(key object.Key) (uid types.UID, cached bool) {
 func (c Cache) reached(namespace, rv string) bool {
 	have := c.informer.Cache().NamespaceRV(namespace)
 	if have == "" {
-		return !c.informer.Watches(namespace) // check now, since its namespaces may change
+		return !c.informer.Watches(namespace) // check now, since the informer's namespaces may change
 	}
 	return object.ReachedRV(have, rv)
 }

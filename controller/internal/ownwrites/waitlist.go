@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// waitlist holds the parked notes that wait for one cache. A change of the cache wakes one goroutine,
-// however many notes there are. Notes are ordered by resource version, so the goroutine looks at the
-// first one of each namespace. Deletions have no version, so at each change it checks some of them in
-// turn.
+// waitlist contains the parked notes waiting for one cache. Each cache change wakes a single goroutine,
+// however many notes there are. Notes are ordered by resource version, so the goroutine only looks at
+// the first one in each namespace. Deletions have no version, so at each change the goroutine checks
+// some of them in turn.
 type waitlist struct {
 	barrier *Barrier
 	cache   cache
@@ -24,14 +24,14 @@ type waitlist struct {
 	watched   bool // a goroutine runs watch
 }
 
-// One change of the cache checks up to someDeletions deletions. If there are more, the next ones are
+// At each cache change, up to someDeletions deletions are checked. If there are more, the next ones are
 // checked after nextDeletions at the latest.
 const (
 	someDeletions = 64
 	nextDeletions = 10 * time.Millisecond
 )
 
-// errNextDeletions ends a wait to check more deletions.
+// errNextDeletions interrupts a wait in order to check more deletions.
 var errNextDeletions = errors.New("time for the next deletions")
 
 // add adds a lagging note. The caller holds Barrier.mu.
@@ -73,7 +73,7 @@ func (l *waitlist) remove(n *note) {
 	}
 }
 
-// watch waits for the cache while the list has notes.
+// watch waits for the cache as long as the list has notes.
 func (l *waitlist) watch() {
 	for {
 		done, err := l.wait()
@@ -87,7 +87,7 @@ func (l *waitlist) watch() {
 	}
 }
 
-// wait returns true when no note is left, and false when it has to be called again.
+// wait returns true when no notes are left, and false when it has to be called again.
 func (l *waitlist) wait() (done bool, err error) {
 	ctx, timed := l.barrier.ctx, l.many()
 	if timed {
@@ -102,14 +102,14 @@ func (l *waitlist) wait() (done bool, err error) {
 	return done, err
 }
 
-// many reports whether there are more deletions than one look checks.
+// many reports whether there are more deletions than a single look checks.
 func (l *waitlist) many() bool {
 	l.barrier.mu.Lock()
 	defer l.barrier.mu.Unlock()
 	return len(l.deletions) > someDeletions
 }
 
-// look passes on the notes whose write the cache has seen, and reports whether the list is empty.
+// look moves on the notes whose writes the cache has seen, and reports whether the list is now empty.
 func (l *waitlist) look() bool {
 	b := l.barrier
 	b.mu.Lock()

@@ -10,16 +10,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Write is a write of a reconcile that a cache has to see.
+// Write is a write made by a reconcile that a cache has to see.
 type Write struct {
 	cache cache
 	about object.Key  // the object
 	rv    string      // the version that the cache has to reach in the object's namespace
 	alive bool        // the object is not being deleted
-	uid   types.UID   // for a deletion: the UID of the object, if known
+	uid   types.UID   // for a deletion: the object's UID, if known
 	gone  func() bool // for a deletion or a conflict, which have no resource version: whether the cache has seen it
 	sent  string      // for a conflict: the version that was sent
-	heard uint64      // messages of the namespace's watch when the reconcile ended
+	heard uint64      // messages received by the namespace's watch when the reconcile ended
 }
 
 func (w *Write) seen() bool {
@@ -33,7 +33,7 @@ func (w *Write) seen() bool {
 // known, the cache may already have a new object with the same name.
 func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
 
-// String describes the write for messages.
+// String describes the write for use in messages.
 func (w *Write) String() string {
 	if w.sent != "" {
 		return fmt.Sprintf("%s: a version of %s other than %s, with which a write conflicted", w.cache.name(), object.FormatKey(w.about), w.sent)
@@ -44,18 +44,19 @@ func (w *Write) String() string {
 	return fmt.Sprintf("%s: resource version %s of %s", w.cache.name(), w.rv, object.FormatKey(w.about))
 }
 
-// Writes collects the writes of one reconcile. The zero value is empty. It is safe for concurrent use.
+// Writes collects the writes made by a single reconcile. The zero value is empty. It is safe for
+// concurrent use.
 type Writes struct {
-	mu        sync.Mutex // guards all below; nothing is called while it is held
+	mu        sync.Mutex // guards the fields below; no other code is called while it is held
 	versions  []Write    // writes with a resource version, one for each cache and namespace
 	deletions []Write
 }
 
-// Add adds a write that the cache has to see before the next reconcile. Of several writes with versions
-// of one cache and namespace, the latest suffices. A live object was created after any deletion under
-// its key, so a cache that has the object has seen those deletions. Add uses this only for deletions
-// with an unknown UID. The others do not need it, and if writes are concurrent, the answer to a write
-// before a deletion may arrive after the answer to the deletion.
+// Add adds a write that the cache has to see before the next reconcile. Among writes that have a version
+// and share a cache and namespace, only the latest matters. A live object was created after any deletion
+// under its key, so a cache that contains the object has seen those deletions. Add relies on this only
+// for deletions with an unknown UID. Other deletions do not need it, and if writes are concurrent, the
+// response to an earlier write may arrive after the response to the deletion.
 func (all *Writes) Add(w Write) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -82,8 +83,7 @@ func (all *Writes) Add(w Write) {
 	all.versions = append(all.versions, w)
 }
 
-// list returns a copy of the writes so far, because a goroutine that outlives the reconcile may add
-// more.
+// list returns a copy of the writes so far; a goroutine that outlives the reconcile may still add more.
 func (all *Writes) list() []Write {
 	all.mu.Lock()
 	defer all.mu.Unlock()
