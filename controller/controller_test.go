@@ -312,7 +312,7 @@ func TestUnsyncedSourceDelaysOnlyItsController(t *testing.T) {
 		log = waited.read()
 		require.Len(e, log, 5, "after 10, 30, 70, 150 and 310 s")
 		for _, line := range log {
-			require.Contains(e, line, `msg="the controller reconciles nothing yet" controller=test err="controller test: waiting for secrets: list: forbidden`)
+			require.Contains(e, line, `msg="the controller is not reconciling yet" controller=test err="controller test: waiting for secrets: list: forbidden`)
 		}
 		e.Server.SetAuthorizer(nil)
 		e.Settle(time.Minute)

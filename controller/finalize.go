@@ -38,7 +38,7 @@ func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup
 
 func mustCleanUp(can bool) {
 	if !can {
-		panic(failure.Place(2) + ": the cleanup function of Finalize is nil")
+		panic(failure.Place(2) + ": the cleanup function passed to Finalize is nil")
 	}
 }
 

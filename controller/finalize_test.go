@@ -209,7 +209,7 @@ func TestInvalidFinalize(t *testing.T) {
 		require.ErrorContains(t, err, "the cache may have metadata.finalizers in part")
 		func() {
 			defer func() {
-				require.Regexp(t, `^controller/finalize_test.go:\d+: the cleanup function of Finalize is nil$`, recover())
+				require.Regexp(t, `^controller/finalize_test.go:\d+: the cleanup function passed to Finalize is nil$`, recover())
 			}()
 			_, _ = pods.Finalize(e.Context(), p, finalizer, nil)
 		}()

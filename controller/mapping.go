@@ -26,7 +26,7 @@ import (
 // source does not become synced, unless the failures mean that a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
-		panic(failure.Place(1) + ": the function of a source is nil")
+		panic(failure.Place(1) + ": the source's function is nil")
 	}
 	i := informerOf(of)
 	return mapSource(watchedBy(of, predicates), func(ctx context.Context, head object.Head) ([]placedRequest, error) {
@@ -66,7 +66,7 @@ func mapSource(w *watched, requests func(ctx context.Context, o object.Head) ([]
 // MapFunc is Map for a function that needs only the object and cannot fail.
 func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
 	if requests == nil {
-		panic(failure.Place(1) + ": the function of a source is nil")
+		panic(failure.Place(1) + ": the source's function is nil")
 	}
 	return Map(of, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
 }
@@ -86,7 +86,7 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 // An object added to the index later is reconciled because of its own event.
 func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
 	if index == nil || value == nil {
-		panic(failure.Place(1) + ": the index or the function of a source is nil")
+		panic(failure.Place(1) + ": the source's index or function is nil")
 	}
 	return Map(of, func(_ context.Context, o T) ([]Request, error) { return requestsFor(index.Heads(value(o))), nil }, predicates...)
 }

@@ -49,7 +49,7 @@ func (n *namespaces) every(is func(*subscription) bool) bool {
 
 // begin starts holding requests in missing namespaces.
 func (n *namespaces) begin() {
-	n.core.opts.Logger.Warn("the controller begins without some namespaces, whose requests wait", "controller", n.core.name, "err", n.core.notReady(Waiting, n.sources.waiting()))
+	n.core.opts.Logger.Warn("the controller starts without some namespaces, whose requests are held", "controller", n.core.name, "err", n.core.notReady(Waiting, n.sources.waiting()))
 	n.held = make(map[string]map[Request]struct{})
 	n.missing.Store(true)
 }

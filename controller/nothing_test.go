@@ -36,7 +36,7 @@ func TestNilPredicatesAreRefusedAtOnce(t *testing.T) {
 			require.PanicsWithValue(e, failure.Place(0)+mistake, func() { controller.Or(none) })
 			require.PanicsWithValue(e, failure.Place(0)+mistake, func() { controller.Not(none) })
 		}
-		const nothing = ": the function of a predicate is nil"
+		const nothing = ": the predicate's function is nil"
 		require.PanicsWithValue(e, failure.Place(0)+nothing, func() { controller.Selected[*corev1.Pod](nil) })
 		require.PanicsWithValue(e, failure.Place(0)+nothing, func() { controller.Changed[*corev1.Pod, string](nil) })
 		require.Panics(e, func() { controller.Labelled[*corev1.Pod](nil) })

@@ -154,7 +154,7 @@ func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 // or the new object, so the controller also sees objects that are no longer selected.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
 	if selected == nil {
-		panic(failure.Place(1) + ": the function of a predicate is nil")
+		panic(failure.Place(1) + ": the predicate's function is nil")
 	}
 	return PredicateFunc[T](func(e sharedinformer.Event[T]) bool { return selects(selected, e) })
 }
@@ -168,7 +168,7 @@ func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bo
 // labels.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	if selector == nil {
-		panic(failure.Place(1) + ": the selector of a predicate is nil: labels.Everything selects all")
+		panic(failure.Place(1) + ": the predicate's selector is nil: labels.Everything selects all")
 	}
 	matches := func(o object.Head) bool { return selector.Matches(object.Labels(o)) }
 	return needing[T]{HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) }), []string{"metadata.labels"}}
@@ -207,7 +207,7 @@ func AnnotationsChanged[T object.Object]() Predicate[T] {
 // empty list equals nil.
 func Changed[T object.Object, V any](part func(T) V) Predicate[T] {
 	if part == nil {
-		panic(failure.Place(1) + ": the function of a predicate is nil")
+		panic(failure.Place(1) + ": the predicate's function is nil")
 	}
 	return updates(func(before, after T) bool { return !equality.Semantic.DeepEqual(part(before), part(after)) })
 }

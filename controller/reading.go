@@ -129,7 +129,7 @@ func copyOf[T object.Object](o T) T { return o.DeepCopyObject().(T) }
 // clean up before a deletion.
 func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, o T) (Result, error)) Reconciler {
 	if reconcile == nil {
-		panic(failure.Place(1) + ": the function of a reconciler is nil")
+		panic(failure.Place(1) + ": the reconciler's function is nil")
 	}
 	return Func(func(ctx context.Context, req Request) (Result, error) {
 		o, err := c.plain().read(ctx, req.Key) // needs no waiting: c is a source, so its cache is synced

@@ -77,7 +77,7 @@ func (s *session) awaitSources() bool {
 				return true
 			}
 		case <-timer.C:
-			s.opts.Logger.Warn("the controller reconciles nothing yet", "controller", s.name, "err", s.notReady(Waiting, s.sources.waiting()))
+			s.opts.Logger.Warn("the controller is not reconciling yet", "controller", s.name, "err", s.notReady(Waiting, s.sources.waiting()))
 			patience = min(2*patience, lastTold)
 			timer.Reset(patience)
 		case <-s.ctx.Done():

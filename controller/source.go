@@ -102,7 +102,7 @@ func (s Source) Optional() Source {
 // called again after a back-off. If run returns nil, the source is finished.
 func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
 	if run == nil {
-		panic(failure.Place(1) + ": the function of a source is nil")
+		panic(failure.Place(1) + ": the source's function is nil")
 	}
 	return Source{run: run}.Named(name)
 }
@@ -112,7 +112,7 @@ func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Sou
 // again.
 func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context, e E) ([]Request, error)) Source {
 	if requests == nil {
-		panic(failure.Place(1) + ": the function of a source is nil")
+		panic(failure.Place(1) + ": the source's function is nil")
 	}
 	return SourceFunc(name, func(ctx context.Context, in *Inbox) error {
 		in.Synced()

@@ -50,7 +50,7 @@ import (
 func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T) bool) (T, error) {
 	place := failure.Place(1)
 	if reached == nil {
-		panic(fmt.Sprintf("%s: the function given to WaitFor of %s is nil", place, c))
+		panic(fmt.Sprintf("%s: the function passed to WaitFor of %s is nil", place, c))
 	}
 	return as[T](c.plain().waitFor(ctx, key, func(o object.Object) bool { return reached(o.(T)) }, place))
 }

@@ -108,7 +108,7 @@ func TestWhyAWaitHasEnded(t *testing.T) {
 
 		time.AfterFunc(time.Second, cancel)
 		fails(e.Context(), podA, sharedinformer.ErrStopped)
-		require.PanicsWithValue(e, failure.Place(0)+": the function given to WaitFor of pods is nil", func() { _, _ = pods.WaitFor(e.Context(), podA, nil) })
+		require.PanicsWithValue(e, failure.Place(0)+": the function passed to WaitFor of pods is nil", func() { _, _ = pods.WaitFor(e.Context(), podA, nil) })
 	})
 }
 

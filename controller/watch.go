@@ -49,7 +49,7 @@ func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) erro
 // use [Map].
 func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
-		panic(failure.Place(1) + ": the function of a source is nil")
+		panic(failure.Place(1) + ": the source's function is nil")
 	}
 	i := informerOf(of)
 	return handleSource(watchedBy(of, predicates), func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {

@@ -49,7 +49,7 @@ func TestSourcesTakeClientsAndInformers(t *testing.T) {
 			require.ErrorContains(t, controller.Awaited(none).Err(), "the source's informer is nil")
 		}
 		require.ErrorContains(t, controller.Owned(controller.Where(client, nil), owners).Err(), "nil")
-		require.PanicsWithValue(t, failure.Place(0)+": the index or the function of a source is nil", func() { controller.MapByIndex(client, index, nil) })
+		require.PanicsWithValue(t, failure.Place(0)+": the source's index or function is nil", func() { controller.MapByIndex(client, index, nil) })
 		require.PanicsWithValue(t, failure.Place(0)+`: the function of index "x" is nil`, func() { controller.AddIndex[*corev1.Pod, string](client, "x", nil) })
 		defer func() {
 			require.Regexp(t, `^controller/watchable_test.go:\d+: index "x": the source's informer is nil, `, recover())

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Context provides the clients, informers and other parts that one controller needs. Its methods may be
-// called from any goroutine.
+// Context provides the clients, informers and other dependencies of a single controller. Its methods are
+// safe for concurrent use.
 type Context struct {
 	name    string
 	client  *rest.Client
@@ -37,40 +37,39 @@ func (c *Context) Name() string { return c.name }
 // Client returns a client that writes under the controller's name; see Options.NewClient.
 func (c *Context) Client() *rest.Client { return c.client }
 
-// Factory returns the factory of the informers, which all controllers share.
+// Factory returns the informer factory, which all controllers share.
 func (c *Context) Factory() *factory.Factory { return c.factory }
 
-// Mapper returns the mapper, which looks up where kinds are served. Its RESTMapper method returns
-// apimachinery's interface.
+// Mapper returns the mapper, which maps kinds to resources. Its RESTMapper method returns apimachinery's
+// interface.
 func (c *Context) Mapper() *discovery.Mapper { return c.factory.Client().Mapper() }
 
 // Scheme returns the scheme with the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
 
-// Events returns a recorder of events under the controller's name. Events are sent while the controller
-// runs; any that are left are sent after it has returned.
+// Events returns an event recorder that uses the controller's name. Events are sent while the controller
+// runs; any remaining ones are sent after it has returned.
 func (c *Context) Events() *events.Recorder { return c.events }
 
 // Served returns the resources that the server served when the controller was created.
 func (c *Context) Served() Resources { return c.served }
 
-// InformersStarted returns a channel that is closed when every controller that is not skipped has been
-// created and has therefore requested its shared informers. A controller that chooses its kinds while it
-// runs should wait for this, so it does not create an informer that another controller is about to
-// request.
+// InformersStarted returns a channel that is closed once every controller that is not skipped has been
+// created and has therefore requested its shared informers. A controller that selects kinds at run time
+// should wait for it, to avoid creating an informer that another controller is about to request.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 
-// ResyncPeriod returns a resync period for a handler: a random one between Options.MinResyncPeriod and
-// twice that, so not all handlers resync at once.
+// ResyncPeriod returns a resync period for a handler: a random duration between Options.MinResyncPeriod
+// and twice that, so that handlers do not all resync at once.
 func (c *Context) ResyncPeriod() time.Duration {
 	return jitter.Longer(c.opts.MinResyncPeriod, c.opts.MinResyncPeriod)
 }
 
-// Logger returns the logger of the options with the controller's name. It is never nil.
+// Logger returns the configured logger with the controller's name. It is never nil.
 func (c *Context) Logger() *slog.Logger { return c.opts.Logger.With("controller", c.name) }
 
-// Controller returns Options.Controller for this controller, with the logger of the options and its
-// own resync period. Change it as needed and pass it to controller.New.
+// Controller returns a copy of Options.Controller for this controller, with the configured logger and
+// its own resync period. Modify it as needed and pass it to controller.New.
 func (c *Context) Controller() controller.Options {
 	opts := c.opts.Controller
 	if opts.Logger == nil {
@@ -89,11 +88,11 @@ func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{})
 }
 
-// Shard returns the scope of this process's share according to key, or of everything without sharding.
-// See Options.Shard.
+// Shard returns the scope of this process's share according to key, or a scope that covers everything if
+// there is no sharding. See Options.Shard.
 func (c *Context) Shard(key shard.Key) shard.Scope { return c.opts.Shard(key) }
 
-// ClientOf is [ClientFor] for this process's share according to key; see [Context.Shard].
+// ClientOf is like [ClientFor], limited to this process's share according to key; see [Context.Shard].
 func ClientOf[T object.Object](c *Context, key shard.Key) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{Scope: factory.Scope{Shard: c.Shard(key)}})
 }
@@ -107,11 +106,11 @@ func clientWith[T object.Object](c *Context, of factory.For[T]) *controller.Clie
 }
 
 // Clients returns a function for Options.NewClient that creates a client for each controller, with the
-// controller's name after the user agent of cfg.
+// controller's name appended to cfg's user agent.
 func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
 	return func(controller string) (*rest.Client, error) {
 		if cfg == nil {
-			return rest.NewClient(nil, scheme) // the error says what to do
+			return rest.NewClient(nil, scheme) // the error explains the fix
 		}
 		own := cfg.Clone()
 		if own.UserAgent == "" {
@@ -122,10 +121,10 @@ func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string)
 	}
 }
 
-// Resources is the set of resources that a server serves.
+// Resources is the set of resources served by a server.
 type Resources map[object.GVR]bool
 
-// Has reports whether a resource is served. An empty version matches any version.
+// Has reports whether the server serves a resource. An empty version matches any version.
 func (r Resources) Has(gvr object.GVR) bool {
 	if gvr.Version != "" {
 		return r[gvr]
@@ -138,8 +137,8 @@ func (r Resources) Has(gvr object.GVR) bool {
 	return false
 }
 
-// discover returns the resources that a server serves. A group whose discovery fails because its server
-// is down counts as not served.
+// discover returns the resources served by the server. An API group whose discovery fails because its
+// server is down is treated as not served.
 func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
 	mappings, err := mapper.Mappings(ctx)
 	if len(mappings) == 0 && err != nil {

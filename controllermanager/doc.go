@@ -16,50 +16,51 @@
 //
 // # Sharing
 //
-// With Options.Shard, for example m.Shard of a manager.Manager with Options.Sharding, every process runs
-// the controllers, each on its share (package shard); the controllers get the clients of their kinds
-// from ClientOf. A controller that works on everything would do so in every process, so adding one is an
-// error. Add controllers that only a leader may run to a separate Manager without Shard.
+// With Options.Shard, for example the Shard method of a manager.Manager with Options.Sharding, every
+// process runs the controllers on its own share (see package shard); the controllers get the clients for
+// their kinds from ClientOf. A controller that handles all objects would do so in every process, so
+// adding one is an error. Add controllers that only the leader may run to a separate Manager without
+// Shard.
 //
-// # The life of a controller
+// # Lifecycle
 //
 //	Disabled   deselected by the user, or by default
 //	Skipped    the server does not serve the required resources yet
 //	Declined   its New returned nothing to run
 //	Pending ─► Running ─► Ended
 //
-// A run has these steps:
+// Each run goes through these steps:
 //
-//  1. Ask the server for its resources, until it responds.
+//  1. Discover the server's resources, retrying until it responds.
 //  2. Create the controllers that are enabled and whose resources are served, in the order of the
-//     registry. They get their informers from the context.
-//  3. Close Context.InformersStarted, because every shared informer is now known.
+//     registry. They get their informers from the Context.
+//  3. Close the Context.InformersStarted channel, because every shared informer is now known.
 //  4. Start the controllers one after another, at random intervals.
-//  5. While a controller is skipped, ask the server every Options.DiscoveryInterval, and create and
-//     start the controllers whose resources have appeared. If a resource disappears, its
-//     controllers keep running: their informers report it, and recover when the resource returns.
+//  5. While any controller is skipped, repeat discovery every Options.DiscoveryInterval, and create and
+//     start the controllers whose resources have appeared. If a resource disappears, its controllers
+//     keep running: their informers report this, and recover when the resource reappears.
 //  6. When the context is done, wait for all controllers.
 //
 // # Guarantees
 //
 //   - If the selection contains an unknown name, or both selects and excludes a name, New fails and
 //     lists the names.
-//   - Status lists every controller that does not run, with the reason, and a warning in the log
-//     names the skipped controllers.
+//   - Status lists every controller that is not running, with the reason, and skipped controllers are
+//     logged as warnings.
 //   - When Run returns, every controller has returned (L23).
 //
 // # Concurrency
 //
-// A Registry is immutable. Run owns two goroutines for each running controller: the controller's, and
-// one that sends its events. Status and Ready may be called at any time from any goroutine.
+// A Registry is immutable. Run owns two goroutines per running controller: the controller's own, and one
+// that sends its events. Status and Ready are safe for concurrent use at any time.
 //
 // # Failure
 //
-// If a controller cannot be created, fails or panics, all others are stopped, and Run returns every
-// error with its controller's name. Failed discovery is retried, and Ready returns the reason.
+// If a controller cannot be created, fails or panics, all others are stopped, and Run returns all
+// errors, each with its controller's name. Failed discovery is retried, and Ready returns the reason.
 //
 // # Debugging
 //
-// Status lists all controllers. Ready, and therefore the manager's /readyz, names the controllers that
-// are waiting and what they are waiting for.
+// Status lists all controllers. Ready, and therefore the manager's /readyz, reports which controllers
+// are waiting, and for what.
 package controllermanager

@@ -21,7 +21,7 @@ var (
 	ErrStarting = errors.New("controllers are being started")
 )
 
-// The shortest and the longest pause between two attempts at discovery.
+// The shortest and longest delays between discovery attempts.
 const (
 	firstPause = time.Second
 	mostPause  = 30 * time.Second
@@ -36,20 +36,20 @@ type Manager struct {
 	enabled  []string
 	share    shard.Share // nil without sharding
 
-	mu      sync.Mutex // guards all below; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	running bool
 	state   map[string]*member
 	waiting error // why some controllers have not started; nil if all have
 }
 
-// New returns a manager that does not run yet and uses the informers of f. It does not start the
-// informers; a manager.Cluster does. New fails if the options are invalid or name unknown controllers.
+// New returns a manager that uses f's informers. It does not start them; a manager.Cluster does. New
+// fails if the options are invalid or contain unknown controllers.
 func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error) {
 	switch {
 	case registry == nil:
-		return nil, errors.New("controller manager: the registry is nil: make one with NewRegistry")
+		return nil, errors.New("controller manager: the registry is nil: create one with NewRegistry")
 	case f == nil:
-		return nil, errors.New("controller manager: the factory is nil: make one with factory.New, or take that of a manager")
+		return nil, errors.New("controller manager: the factory is nil: create one with factory.New, or use a manager's")
 	}
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("controller manager: %w", err)
@@ -71,11 +71,12 @@ func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error)
 func (m *Manager) Name() string { return "controller manager" }
 
 // Share returns this process's share of the work, or nil without sharding. A manager.Manager runs a
-// runnable with a share whether it leads or not.
+// runnable with a share whether or not it is the leader.
 func (m *Manager) Share() shard.Share { return m.share }
 
-// Run creates and starts the controllers, and returns when all have returned: nil if ctx is done, and
-// otherwise every error with the name of its controller. It may be called again after it has returned.
+// Run creates and starts the controllers, and returns once all of them have returned: nil if ctx is
+// done, and otherwise all errors, each with its controller's name. Run may be called again after it has
+// returned.
 func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
 	if m.running {
@@ -93,8 +94,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return newRound(ctx, m).run()
 }
 
-// Unfinished lists slow reconciles, and reconciles that keep Run from returning, with their controllers;
-// see [controller.Controller.Unfinished].
+// Unfinished lists slow reconciles and reconciles that keep Run from returning, each with its
+// controller; see [controller.Controller.Unfinished].
 func (m *Manager) Unfinished() (all []string) {
 	for _, c := range m.runningMembers() {
 		u, ok := c.run.(interface{ Unfinished() []string })
@@ -108,7 +109,7 @@ func (m *Manager) Unfinished() (all []string) {
 	return all
 }
 
-// runningMembers returns the running controllers, in the order of the registry.
+// runningMembers returns the running controllers, in registry order.
 func (m *Manager) runningMembers() (members []*member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +121,7 @@ func (m *Manager) runningMembers() (members []*member) {
 	return members
 }
 
-// Ready returns nil if every controller that should run is running and ready.
+// Ready returns nil if every controller that should be running is running and ready.
 func (m *Manager) Ready() error {
 	m.mu.Lock()
 	errs := []error{m.waiting}
@@ -135,7 +136,7 @@ func (m *Manager) Ready() error {
 	return errors.Join(errs...)
 }
 
-// Status returns the status of every controller, in the order of the registry.
+// Status returns the status of every controller, in registry order.
 func (m *Manager) Status() []Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,7 +147,7 @@ func (m *Manager) Status() []Status {
 	return all
 }
 
-// reset begins a run.
+// reset prepares for a new run.
 func (m *Manager) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +164,7 @@ func (m *Manager) reset() {
 	}
 }
 
-// set sets the state of a controller, and logs the state if it has changed.
+// set sets a controller's state, and logs the state if it has changed.
 func (m *Manager) set(name string, s State, reason string) {
 	m.mu.Lock()
 	before := m.state[name].Status
@@ -194,7 +195,7 @@ func (m *Manager) discover(ctx context.Context) (Resources, error) {
 		m.waiting = fmt.Errorf("%w: %w", ErrStarting, err)
 		m.mu.Unlock()
 		if ctx.Err() == nil {
-			m.opts.Logger.Warn("controllers wait", "reason", err)
+			m.opts.Logger.Warn("controllers are waiting", "reason", err)
 		}
 		if !sleep(ctx, pause) {
 			return nil, ctx.Err()
@@ -202,13 +203,13 @@ func (m *Manager) discover(ctx context.Context) (Resources, error) {
 	}
 }
 
-// failed records why a controller does not run, and returns the reason as an error.
+// failed records why a controller is not running, and returns the reason as an error.
 func (m *Manager) failed(name string, err error) error {
 	m.set(name, Ended, err.Error())
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// sleep waits for d. It reports false if ctx is done.
+// sleep waits for d. It returns false if ctx is done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -218,27 +219,27 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// State is a state in the life of a controller.
+// State is a controller's lifecycle state.
 type State uint8
 
-// States of a controller.
+// Controller states.
 const (
-	// Pending means that it will be created or started.
+	// Pending means that the controller is yet to be created or started.
 	Pending State = iota
-	// Disabled means that it was not selected.
+	// Disabled means that the controller was not selected.
 	Disabled
-	// Skipped means that the server does not serve the resources it requires. They are checked again
-	// every Options.DiscoveryInterval.
+	// Skipped means that the server does not serve the resources the controller requires. Discovery is
+	// repeated every Options.DiscoveryInterval.
 	Skipped
-	// Declined means that its New returned nothing to run.
+	// Declined means that the descriptor's New returned nothing to run.
 	Declined
-	// Running means that its Run has been called.
+	// Running means that the controller's Run has been called.
 	Running
-	// Ended means that its Run has returned.
+	// Ended means that the controller's Run has returned.
 	Ended
 )
 
-// String returns the name of the state in lower case.
+// String returns the state's name in lower case.
 func (s State) String() string {
 	switch s {
 	case Pending:
@@ -257,12 +258,12 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// MarshalText makes the JSON of a Status readable.
+// MarshalText encodes the state as its name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Status is the status of one controller.
 type Status struct {
 	Name   string
 	State  State
-	Reason string // why it does not run or has failed; otherwise empty
+	Reason string // why the controller is not running or has failed; otherwise empty
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// member is a controller in one run.
+// member is a controller in a single run.
 type member struct {
 	Status
-	run    manager.Runnable // nil if the controller does not run
+	run    manager.Runnable // nil if the controller is not run
 	events *events.Recorder // set if run is
 }
 
-// create calls the descriptor's New with a client and a recorder for the controller, and turns a panic
-// or a runtime.Goexit into an error.
+// create calls the descriptor's New with a client and a recorder for the controller, and converts a
+// panic or runtime.Goexit to an error.
 func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	m := r.m
 	client := m.factory.Client()
@@ -34,7 +34,7 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 		case err != nil:
 			return c, err
 		case client == nil:
-			return c, errors.New("NewClient returned no client, and no error")
+			return c, errors.New("NewClient returned neither a client nor an error")
 		}
 		r.clients = append(r.clients, client)
 	}
@@ -45,7 +45,7 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 		return err
 	})
 	if v := reflect.ValueOf(c.run); err == nil && v.Kind() == reflect.Pointer && v.IsNil() {
-		err = fmt.Errorf("New returned a %T that is nil: return nil itself to decline", c.run)
+		err = fmt.Errorf("New returned a nil %T: return an untyped nil to decline", c.run)
 	}
 	if err == nil && m.share != nil {
 		err = unshared(c.run)
@@ -53,8 +53,8 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	return c, err
 }
 
-// unshared returns an error if a controller works on everything although the processes share the work.
-// If the controller can never run, the error says so instead.
+// unshared returns an error if a controller handles all objects even though the processes share the
+// work. If the controller can never run, it returns that error instead.
 func unshared(run manager.Runnable) error {
 	sharer, ok := run.(interface{ Share() shard.Share })
 	if !ok || sharer.Share() != nil {
@@ -63,16 +63,16 @@ func unshared(run manager.Runnable) error {
 	if c, ok := run.(interface{ Err() error }); ok && c.Err() != nil {
 		return c.Err()
 	}
-	return errors.New("it works on everything, in every process that shares the work: get the client of its kind from ClientOf, with a key for which Options.Shard returns a share, or add it to a controllermanager.Manager without Options.Shard")
+	return errors.New("it handles all objects, in every process that shares the work: get the client for its kind from ClientOf, with a key for which Options.Shard returns a share, or add the controller to a controllermanager.Manager without Options.Shard")
 }
 
-// call runs the controller, and turns a panic or a runtime.Goexit into an error. It sends the
-// controller's events while the controller runs, and the last ones after it has returned.
+// call runs the controller and converts a panic or runtime.Goexit to an error. It sends the controller's
+// events while the controller runs, and any remaining ones after it has returned.
 func (c *member) call(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var sent sync.WaitGroup
 	defer sent.Wait()
 	defer stop()
-	sent.Go(func() { _ = c.events.Run(sending) }) // returns nil: NewRegistry has checked the name, and events that cannot be sent are counted and logged
+	sent.Go(func() { _ = c.events.Run(sending) }) // always returns nil: NewRegistry has checked the name, and events that cannot be sent are counted and logged
 	return failure.Apart("Run", func() error { return c.run.Run(ctx) })
 }

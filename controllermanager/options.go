@@ -14,7 +14,7 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultMinResyncPeriod is the default of kube-controller-manager.
+	// DefaultMinResyncPeriod is the same as in kube-controller-manager.
 	DefaultMinResyncPeriod   = 12 * time.Hour
 	DefaultStartInterval     = 50 * time.Millisecond
 	DefaultDiscoveryInterval = time.Minute
@@ -30,22 +30,22 @@ type Options struct {
 	// factory's client.
 	NewClient func(controller string) (*rest.Client, error)
 
-	// Shard, if not nil, implements Context.Shard, for example as manager.Manager.Shard of a manager
-	// with Options.Sharding. If it returns a share, the controllers run in every process, and a
-	// controller that works on everything is an error. Add controllers that run only on a leader, or
-	// that work on everything in every process, to another Manager.
+	// Shard, if not nil, implements Context.Shard. An example is the Shard method of a manager.Manager with
+	// Options.Sharding. If it returns a share, the controllers run in every process, and a controller that
+	// handles all objects is an error. Add controllers that run only on the leader, or that handle all
+	// objects in every process, to another Manager.
 	Shard func(shard.Key) shard.Scope
 
-	// MinResyncPeriod is the lower bound of [Context.ResyncPeriod]. Default DefaultMinResyncPeriod.
+	// MinResyncPeriod is the minimum [Context.ResyncPeriod]. Default DefaultMinResyncPeriod.
 	MinResyncPeriod time.Duration
 
-	// StartInterval is the minimum time between the starts of two controllers. Each interval is up to
-	// twice as long, so that many instances of the program do not start in step. Default
-	// DefaultStartInterval; negative means none.
+	// StartInterval is the minimum time between controller starts. Each interval is randomly extended, up
+	// to twice the minimum, so that multiple instances of the program do not start in lockstep. The default
+	// is DefaultStartInterval; a negative value means no delay.
 	StartInterval time.Duration
 
-	// DiscoveryInterval is how often discovery is repeated while a controller is skipped. Default
-	// DefaultDiscoveryInterval; negative means never.
+	// DiscoveryInterval is how often discovery is repeated while a controller is skipped. The default is
+	// DefaultDiscoveryInterval; a negative value disables it.
 	DiscoveryInterval time.Duration
 
 	// Controller holds options for all controllers, such as their metrics; see [Context.Controller]. A
@@ -56,7 +56,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// complete fills in the defaults, and fails if the options are invalid.
+// complete fills in the defaults. It fails if the options are invalid.
 func (o *Options) complete() error {
 	switch {
 	case o.MinResyncPeriod < 0:

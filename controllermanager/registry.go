@@ -16,7 +16,7 @@ type Descriptor struct {
 	// Name is the controller's name in logs, flags and metrics, such as "replicaset-controller".
 	Name string
 
-	// Aliases are other names for the flag, such as "replicaset".
+	// Aliases are alternative names accepted by the flag, such as "replicaset".
 	Aliases []string
 
 	// DisabledByDefault excludes the controller from "*".
@@ -26,20 +26,20 @@ type Descriptor struct {
 	// skipped. An empty version matches any version.
 	Requires []object.GVR
 
-	// New creates the controller, with informers and clients from c. It is called once in each Run,
-	// before any controller runs, and must not block. If it returns neither a controller nor an error,
-	// the controller declines to run with this configuration.
+	// New creates the controller, using informers and clients from c. It is called once per Run, before any
+	// controller runs, and must not block. If it returns neither a controller nor an error, the controller
+	// declines to run with this configuration.
 	New func(c *Context) (manager.Runnable, error)
 }
 
-// Registry holds all controllers of a program. Create it with [NewRegistry].
+// Registry contains all of a program's controllers. Create it with [NewRegistry].
 type Registry struct {
 	descriptors []Descriptor
-	names       map[string]string // from names and aliases to names
+	names       map[string]string // maps names and aliases to names
 }
 
 // NewRegistry returns a registry of controllers, which are created and started in this order. It fails
-// if two controllers have the same name, if one has no name or no New, or if the API does not accept a
+// if two controllers have the same name, if one lacks a name or New, or if the API does not accept a
 // name in events. A valid name is an optional DNS name and a slash, followed by at most 63 letters,
 // digits, "-", "_" and ".".
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
@@ -53,7 +53,7 @@ func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 		}
 		for _, name := range append([]string{d.Name}, d.Aliases...) {
 			if name == "" || name == "*" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, ", ") {
-				return nil, fmt.Errorf("controller %d, %q: %q cannot be a name: it has another meaning in a list of controllers", i, d.Name, name)
+				return nil, fmt.Errorf("controller %d, %q: %q cannot be a name: it has a special meaning in a list of controllers", i, d.Name, name)
 			}
 			if other, taken := r.names[name]; taken {
 				return nil, fmt.Errorf("controller %q: %q means %q already", d.Name, name, other)
@@ -73,12 +73,11 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// Select parses a list of controllers such as "*,-foo,bar". It selects the named controllers, except
+// Select parses a list of controllers such as "*,-foo,bar". It selects the listed controllers, except
 // those with a leading minus. "*" means all controllers that are not disabled by default. Order does not
-// matter, an empty list means "*", and aliases are accepted. Select returns names in the order of the
-// registry.
+// matter, an empty list means "*", and aliases are accepted. Select returns the names in registry order.
 //
-// If a name is unknown, or a controller is both selected and excluded, Select fails, and the error
+// If a name is unknown, or a controller is both selected and excluded, Select returns an error that
 // lists the names.
 func (r *Registry) Select(list string) ([]string, error) {
 	star, wanted := false, map[string]bool{}
@@ -97,7 +96,7 @@ func (r *Registry) Select(list string) ([]string, error) {
 			return nil, fmt.Errorf("controllers %q: unknown name %q: want one of %s", list, alias, strings.Join(r.Names(), ", "))
 		}
 		if before, again := wanted[name]; again && before == unwanted {
-			return nil, fmt.Errorf("controllers %q: %q is both selected and excluded: leave one out", list, name)
+			return nil, fmt.Errorf("controllers %q: %q is both selected and excluded: remove one", list, name)
 		}
 		wanted[name] = !unwanted
 	}

@@ -56,8 +56,8 @@ func TestSelectListsTheKnownNames(t *testing.T) {
 	for list, want := range map[string]string{
 		"*,-fo":              `controllers "*,-fo": unknown name "fo": want one of foo-controller, bar-controller, token-cleaner`,
 		"-*":                 `controllers "-*": unknown name "*": want one of foo-controller, bar-controller, token-cleaner`,
-		"foo,-foo":           `controllers "foo,-foo": "foo-controller" is both selected and excluded: leave one out`,
-		"-bar,b":             `controllers "-bar,b": "bar-controller" is both selected and excluded: leave one out`,
+		"foo,-foo":           `controllers "foo,-foo": "foo-controller" is both selected and excluded: remove one`,
+		"-bar,b":             `controllers "-bar,b": "bar-controller" is both selected and excluded: remove one`,
 		"foo bar-controller": `controllers "foo bar-controller": unknown name "foo bar-controller": want one of foo-controller, bar-controller, token-cleaner`,
 	} {
 		_, err := three(t).Select(list)
@@ -70,8 +70,8 @@ func TestSelectListsTheKnownNames(t *testing.T) {
 func TestRegistryRefuses(t *testing.T) {
 	for want, descriptors := range map[string][]controllermanager.Descriptor{
 		`controller 0, "foo": New is nil: there is nothing to run`:                                  {{Name: "foo"}},
-		`controller 0, "": "" cannot be a name: it has another meaning in a list of controllers`:    {{New: idle}},
-		`controller 0, "a": "-a" cannot be a name: it has another meaning in a list of controllers`: {{Name: "a", Aliases: []string{"-a"}, New: idle}},
+		`controller 0, "": "" cannot be a name: it has a special meaning in a list of controllers`:    {{New: idle}},
+		`controller 0, "a": "-a" cannot be a name: it has a special meaning in a list of controllers`: {{Name: "a", Aliases: []string{"-a"}, New: idle}},
 		`controller "b": "a" means "a" already`:                                                     {{Name: "a", New: idle}, {Name: "b", Aliases: []string{"a"}, New: idle}},
 	} {
 		_, err := controllermanager.NewRegistry(descriptors...)

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// round is one Run of a Manager. Its methods are called in Run's goroutine.
+// round is a single Run of a Manager. Its methods are called from Run's goroutine.
 type round struct {
 	m       *Manager
 	ctx     context.Context // done when Run's context is done or a controller fails
 	cancel  context.CancelCauseFunc
-	started chan struct{} // closed when all controllers that are possible at the start are created
+	started chan struct{} // closed once all controllers that can run at startup have been created
 	clients []*rest.Client
-	runs    sync.WaitGroup // a goroutine for each controller
-	any     bool           // a controller has been started
+	runs    sync.WaitGroup // one goroutine per controller
+	any     bool           // at least one controller has been started
 
 	mu   sync.Mutex // guards errs
 	errs []error
@@ -30,7 +30,7 @@ func newRound(ctx context.Context, m *Manager) *round {
 	return r
 }
 
-// run performs the steps listed in the package documentation, and returns when everything has ended.
+// run performs the steps listed in the package documentation, and returns once everything has finished.
 func (r *round) run() error {
 	defer r.cancel(nil)
 	defer func() {
@@ -38,7 +38,7 @@ func (r *round) run() error {
 			c.CloseIdleConnections()
 		}
 	}()
-	r.m.factory.Client().Mapper().Invalidate() // results of earlier discovery may be outdated
+	r.m.factory.Client().Mapper().Invalidate() // earlier discovery results may be outdated
 	served, err := r.m.discover(r.ctx)
 	if err != nil {
 		return nil // ctx is done
@@ -64,7 +64,7 @@ func (r *round) run() error {
 	return errors.Join(r.errs...)
 }
 
-// lookAgain repeats discovery at intervals while a controller is skipped, and starts controllers whose
+// lookAgain periodically repeats discovery while any controller is skipped, and starts controllers whose
 // resources have appeared.
 func (r *round) lookAgain() {
 	interval := r.m.opts.DiscoveryInterval
@@ -94,8 +94,8 @@ func (r *round) skipped() bool {
 	return false
 }
 
-// make creates the pending and skipped controllers whose resources are served, and returns them in the
-// order of the registry.
+// make creates the pending and skipped controllers whose resources are served, and returns them in
+// registry order.
 func (r *round) make(served Resources) (made []*member, err error) {
 	for _, d := range r.m.registry.descriptors {
 		r.m.mu.Lock()
@@ -125,7 +125,7 @@ func (r *round) make(served Resources) (made []*member, err error) {
 	return made, nil
 }
 
-// missing names the required resources that the server does not serve.
+// missing lists the required resources that the server does not serve.
 func missing(d Descriptor, served Resources) string {
 	var missing []string
 	for _, gvr := range d.Requires {
@@ -136,7 +136,7 @@ func missing(d Descriptor, served Resources) string {
 	return strings.Join(missing, ", ")
 }
 
-// start starts controllers one after another. It reports false if ctx is done.
+// start starts controllers one after another. It returns false if ctx is done.
 func (r *round) start(made []*member) bool {
 	for _, c := range made {
 		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, jitter.Longer(interval, interval)) {
@@ -156,7 +156,7 @@ func (r *round) start(made []*member) bool {
 	return r.ctx.Err() == nil
 }
 
-// fail records an error and ends the round.
+// fail records an error and stops the round.
 func (r *round) fail(err error) {
 	r.mu.Lock()
 	r.errs = append(r.errs, err)

@@ -30,39 +30,37 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Options configure the environment of a test. The zero value works.
+// Options configure a test environment. The zero value works.
 type Options struct {
 	// Server configures the simulated API server. It serves the usual built-in resources and those in
-	// Server.Resources; apiservertest.ReadDefinition makes one from the manifest of a
-	// CustomResourceDefinition.
+	// Server.Resources; apiservertest.ReadDefinition creates one from a CustomResourceDefinition manifest.
 	Server apiservertest.Options
 
 	// Scheme maps kinds to Go types. The default is scheme.New().
 	Scheme *runtime.Scheme
 
-	// Factory configures the factory. DetectMutations is on, with a period of one minute, unless it is
-	// negative.
+	// Factory configures the factory. DetectMutations defaults to one minute; a negative value turns it
+	// off.
 	Factory factory.Options
 
-	// Logger receives the logs of the client, the factory and the controllers of a manager. By default
-	// warnings and errors go to the test's log, and with go test -v also information.
+	// Logger receives the log messages of the client, the factory and a manager's controllers. By default,
+	// warnings and errors go to the test's log, along with info messages under go test -v.
 	Logger *slog.Logger
 
-	// Tick is the duration of a reconcile that writes: its first write returns that much later in the
-	// bubble's time. So the next reconcile reads another time, as on a cluster, and a status that
-	// contains the time is found to lead to an endless sequence of reconciles. Default DefaultTick;
-	// negative means no time. A replay has no ticks.
+	// Tick is the duration of a reconcile that writes: its first write returns after this much bubble time.
+	// So the next reconcile reads a different time, as on a cluster, and a status that contains the time is
+	// detected as the cause of an endless sequence of reconciles. The default is DefaultTick; a negative
+	// value means that no time passes. In a replay there are no ticks.
 	Tick time.Duration
 
-	// AllowPanics permits reconciles to panic, for tests of the consequences. By default a panic
-	// fails the test.
+	// AllowPanics allows reconciles to panic, for tests of panic handling. By default, a panic fails the
+	// test.
 	AllowPanics bool
 
-	recording *recording.File // received by the informers; nil if they use the server
+	recording *recording.File // replayed to the informers; nil if they use the server
 }
 
-// Env is the environment of one test: an API server, a client and a factory, in a bubble of
-// testing/synctest.
+// Env is a test environment: an API server, a client and a factory, in a bubble of testing/synctest.
 type Env struct {
 	testing.TB
 
@@ -74,12 +72,12 @@ type Env struct {
 	logger      *slog.Logger
 	ctx         context.Context
 	cancel      context.CancelFunc
-	replay      *recording.Replay // nil without a recording
+	replay      *recording.Replay // nil if there is no recording
 	allowPanics bool
 	pace        *pace
-	over        atomic.Bool // the body has returned
+	over        atomic.Bool // the test body has returned
 
-	// quiet is held by the goroutine that waits until everything is quiet.
+	// quiet is held by the goroutine that is waiting until everything is quiet.
 	quiet    chan struct{}
 	observed []*observed // guarded by quiet
 
@@ -88,11 +86,11 @@ type Env struct {
 	running map[string]int // number of running arguments of Start, by type
 }
 
-// Context returns a context that is done when the test's body has returned.
+// Context returns a context that is canceled when the test body has returned.
 func (e *Env) Context() context.Context { return e.ctx }
 
-// Run runs body in a bubble with its own environment. It fails the test if body leaves a goroutine
-// behind that does not end with [Env.Context].
+// Run runs body in a bubble with its own environment. It fails the test if body leaves behind a
+// goroutine that does not exit when [Env.Context] is canceled.
 func Run(t *testing.T, body func(e *Env)) {
 	t.Helper()
 	RunWith(t, Options{}, body)
@@ -153,7 +151,7 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 	})
 }
 
-// failOnMutation returns an error handler that fails the test if a cached object was changed, and
+// failOnMutation returns an error handler that fails the test if a cached object was modified, and
 // passes other failures to next.
 func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *failure.Failure) failure.Verdict) func(context.Context, *failure.Failure) failure.Verdict {
 	return func(ctx context.Context, f *failure.Failure) failure.Verdict {
@@ -170,12 +168,12 @@ func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *fa
 var builtin = sync.OnceValue(scheme.New)
 
 // Start starts the factory's informers and runs its arguments, usually controllers or a manager, until
-// the test ends or stop is called; stop waits for all of them. Start returns when everything is quiet:
-// the first reconciles of existing objects are over, unless they wait for time to pass. If Run returns
-// an error, the test fails.
+// the test ends or stop is called; stop waits for all of them to return. Start returns once everything
+// is quiet: the first reconciles of existing objects are finished, except those waiting for time to
+// pass. If an argument's Run returns an error, the test fails.
 //
-// Start logs which controllers wait for a source and why, and which reconciles have failed. The latter
-// is logged whenever everything is quiet again.
+// Start logs which controllers are waiting for a source and why, and which reconciles have failed.
+// Failed reconciles are also logged whenever everything is quiet again.
 func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func()) {
 	e.Helper()
 	e.mustLive("Start")
@@ -212,12 +210,12 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 }
 
 // Settle advances the bubble's time by d, which takes no real time, and then waits until everything is
-// quiet: every goroutine waits for time to pass or for an event, and no reconcile writes; see
-// Options.Tick. If d is not positive, it only waits.
+// quiet: every goroutine is waiting for time to pass or for an event, and no reconcile is writing; see
+// Options.Tick. If d is not positive, Settle only waits.
 //
-// If objects keep changing, Settle stops them and fails the test: after 10,000 changes of one object
-// at the same time, or after 1,000 consecutive reconciles that change it. The usual cause is a
-// reconcile that changes something that leads to the next reconcile.
+// If objects keep changing, Settle stops all writers and fails the test: after 10,000 changes to one
+// object at the same time, or after 1,000 consecutive reconciles that change it. The usual cause is a
+// reconcile that changes something that triggers the next reconcile.
 func (e *Env) Settle(d time.Duration) {
 	e.Helper()
 	e.mustLive("Settle")
@@ -242,8 +240,8 @@ func Put[T object.Object](e *Env, o T) T {
 	return stored.(T)
 }
 
-// Get returns a copy of the server's object. If it does not exist, Get fails the test and lists the
-// objects that do.
+// Get returns a copy of an object on the server. If the object does not exist, Get fails the test and
+// lists the objects that do.
 func Get[T object.Object](e *Env, key object.Key) T {
 	e.Helper()
 	gvr := resource[T](e)
@@ -264,8 +262,8 @@ func All[T object.Object](e *Env) []T {
 	return all
 }
 
-// Delete deletes an object on the server, or marks it as being deleted if it has finalizers, and waits
-// until everything is quiet.
+// Delete deletes an object on the server and waits until everything is quiet. If the object has
+// finalizers, it is only marked as being deleted.
 func Delete[T object.Object](e *Env, key object.Key) {
 	e.Helper()
 	e.mustLive("Delete")
@@ -276,15 +274,15 @@ func Delete[T object.Object](e *Env, key object.Key) {
 	e.settle()
 }
 
-// shownKeys limits the objects in a message.
+// shownKeys limits the number of objects in a message.
 const shownKeys = 10
 
-// absent returns a message that says that an object does not exist, and which ones do.
+// absent returns a message saying that an object does not exist, and listing those that do.
 func (e *Env) absent(verb string, gvr object.GVR, key object.Key, err error) string {
 	text := fmt.Sprintf("%s %s %s: %v", verb, gvr.Resource, object.FormatKey(key), err)
 	all := e.Server.Objects(gvr)
 	if len(all) == 0 {
-		return text + "; the server has none of the kind"
+		return text + "; the server has no objects of this kind"
 	}
 	var keys []string
 	for _, o := range all[:min(len(all), shownKeys)] {
@@ -303,7 +301,7 @@ func isNil(value any) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// resource returns the resource of a type.
+// resource returns the resource for a type.
 func resource[T object.Object](e *Env) object.GVR {
 	e.Helper()
 	mapping, err := rest.ResourceFor[T](e.Client).Mapping(e.ctx)
@@ -313,12 +311,12 @@ func resource[T object.Object](e *Env) object.GVR {
 	return mapping.Resource
 }
 
-// Manager returns a manager with the client and the informers of the environment. Use it to test a
-// program that adds its parts to a manager. Start runs the manager, which runs the informers. The test
-// fails if opts has addresses, since there is no network; leader election works. It also fails if opts
-// has Factory or Namespaces, which belong in Options.Factory, or a Scheme with kinds that Options.Scheme
-// lacks. Webhooks of manager.WebhookFor are created, with a certificate, but never called, because the
-// simulated server has no admission.
+// Manager returns a manager that uses the environment's client and informers. Use it to test a program
+// that adds its components to a manager. Start runs the manager, which runs the informers. The test
+// fails if opts sets addresses, since there is no network; leader election works. It also fails if opts
+// sets Factory or Namespaces, which belong in Options.Factory, or a Scheme with kinds that
+// Options.Scheme lacks. Webhooks added with manager.WebhookFor are created, with a certificate, but
+// never called, because the simulated server has no admission phase.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	e.Helper()
 	for name, address := range map[string]string{
@@ -352,12 +350,12 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	return m
 }
 
-// Logger returns the logger of the environment. Pass it to controllers that are created without a
-// manager, so the test's log includes messages of controller.Logger.
+// Logger returns the environment's logger. Pass it to controllers that are created without a manager, so
+// that the test's log includes messages logged with controller.Logger.
 func (e *Env) Logger() *slog.Logger { return e.logger }
 
 // newLogger returns a logger that writes to the test's log until the test ends: warnings and errors,
-// and under go test -v also information, with the time since the start of the test.
+// along with info messages under go test -v, with the time since the start of the test.
 func newLogger(t testing.TB) *slog.Logger {
 	out := &testLog{out: t.Output()}
 	t.Cleanup(out.close)
@@ -368,7 +366,7 @@ func newLogger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey { // a bubble starts at midnight
+			if len(groups) == 0 && a.Key == slog.TimeKey { // bubbles start at midnight
 				return slog.String(slog.TimeKey, a.Value.Time().UTC().Format("15:04:05.000"))
 			}
 			return a
@@ -376,7 +374,7 @@ func newLogger(t testing.TB) *slog.Logger {
 	}))
 }
 
-// testLog is a test's log until it is closed. Writing to the log of a finished test would panic.
+// testLog writes to a test's log until it is closed. Writing to the log of a finished test would panic.
 type testLog struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// endLimit is how long the arguments of Start may take to end, in the bubble's time.
+// endLimit is how much bubble time the arguments of Start may take to return.
 const endLimit = 24 * time.Hour
 
-// end ends the arguments of Start and waits for them. It names those that do not end, because the
-// panic of synctest that follows shows only stacks, and aborts the other tests.
+// end stops the arguments of Start and waits for them to return. It reports those that do not return,
+// because the synctest panic that follows shows only stacks and aborts the other tests.
 func (e *Env) end() {
 	e.Helper()
 	e.over.Store(true)
@@ -31,19 +31,19 @@ func (e *Env) end() {
 	case <-ended:
 		e.settle()
 	case <-limit.C:
-		e.Errorf("still running %v after the context has ended: %s: each must return when its context ends", endLimit, strings.Join(e.living(), "; "))
+		e.Errorf("still running %v after the context was canceled: %s: each must return when its context is canceled", endLimit, strings.Join(e.living(), "; "))
 	}
 }
 
-// mustLive fails the test if it uses an Env after its end.
+// mustLive fails the test if it uses an Env after the test body has returned.
 func (e *Env) mustLive(call string) {
 	e.Helper()
 	if e.over.Load() {
-		e.Fatalf("controllertest: %s after the body of the test has returned: its server has ended, and so has the bubble's time", call)
+		e.Fatalf("controllertest: %s after the test body has returned: the server and the bubble's clock have stopped", call)
 	}
 }
 
-// note notes that r runs. Call ended when it has returned.
+// note records that r is running. Call ended once r has returned.
 func (e *Env) note(r any) (ended func()) {
 	name := fmt.Sprintf("%T", r)
 	count := func(n int) {
@@ -57,7 +57,7 @@ func (e *Env) note(r any) (ended func()) {
 	return func() { count(-1) }
 }
 
-// living describes everything that has not ended.
+// living describes everything that is still running.
 func (e *Env) living() (all []string) {
 	e.mu.Lock()
 	all = slices.Sorted(maps.Keys(e.running))

@@ -9,22 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 )
 
-// observed are the controllers of an argument of Start. Their state is written to the test's log,
-// since their own logger may be silent.
+// observed is the set of controllers in an argument of Start. Their state is written to the test's log,
+// since their own loggers may discard everything.
 type observed struct {
 	look    func() []controller.Status
 	running func() []string // requests being reconciled, if known
-	told    map[string]told // by the name of the controller
+	told    map[string]told // by controller name
 }
 
-// told is the state of a controller when everything was last quiet.
+// told is a controller's state when everything was last quiet.
 type told struct {
 	errors  uint64
 	panics  uint64
 	waiting bool
 }
 
-// observe observes an argument of Start, if it is or has a controller.
+// observe observes an argument of Start if it is or contains a controller.
 func (e *Env) observe(r any) {
 	o := &observed{told: map[string]told{}, running: func() []string { return nil }}
 	switch r := r.(type) {
@@ -46,9 +46,9 @@ func (e *Env) observe(r any) {
 	<-e.quiet
 }
 
-// settle waits until everything is quiet, and logs which reconciles have failed since the last time
-// and which controllers wait for a source. It may be called concurrently, also from goroutines of a
-// controller: calls then wait for each other.
+// settle waits until everything is quiet, and logs which reconciles have failed since the last time and
+// which controllers are waiting for a source. It may be called concurrently, including from a
+// controller's goroutines: calls are serialized.
 func (e *Env) settle() {
 	e.Helper()
 	e.quiet <- struct{}{} // synctest permits only one waiter
@@ -64,7 +64,7 @@ func (e *Env) settle() {
 	}
 }
 
-// tell logs the news of a controller.
+// tell logs what has changed in a controller's state.
 func (e *Env) tell(o *observed, s controller.Status) {
 	e.Helper()
 	before, now := o.told[s.Name], told{s.Errors, s.Panics, s.State == controller.Waiting}
@@ -72,7 +72,7 @@ func (e *Env) tell(o *observed, s controller.Status) {
 		e.Logf("controller %s: reconciles that failed: %d, the last: %v", s.Name, s.Errors-before.errors, s.Failure)
 	}
 	if s.Panics > before.panics && !e.allowPanics {
-		e.Errorf("controller %s: reconciles that panicked: %d%s", s.Name, s.Panics-before.panics, stackOf(s.Failure))
+		e.Errorf("controller %s: panicked reconciles: %d%s", s.Name, s.Panics-before.panics, stackOf(s.Failure))
 	}
 	if now.waiting && !before.waiting {
 		e.Logf("controller %s: %v", s.Name, waitsFor(s))
@@ -80,7 +80,7 @@ func (e *Env) tell(o *observed, s controller.Status) {
 	o.told[s.Name] = now
 }
 
-// stackOf returns the stack of a panic on separate lines, or "" if the last failure was no panic.
+// stackOf returns the stack of a panic on separate lines, or "" if the last failure was not a panic.
 func stackOf(f *controller.Failure) string {
 	p, ok := errors.AsType[*failure.PanicError](f)
 	if f == nil || !ok {
@@ -89,7 +89,7 @@ func stackOf(f *controller.Failure) string {
 	return fmt.Sprintf(", the last: %v\n%s", f, p.Stack)
 }
 
-// waitsFor returns which sources a controller waits for, and why.
+// waitsFor describes the sources that a controller is waiting for, and why.
 func waitsFor(s controller.Status) error {
 	var why []error
 	for _, source := range s.Sources {

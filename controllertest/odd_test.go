@@ -53,7 +53,7 @@ var odd = map[string]struct {
 			Put(e, namespace("shop"))
 			e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") }))
 		})
-	}, []string{"--- FAIL", "controller greeter: reconciles that panicked: 1, the last: shop: reconciler panicked: no greeting", "odd_test.go:"}},
+	}, []string{"--- FAIL", "controller greeter: panicked reconciles: 1, the last: shop: reconciler panicked: no greeting", "odd_test.go:"}},
 	"a reconcile that ends its goroutine": {func(t *testing.T) {
 		Run(t, func(e *Env) {
 			Put(e, namespace("shop"))
@@ -72,7 +72,7 @@ var odd = map[string]struct {
 				return controller.Result{}, nil
 			}))
 		})
-	}, []string{"--- FAIL", "still running 24h0m0s after the context has ended: *controller.Controller; controller greeter, whose reconciles have not returned: 1 (shop): each must return", "odd_test.go:"}},
+	}, []string{"--- FAIL", "still running 24h0m0s after the context was canceled: *controller.Controller; controller greeter, whose reconciles have not returned: 1 (shop): each must return", "odd_test.go:"}},
 	"a managed reconcile that ignores its context": {func(t *testing.T) {
 		Run(t, func(e *Env) {
 			Put(e, namespace("shop"))
@@ -99,7 +99,7 @@ var odd = map[string]struct {
 			Put(e, namespace("shop"))
 			e.Error("Put has returned")
 		})
-	}, []string{"--- FAIL", "it never comes to rest: PUT /api/v1/namespaces/shop was sent by 1000 reconciles, each as soon as the one before had ended"}},
+	}, []string{"--- FAIL", "the test never settles: PUT /api/v1/namespaces/shop was sent by 1000 reconciles, each right after the previous one"}},
 	"a reconcile that leads to the next and takes no time": {func(t *testing.T) {
 		RunWith(t, Options{Tick: -1}, func(e *Env) {
 			namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
@@ -113,7 +113,7 @@ var odd = map[string]struct {
 			Put(e, namespace("shop"))
 			e.Error("Put has returned")
 		})
-	}, []string{"--- FAIL", "it never comes to rest: PUT /api/v1/namespaces/shop was sent 10000 times at one moment"}},
+	}, []string{"--- FAIL", "the test never settles: PUT /api/v1/namespaces/shop was sent 10000 times at the same bubble time"}},
 	"a status that tells the time": {func(t *testing.T) {
 		Run(t, func(e *Env) {
 			namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
@@ -127,7 +127,7 @@ var odd = map[string]struct {
 			Put(e, namespace("shop"))
 			e.Error("Put has returned")
 		})
-	}, []string{"--- FAIL", "it never comes to rest: PATCH /api/v1/namespaces/shop/status was sent by 1000 reconciles", "A status that contains the time does"}},
+	}, []string{"--- FAIL", "the test never settles: PATCH /api/v1/namespaces/shop/status was sent by 1000 reconciles", "A status that contains the time does"}},
 	"an object that is nil": {func(t *testing.T) {
 		Run(t, func(e *Env) { Put[*corev1.Namespace](e, nil) })
 	}, []string{"--- FAIL", "put: the *v1.Namespace is nil"}},
@@ -141,7 +141,7 @@ var odd = map[string]struct {
 	}, []string{"--- FAIL", `get configmaps shop/greeting: configmaps "greeting" not found; the server has m10, m11, m12, m13, m14, m15, m16, m17, m18, m19 and 2 more`}},
 	"a deletion of what is not there": {func(t *testing.T) {
 		Run(t, func(e *Env) { Delete[*corev1.ConfigMap](e, object.Key{Namespace: "shop", Name: "greeting"}) })
-	}, []string{"--- FAIL", `delete configmaps shop/greeting: configmaps "greeting" not found; the server has none of the kind`}},
+	}, []string{"--- FAIL", `delete configmaps shop/greeting: configmaps "greeting" not found; the server has no objects of this kind`}},
 	"a controller that is nil": {func(t *testing.T) {
 		Run(t, func(e *Env) {
 			var c *controller.Controller
@@ -164,12 +164,12 @@ var odd = map[string]struct {
 	}, []string{"--- FAIL", `Manager: Scheme has kinds of the group "example.com" that the environment lacks: set controllertest.Options.Scheme`}},
 	"a use after the end": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.Cleanup(func() { e.Settle(time.Hour) }) })
-	}, []string{"--- FAIL", "controllertest: Settle after the body of the test has returned"}},
+	}, []string{"--- FAIL", "controllertest: Settle after the test body has returned"}},
 	"a use after the bubble's end": {func(t *testing.T) {
 		var kept *Env
 		Run(t, func(e *Env) { kept = e })
 		Put(kept, namespace("shop"))
-	}, []string{"controllertest: Put after the body of the test has returned"}},
+	}, []string{"controllertest: Put after the test body has returned"}},
 	"a recording that is none": {func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "none.recording")
 		require.NoError(t, os.WriteFile(file, []byte("a picture"), 0o600))
@@ -235,10 +235,10 @@ var odd = map[string]struct {
 		text[len(text)/2] ^= 1
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		Replay(t, file, func(e *Env) { e.Error("it is played") })
-	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: the checksum of a block is wrong: the part before it is played", "it is played"}},
+	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: the checksum of a block is wrong: the recording is played up to that point", "it is played"}},
 	"a recording without a player": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.PlayToEnd() })
-	}, []string{"--- FAIL", "PlayToEnd without a recording: use Replay in the place of Run"}},
+	}, []string{"--- FAIL", "PlayToEnd without a recording: use Replay instead of Run"}},
 }
 
 // record makes a recording of requests that are answered with an empty list.

@@ -10,24 +10,24 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// DefaultTick is the default of Options.Tick.
+// DefaultTick is the default value of Options.Tick.
 const DefaultTick = time.Second
 
-// Limits for things that never come to rest: writes of one object and creations in one place at the
-// same bubble time, and consecutive ticks that write one object.
+// Limits for detecting endless changes: writes to one object or creations at one path at the same bubble
+// time, and consecutive ticks that write one object.
 const (
 	maxWrites = 10_000
 	maxTurns  = 1000
 	creates   = 10 // times maxWrites
 )
 
-// pace makes reconciles that write take time, and detects those that never come to rest. If each
-// reconcile leads to the next one at once, nothing is ever quiet, and the test would run into its real
-// timeout without an explanation.
+// pace makes reconciles that write take time, and detects those that never settle. If each reconcile
+// immediately triggers the next one, the test never becomes quiet and would run into its real timeout
+// without an explanation.
 type pace struct {
 	t    testing.TB
 	stop func()        // stops all writers
-	tick time.Duration // duration of a reconcile that writes; 0 for none
+	tick time.Duration // duration of a reconcile that writes; 0 means no ticks
 
 	mu     sync.Mutex // guards the fields below
 	now    time.Time
@@ -38,13 +38,13 @@ type pace struct {
 	turns  map[string]turn // by method and path
 }
 
-// turn is the last of consecutive ticks that wrote one object.
+// turn is the last in a row of consecutive ticks that wrote one object.
 type turn struct {
 	ends   time.Time
 	number int
 }
 
-// wrap counts the requests of a transport.
+// wrap returns a transport that counts its requests.
 func (p *pace) wrap(next http.RoundTripper) http.RoundTripper {
 	return counting{next, p}
 }
@@ -71,9 +71,9 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// begin begins a tick if the request is the first write of its reconcile, and returns its duration.
-// The bubble's clock stands still while anything runs. Without ticks, a status that contains the time
-// would be the same in the next reconcile, which never happens on a cluster.
+// begin starts a tick if the request is its reconcile's first write, and returns the tick's duration.
+// The bubble's clock does not advance while anything runs. Without ticks, a status that contains the
+// time would be the same in the next reconcile, which never happens on a cluster.
 func (p *pace) begin(r *http.Request) time.Duration {
 	id := controller.ID(r.Context())
 	p.mu.Lock()
@@ -87,13 +87,13 @@ func (p *pace) begin(r *http.Request) time.Duration {
 	now, key := time.Now(), key(r)
 	p.ticked[id], p.until = true, now.Add(p.tick)
 	t := p.turns[key]
-	if t.ends.Before(now) { // it was at rest in between
+	if t.ends.Before(now) { // it was quiet in between
 		t.number = 0
 	}
 	t.ends, t.number = p.until, t.number+1
 	p.turns[key] = t
 	if limit := most(r, maxTurns); t.number == limit {
-		p.end("%s was sent by %d reconciles, each as soon as the one before had ended", key, limit)
+		p.end("%s was sent by %d reconciles, each right after the previous one", key, limit)
 	}
 	return p.tick
 }
@@ -107,11 +107,11 @@ func (p *pace) count(r *http.Request) {
 	}
 	key := key(r)
 	if p.sent[key]++; p.sent[key] == limit {
-		p.end("%s was sent %d times at one moment", key, limit)
+		p.end("%s was sent %d times at the same bubble time", key, limit)
 	}
 }
 
-// most returns how often a request may be sent, given the limit for requests about one object.
+// most returns how often a request may be sent, given the limit for requests to one object.
 func most(r *http.Request, limit int) int {
 	if r.Method == http.MethodPost {
 		return creates * limit
@@ -125,12 +125,12 @@ func key(r *http.Request) string { return r.Method + " " + r.URL.Path }
 func (p *pace) end(why string, args ...any) {
 	if !p.over {
 		p.over = true
-		p.t.Errorf("it never comes to rest: "+why+": does each reconcile change something that leads to the next one? A status that contains the time does", args...)
+		p.t.Errorf("the test never settles: "+why+": does each reconcile change something that triggers the next one? A status that contains the time does", args...)
 		p.stop()
 	}
 }
 
-// rest waits until everything waits for time to pass and no tick is in progress.
+// rest waits until everything is waiting for time to pass and no tick is in progress.
 func (p *pace) rest() {
 	for {
 		synctest.Wait()
@@ -144,7 +144,7 @@ func (p *pace) rest() {
 	}
 }
 
-// stopped reports whether the writers were stopped.
+// stopped reports whether the writers have been stopped.
 func (p *pace) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

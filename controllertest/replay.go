@@ -8,17 +8,17 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// Replay runs body in a bubble where the informers of Env.Factory receive the contents of a recording:
-// lists, watches, errors and disconnections, in the recorded order and with the recorded times in
-// between. They go through the same states, events and failures in the same order (D02). A list or
-// watch that was not recorded fails with an error that names the recorded ones. Writes and reads of
-// single objects go to Env.Server, so a test can check what a controller wrote.
+// Replay runs body in a bubble where the informers in Env.Factory receive the contents of a recording:
+// lists, watches, errors and disconnections, in the recorded order and at the recorded times. They go
+// through the same states, events and failures in the same order (D02). A list or watch that was not
+// recorded fails with an error that lists the recorded ones. Writes and reads of single objects go to
+// Env.Server, so a test can check what a controller wrote.
 //
-// The recording advances with the bubble's time: see [Env.PlayToEnd] and [Env.Settle]. Informers do
-// not see the effects of [Put] and [Delete].
+// The recording advances with bubble time: see [Env.PlayToEnd] and [Env.Settle]. Informers do not see
+// the effects of [Put] and [Delete].
 //
-// The test fails if the file is not a recording or lasts longer than 31 days. If the file is damaged
-// or truncated by a crash, the part before the damage is played, and the test's log says where it
+// The test fails if the file is not a recording or lasts longer than 31 days. If the file is corrupted,
+// or truncated by a crash, the recording is played up to that point, and the test's log reports where it
 // ends.
 func Replay(t *testing.T, file string, body func(e *Env)) {
 	t.Helper()
@@ -41,9 +41,9 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 		t.Fatalf("recording %s: it lasts %d days, but a test plays at most %d: record with a smaller MaxSize, which keeps less old data", file, d/day, maxPlayed/day)
 	}
 	if f.Damage != nil {
-		t.Logf("%v: the part before it is played", f.Damage)
+		t.Logf("%v: the recording is played up to that point", f.Damage)
 	}
-	// With the longest waits, no client comes earlier than the recorded one.
+	// With the longest jitter, no client sends a request earlier than the recorded one did.
 	defer jitter.Longest()()
 	o.recording = f
 	RunWith(t, o, body)
@@ -52,12 +52,12 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 const (
 	day = 24 * time.Hour
 
-	// maxPlayed limits the length of a recording. Informers that do not match it retry every minute
+	// maxPlayed limits a recording's duration. Informers that do not match the recording retry every minute
 	// and log a line each time.
 	maxPlayed = 31 * day
 )
 
-// length returns the time it takes to play a recording.
+// length returns the time it takes to play back a recording.
 func length(f *recording.File) time.Duration {
 	if len(f.Requests) == 0 {
 		return 0
@@ -65,14 +65,14 @@ func length(f *recording.File) time.Duration {
 	return f.Duration - f.Requests[0].At
 }
 
-// PlayToEnd advances the time until everything that the informers have requested was played, and then
-// waits until everything is quiet. It fails the test if they do not request everything, for example
+// PlayToEnd advances the time until everything the informers requested has been played, and then waits
+// until everything is quiet. It fails the test if they do not request the whole recording, for example
 // because their options differ from the recorded ones. It works only in [Replay].
 func (e *Env) PlayToEnd() {
 	e.Helper()
 	e.mustLive("PlayToEnd")
 	if e.replay == nil {
-		e.Fatal("PlayToEnd without a recording: use Replay in the place of Run")
+		e.Fatal("PlayToEnd without a recording: use Replay instead of Run")
 	}
 	if err := e.replay.Wait(e.ctx); err != nil {
 		e.Fatal(err)

@@ -11,17 +11,17 @@ kubectl describe.
 # Guarantees
 
 Recording never blocks, never fails and never calls the server. Run sends the events, one
-request at a time. Repetitions are counted in one event. A recorder holds at most
-Options.Limit events that wait to be sent, and the same number of sent events that may repeat;
-it drops, counts and logs any others.
+request at a time. Repetitions are counted in a single event. A recorder keeps at most
+Options.Limit events that are waiting to be sent, and the same number of sent events that may
+repeat; it drops, counts and logs any others.
 
 # Concurrency
 
-All methods may be called from any goroutine. Only one Run may be active at a time.
+All methods are safe for concurrent use. Only one Run may be active at a time.
 
 # Failure
 
-If the server is down, events wait for up to 10 minutes. An event that the server refuses
+If the server is down, events wait for up to 10 minutes. An event that the server rejects
 is dropped, counted in Status.Failed and logged.
 */
 package events

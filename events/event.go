@@ -15,18 +15,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The limits of the API, in bytes.
+// API limits, in bytes.
 const (
 	maxNote = 1024
-	maxWord = 128 // of an instance, a reason and an action
+	maxWord = 128 // for the instance, reason and action
 )
 
-// make returns the event to create. The API accepts the event whatever e holds, because a refused event
-// would be lost. The event shares no memory with the objects, so they may be freed earlier.
+// make returns the event to create. It adjusts e so that the API accepts the event, because a rejected
+// event would be lost. The event shares no memory with the objects, so that they can be freed earlier.
 func (r *Recorder) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
 	namespace := strings.Clone(about.GetNamespace())
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // as kubectl expects of cluster-scoped objects
+		namespace = metav1.NamespaceDefault // as kubectl expects for cluster-scoped objects
 	}
 	if e.Type != corev1.EventTypeWarning {
 		e.Type = corev1.EventTypeNormal
@@ -55,8 +55,8 @@ func (r *Recorder) make(about object.Object, e Event, now time.Time) *eventsv1.E
 	return event
 }
 
-// nameFor returns a unique event name. It begins with the object's name if that is a DNS
-// subdomain, as an event's name must be; some kinds have other names ("system:node").
+// nameFor returns a unique event name. It starts with the object's name if that is a DNS subdomain, as
+// event names must be; some kinds allow other names ("system:node").
 func nameFor(about string) string {
 	suffix := fmt.Sprintf(".%016x", rand.Uint64())
 	about = strings.TrimRight(about[:min(len(about), content.DNS1123SubdomainMaxLength-len(suffix))], ".-")
@@ -66,13 +66,12 @@ func nameFor(about string) string {
 	return "event" + suffix
 }
 
-// cut returns a copy of a text, truncated to at most n bytes.
+// cut returns a copy of text, truncated to at most n bytes.
 func cut(text string, n int) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), n)], ""))
 }
 
-// reference returns a reference to an object. It has no kind if the scheme does not know
-// the object's type.
+// reference returns a reference to an object. It has no kind if the object's type is not in the scheme.
 func (r *Recorder) reference(o object.Object) corev1.ObjectReference {
 	kind, _ := r.client.KindOf(o)
 	version, name := kind.ToAPIVersionAndKind()

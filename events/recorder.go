@@ -31,21 +31,21 @@ const (
 
 const (
 	seriesWindow = 6 * time.Minute // a series ends after this time without a repetition
-	maxNotes     = 10              // notes of one occurrence that get events of their own
+	maxNotes     = 10              // number of notes per occurrence that get their own event
 )
 
 // Options configure a Recorder. The zero value works.
 type Options struct {
-	// Instance distinguishes the processes of one controller. The default is the host name.
+	// Instance distinguishes processes that run the same controller. The default is the host name.
 	Instance string
 
-	// Limit is the maximum number of events that wait to be sent, and also of sent events that are
-	// remembered because they may repeat. An event recorded while Limit others are waiting is dropped
-	// and counted. Default DefaultLimit.
+	// Limit is the maximum number of events waiting to be sent, and also of sent events kept because they
+	// may repeat. An event recorded while Limit others are waiting is dropped and counted. The default is
+	// DefaultLimit.
 	Limit int
 
-	// Flush is the time that Run may take to send the remaining events after its context
-	// is done. Default DefaultFlush.
+	// Flush is how long Run may take to send the remaining events after its context is done. The default is
+	// DefaultFlush.
 	Flush time.Duration
 
 	// Logger logs events that cannot be sent. If nil, nothing is logged.
@@ -57,35 +57,34 @@ type Event struct {
 	Type    string        // corev1.EventTypeNormal or EventTypeWarning; any other value means Normal
 	Reason  string        // why, in one word: "ScalingReplicaSet"
 	Action  string        // what was done or failed, in one word: "Scale"; the default is Reason
-	Note    string        // text for people; cut to 1 KiB
+	Note    string        // human-readable text; truncated to 1 KiB
 	Related object.Object // another object that the event concerns; nil if there is none
 }
 
-// Recorder records events of events.k8s.io/v1. Repetitions within 6 minutes (same object, type, reason,
+// Recorder records events (events.k8s.io/v1). Repetitions within 6 minutes (same object, type, reason,
 // action, note and related object) form one event with a count, called a series, which is written at
 // most once a minute. If events differ only in the note, the first 10 notes get separate events, and all
-// further notes share one more.
+// further notes share another one.
 //
-// Recording never blocks and never fails. The recorder retries an event for 10 minutes
-// after it was last recorded, with pauses of up to a minute. It counts and logs the events
-// that it drops. Its methods may be called from any goroutine.
-// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+// Recording never blocks and never fails. The recorder retries an event for 10 minutes after it was last
+// recorded, with pauses of up to a minute. It counts and logs dropped events. Its methods are safe for
+// concurrent use. https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 type Recorder struct {
 	controller string
 	opts       Options
 	client     *rest.Client
 	resource   *rest.Resource[*eventsv1.Event]
-	wake       chan struct{} // holds a token if there is something to create
+	wake       chan struct{} // contains a token if there are events to create
 
 	unsent throttle.Log
 
-	// unwritten is a series that was forgotten when the context of Run ended; flush writes its last
-	// count. Only the goroutine of Run uses it.
+	// unwritten is a series that was forgotten when Run's context ended; flush writes its last count. Only
+	// Run's goroutine uses it.
 	unwritten *series
 
-	mu      sync.Mutex // guards all below; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	known   map[identity]*series
-	notes   map[occurrence]int // number of different notes that are known
+	notes   map[occurrence]int // number of distinct notes that are known
 	waiting []*series          // not on the server yet; the next one to send is first
 	sent    recent             // on the server
 	running bool
@@ -96,43 +95,43 @@ type Recorder struct {
 // Status counts events.
 type Status struct {
 	Waiting int    // to be created
-	Kept    int    // remembered because they may repeat, including those that wait
+	Kept    int    // kept because they may repeat, including those waiting
 	Created uint64 // sent
 	Updated uint64 // counts sent
 	Dropped uint64 // because of Options.Limit, because the object was nil, or after Run had returned
-	Failed  uint64 // refused, or not sent in time; each repetition counts, as in Dropped
+	Failed  uint64 // rejected, or not sent in time; each repetition counts, as in Dropped
 }
 
-// occurrence identifies the events that differ only in their note.
+// occurrence identifies events that differ only in their note.
 type occurrence struct {
 	regarding, related         types.UID
-	regardingName, relatedName object.Key // of objects without a UID
+	regardingName, relatedName object.Key // for objects without a UID
 	typ, reason, action        string
 }
 
-// identity identifies the repetitions of one event.
+// identity identifies repetitions of the same event.
 type identity struct {
 	occurrence
 	note string // empty for notes beyond maxNotes
 	rest bool   // the note is beyond maxNotes
 }
 
-// series is an event and its repetitions. Recorder.mu guards it, except for event, which
-// does not change while the series waits.
+// series is an event and its repetitions. Recorder.mu guards it, except for event, which does not change
+// while the series is waiting.
 type series struct {
 	key   identity
-	event *eventsv1.Event // as it is created
-	since time.Time       // last recorded while it waits, or renewed: it is retried for patience from then on
+	event *eventsv1.Event // the event to create
+	since time.Time       // when it was last recorded while waiting, or renewed; it is retried for patience from then on
 	count int32
 	told  int32 // the last count that the server accepted; 0 before the event was created
 	last  time.Time
-	place int // in Recorder.sent; -1 if it is not there
+	place int // index in Recorder.sent; -1 if it is not in there
 }
 
 // sent reports whether the server has the event, as far as we know.
 func (s *series) sent() bool { return s.place >= 0 }
 
-// untold returns the number of occurrences that were not reported to the server.
+// untold returns the number of occurrences that have not been reported to the server.
 func (s *series) untold() int { return int(s.count - s.told) }
 
 // over reports whether the next occurrence starts a new series. A series with untold occurrences is not
@@ -141,11 +140,11 @@ func (s *series) over(now time.Time) bool {
 	return s.untold() == 0 && now.Sub(s.last) >= seriesWindow
 }
 
-// New returns a recorder of events under the name of a controller, such as "example.com/memcached". It
-// sends nothing before Run, which fails if the API does not accept the name.
+// New returns an event recorder for the named controller, such as "example.com/memcached". It sends
+// nothing before Run, which fails if the API does not accept the name.
 func New(client *rest.Client, controller string, opts Options) *Recorder {
 	if opts.Instance == "" {
-		opts.Instance, _ = os.Hostname() // else the controller's name
+		opts.Instance, _ = os.Hostname() // fall back to the controller's name
 	}
 	if opts.Instance == "" {
 		opts.Instance = controller
@@ -214,7 +213,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	}
 	switch {
 	case r.ended:
-		return "its recorder has ended"
+		return "its recorder has stopped"
 	case again && !s.over(now):
 		s.count++
 		s.last = now
@@ -225,9 +224,9 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 		}
 		return ""
 	case len(r.waiting) >= r.opts.Limit:
-		return fmt.Sprintf("%d events wait to be sent", len(r.waiting))
+		return fmt.Sprintf("%d events are waiting to be sent", len(r.waiting))
 	}
-	if again { // the series is over but has not been forgotten yet
+	if again { // over, but not forgotten yet
 		r.forget(s)
 	}
 	s = &series{key: key, event: event, since: now, count: 1, last: now, place: -1}
@@ -239,7 +238,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	return ""
 }
 
-// forget makes the next event of a series start a new one. The caller holds mu.
+// forget makes the next occurrence of the series start a new one. The caller holds mu.
 func (r *Recorder) forget(s *series) {
 	if r.known[s.key] != s {
 		return
@@ -256,7 +255,7 @@ func (r *Recorder) forget(s *series) {
 	}
 }
 
-// drop counts a dropped event, and logs some of them.
+// drop counts a dropped event. Its logging is rate-limited.
 func (r *Recorder) drop(why, reason string) {
 	r.mu.Lock()
 	r.status.Dropped++
@@ -284,12 +283,12 @@ func (r *Recorder) Status() Status {
 // String returns a name for logs.
 func (r *Recorder) String() string { return "events of " + r.controller }
 
-// NeedLeaderElection returns false, because a process that does not lead may record events, and because
-// events that the leader's controllers record as they end must still be sent.
+// NeedLeaderElection returns false, because processes other than the leader may record events, and
+// because events that the leader's controllers record while stopping must still be sent.
 func (r *Recorder) NeedLeaderElection() bool { return false }
 
-// Ready returns nil, because a recorder waits for no cache, and events that cannot be sent do not make a
-// program unready. Status counts them.
+// Ready returns nil, because a recorder does not wait for a cache, and events that cannot be sent do not
+// make a program unready. Status counts them.
 func (r *Recorder) Ready() error { return nil }
 
 // recent is a heap of the series that are on the server. The series that has not repeated for the
@@ -300,7 +299,7 @@ func (r *recent) add(s *series) { heap.Push(&r.all, s) }
 
 func (r *recent) remove(s *series) { heap.Remove(&r.all, s.place) }
 
-// touch moves s to its place after a repetition.
+// touch moves s to its new position after a repetition.
 func (r *recent) touch(s *series) { heap.Fix(&r.all, s.place) }
 
 // over returns the series to forget if there are more than limit, or nil if there are not.

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	refreshInterval = time.Minute      // between two writes of one series
+	refreshInterval = time.Minute      // between two writes of the same series
 	writeTimeout    = 10 * time.Second // of one write
-	patience        = 10 * time.Minute // an event is retried for this time after it was last recorded
-	firstWait       = time.Second      // after a write that failed; doubled up to lastWait
+	patience        = 10 * time.Minute // how long an event is retried after it was last recorded
+	firstWait       = time.Second      // after a failed write; doubled up to lastWait
 	lastWait        = time.Minute
 )
 
-// Run sends events until ctx is done, then spends at most Options.Flush on those that are left, and
+// Run sends events until ctx is done, then spends at most Options.Flush on the remaining ones, and
 // returns nil. It returns an error at once if the API does not accept the controller's name, and
-// ErrRunning while another call runs. It may be called again after it has returned, and then starts with
-// the events that are left.
+// ErrRunning while another call is running. It may be called again after it has returned, and then
+// starts with the remaining events.
 func (r *Recorder) Run(ctx context.Context) error {
 	if err := r.valid(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		select {
 		case <-r.wake:
 			if state.down {
-				continue // it is tried along with all the others
+				continue // it is retried along with all the others
 			}
 			state = r.createAll(ctx, state.wait)
 		case <-retry.C:
@@ -69,8 +69,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// begin claims the recorder for one Run. If a second Run were allowed, its end would make the first one
-// drop events.
+// begin claims the recorder for one Run. If a second Run were allowed, the first one would drop events
+// after the second had returned.
 func (r *Recorder) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,17 +93,17 @@ func (r *Recorder) end() {
 	r.running, r.ended = false, true
 }
 
-// sending is the outcome of the last attempt.
+// sending is the outcome of the last send attempt.
 type sending struct {
 	wait time.Duration // until the next attempt; 0 if nothing failed
-	down bool          // the server is down, so do not try any event until the wait is over
+	down bool          // the server is down: send no events until the wait is over
 }
 
-// severalFailures is the number of consecutive failures that are blamed on the server instead of an
+// severalFailures is the number of consecutive failures after which the server is blamed instead of an
 // event.
 const severalFailures = 3
 
-// flush sends the remaining events, and logs how many it could not send.
+// flush sends the remaining events, and logs the number that it could not send.
 func (r *Recorder) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
 	defer cancel()
@@ -135,12 +135,12 @@ func (r *Recorder) flush(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	if left+repetitions > 0 {
-		r.opts.Logger.Warn("events are left that were not sent", "controller", r.controller, "events", left, "repetitions", repetitions)
+		r.opts.Logger.Warn("some events were not sent", "controller", r.controller, "events", left, "repetitions", repetitions)
 	}
 }
 
-// createAll tries to create the queued events. An event that fails goes to the end of the queue, so
-// that it does not delay the others.
+// createAll tries to create the queued events. A failed event goes to the end of the queue, so that it
+// does not delay the others.
 func (r *Recorder) createAll(ctx context.Context, waited time.Duration) (state sending) {
 	failed := 0
 	for left := r.Status().Waiting; left > 0 && !state.down && ctx.Err() == nil; left-- {
@@ -158,11 +158,11 @@ func (r *Recorder) createAll(ctx context.Context, waited time.Duration) (state s
 	return state
 }
 
-// createFirst tries once to create the event that has waited longest. It returns an error if the event
-// should be retried.
+// createFirst makes one attempt to create the event that has waited the longest. It returns an error if
+// the event should be retried.
 func (r *Recorder) createFirst(ctx context.Context) error {
 	r.mu.Lock()
-	s := r.waiting[0] // only the goroutine of Run removes it
+	s := r.waiting[0] // only Run's goroutine removes it
 	r.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -171,7 +171,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 	r.waiting[0] = nil
 	r.waiting = r.waiting[1:]
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err): // an earlier attempt created it, but its answer was lost
+	case err == nil, apierrors.IsAlreadyExists(err): // an earlier attempt created it, but the response was lost
 		r.status.Created++
 		s.told = max(1, count(s.event))
 		r.sent.add(s)
@@ -240,8 +240,8 @@ func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	return all
 }
 
-// update tries once to write the count of a series. It returns an error if the write should be
-// retried, or if the server no longer has the event.
+// update makes one attempt to write a series' count. It returns an error if the write should be retried,
+// or if the server no longer has the event.
 func (r *Recorder) update(ctx context.Context, s *series) error {
 	r.mu.Lock()
 	count, told, last := s.count, s.told, s.last
@@ -269,8 +269,8 @@ func (r *Recorder) update(ctx context.Context, s *series) error {
 	return err
 }
 
-// renew makes a series create a new event, because the server has dropped the old one. API servers
-// keep events for an hour by default.
+// renew makes a series create a new event, because the server has deleted the old one. API servers keep
+// events for one hour by default.
 func (r *Recorder) renew(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,13 +289,13 @@ func (r *Recorder) renew(s *series) {
 	}
 }
 
-// refused reports whether a retry cannot succeed.
+// refused reports whether err means that a retry cannot succeed.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// lose forgets a series, counts its untold occurrences as failed, and logs some of them.
+// lose forgets a series and counts its unreported occurrences as failed. Its logging is rate-limited.
 func (r *Recorder) lose(s *series, err error) {
 	r.mu.Lock()
 	r.status.Failed += uint64(s.untold())
@@ -337,4 +337,4 @@ func (r *Recorder) giveUp(now time.Time) {
 	}
 }
 
-var errTooOld = fmt.Errorf("the API server has not taken it within %s", patience)
+var errTooOld = fmt.Errorf("the API server did not accept it within %s", patience)

@@ -110,7 +110,7 @@ func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 	case err != nil:
 		return fmt.Errorf("%s: %w", c, err)
 	case c.client == nil:
-		return fmt.Errorf("%s: NewClient returned no client, and no error", c)
+		return fmt.Errorf("%s: NewClient returned neither a client nor an error", c)
 	}
 	switch c.factory, err = opts.NewCache(c.client, opts.Factory); {
 	case err != nil:
