@@ -69,10 +69,10 @@ func TestSelectListsTheKnownNames(t *testing.T) {
 
 func TestRegistryRefuses(t *testing.T) {
 	for want, descriptors := range map[string][]controllermanager.Descriptor{
-		`controller 0, "foo": New is nil: there is nothing to run`:                                  {{Name: "foo"}},
+		`controller 0, "foo": New is nil: there is nothing to run`:                                    {{Name: "foo"}},
 		`controller 0, "": "" cannot be a name: it has a special meaning in a list of controllers`:    {{New: idle}},
 		`controller 0, "a": "-a" cannot be a name: it has a special meaning in a list of controllers`: {{Name: "a", Aliases: []string{"-a"}, New: idle}},
-		`controller "b": "a" means "a" already`:                                                     {{Name: "a", New: idle}, {Name: "b", Aliases: []string{"a"}, New: idle}},
+		`controller "b": "a" means "a" already`:                                                       {{Name: "a", New: idle}, {Name: "b", Aliases: []string{"a"}, New: idle}},
 	} {
 		_, err := controllermanager.NewRegistry(descriptors...)
 		require.EqualError(t, err, want)
