@@ -1,5 +1,5 @@
-// Package factory gives a program one informer per type and scope, no matter how many parts of the
-// program request it. It starts all informers together, waits for their sync and stops them.
+// Package factory provides a program with one informer per type and scope, no matter how many components
+// request it. It starts all informers together, waits for them to sync and stops them.
 //
 // # Usage
 //
@@ -12,18 +12,18 @@
 // # Guarantees
 //
 // There is one informer for each type and scope. It is started once, and stopped when its last user has
-// released it (L25). Unless Options.NoSharing is set, all informers share equal parts of cached objects
-// (W03). WaitForSync names each informer that is not synced, with its state and latest failure (L22).
+// released it (L25). Unless Options.NoSharing is set, informers share identical parts of cached objects
+// (W03). WaitForSync reports each informer that is not synced, with its state and latest failure (L22).
 //
 // # Concurrency
 //
-// All functions and methods may be called from any goroutine. The factory owns the goroutines that
-// run informers; Wait returns when all have ended.
+// All functions and methods are safe for concurrent use. The factory owns the goroutines that run
+// informers; Wait returns once all have exited.
 //
 // # Failure
 //
 // Requesting an informer cannot fail. The informer's status and WaitForSync report a type that is
-// missing from the scheme, a kind that is not served, and contradictory options.
+// missing from the scheme, a kind that is not served, and conflicting options.
 //
 // # Debugging
 //

@@ -16,27 +16,27 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Factory creates and runs the informers of one client. Create one with [New].
+// Factory creates and runs informers that use one client. Create one with [New].
 type Factory struct {
 	client *rest.Client
 	opts   Options
 	pool   *wire.Pool // nil if nothing is shared
 
-	narrowing sync.Mutex // serializes changes of namespaces; mu is taken under it
+	narrowing sync.Mutex // serializes namespace changes; acquired before mu
 
-	mu         sync.Mutex // guards all below; no informer is changed while it is held
+	mu         sync.Mutex // guards the fields below; no informer is modified while it is held
 	ctx        context.Context
 	namespaces []string // the current namespaces, initially Options.Namespaces
 	informers  map[identity]*entry
 	made       int           // number of informers ever created
-	running    int           // goroutines that run informers
-	idle       chan struct{} // closed when the last of them has ended; nil before the first
+	running    int           // number of goroutines that run informers
+	idle       chan struct{} // closed when the last of them has exited; nil before the first
 }
 
 // New returns a factory without informers. It panics if client is nil.
 func New(client *rest.Client, opts Options) *Factory {
 	if client == nil {
-		panic(failure.Place(1) + ": the client of a factory is nil: make one with rest.NewClient")
+		panic(failure.Place(1) + ": the factory's client is nil: create one with rest.NewClient")
 	}
 	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
 	if opts.Namespaces != nil {
@@ -58,25 +58,25 @@ func (f *Factory) Disabled(kind object.GVK) bool {
 	return slices.ContainsFunc(f.opts.DisableFor, func(k object.GVK) bool { return k.GroupKind() == kind.GroupKind() })
 }
 
-// Client returns the client given to New.
+// Client returns the client passed to New.
 func (f *Factory) Client() *rest.Client { return f.client }
 
 // Informer returns the informer for T, which lives as long as the factory. If the factory has been
-// started, the informer is started too.
+// started, so is the informer.
 func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
 	return InformerWith(f, For[T]{})
 }
 
-// InformerWith is like Informer; want selects one of several informers for T.
+// InformerWith is like [Informer]; want selects one of several informers for T.
 func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
 	e, _ := f.use(wanted(want))
 	return e.informer.(*sharedinformer.Informer[T])
 }
 
-// Borrow is like InformerWith for callers that release the informer by calling giveBack. If all
-// users of the informer have borrowed it, the last giveBack stops it and removes it from the
-// factory. The returned channel is closed when the informer has stopped, or immediately if other
-// users remain. Further calls of giveBack do nothing and return the same channel.
+// Borrow is like [InformerWith], for callers that release the informer by calling giveBack. If all users
+// of the informer have borrowed it, the last giveBack stops it and removes it from the factory. The
+// returned channel is closed when the informer has stopped, or immediately if other users remain.
+// Further calls to giveBack do nothing and return the same channel.
 func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
 	e, u := f.use(wanted(want))
 	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e, u) })
@@ -113,7 +113,7 @@ func (f *Factory) use(want want) (*entry, *user) {
 		want.Store = store
 		u.misuse = misuse(e, want, id)
 	}
-	e.users = append(slices.Clone(e.users), u) // copies of e share the slice
+	e.users = append(slices.Clone(e.users), u) // copies of e share the old slice
 	return e, u
 }
 
@@ -131,9 +131,9 @@ func (f *Factory) newInformer(want want, namespaces []string) informer {
 	return want.make(from, opts)
 }
 
-// SetNamespaces changes Options.Namespaces, and the namespaces of every informer requested without any;
-// see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are not affected. It returns
-// ErrUndivided if Options.Namespaces was nil.
+// SetNamespaces replaces Options.Namespaces and changes the namespaces of every informer requested
+// without any; see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are not affected. It
+// returns ErrUndivided if Options.Namespaces was nil.
 func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
 	defer f.narrowing.Unlock()
@@ -148,9 +148,9 @@ func (f *Factory) SetNamespaces(namespaces []string) error {
 	return errors.Join(errs...)
 }
 
-// ErrUndivided is returned by SetNamespaces if the factory was created without Options.Namespaces:
-// its informers then always watch all namespaces.
-var ErrUndivided = errors.New("created without Options.Namespaces: set it, with metav1.NamespaceAll for all, to change namespaces later")
+// ErrUndivided is returned by SetNamespaces if the factory was created without Options.Namespaces: its
+// informers always watch all namespaces.
+var ErrUndivided = errors.New("created without Options.Namespaces: set it, if necessary to metav1.NamespaceAll, to change namespaces later")
 
 // narrow stores the namespaces and returns the informers that use them by default.
 func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
@@ -168,14 +168,14 @@ func (f *Factory) narrow(namespaces []string) (following []informer, err error) 
 	return following, nil
 }
 
-// inOrder returns the informers in the order of their first requests. It is called under mu.
+// inOrder returns the informers in the order of their first requests. The caller holds mu.
 func (f *Factory) inOrder() []*entry {
 	return slices.SortedFunc(maps.Values(f.informers), func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
 }
 
 // Start runs every informer, in the order of their first requests, until ctx is done. Informers
-// requested later start immediately. Calling Start again does nothing until ctx is done; then it
-// runs the informers again, and they continue from where they were (L24).
+// requested later start immediately. Calling Start again does nothing until ctx is done; after that, it
+// runs the informers again, and they resume where they left off (L24).
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +188,7 @@ func (f *Factory) Start(ctx context.Context) {
 	}
 }
 
-// start runs one informer after its previous run has ended. It is called under mu.
+// start runs an informer once its previous run has ended. The caller holds mu.
 func (f *Factory) start(e *entry) {
 	if f.ctx == nil || f.ctx.Err() != nil {
 		return
@@ -209,15 +209,15 @@ func (f *Factory) start(e *entry) {
 		wait, err := e.informer.Start(ctx)
 		close(begun)
 		if err != nil {
-			return // another caller runs the informer and receives its error
+			return // another caller is running the informer and receives its error
 		}
-		// The error is a failure for which an error handler returned Stop. It was reported, and is in
-		// the informer's status.
+		// The error is a failure for which an error handler returned Stop. It has been reported, and the
+		// informer's status includes it.
 		_ = wait()
 	}()
 }
 
-// ended records the end of a goroutine.
+// ended records that a goroutine has finished.
 func (f *Factory) ended() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -226,8 +226,9 @@ func (f *Factory) ended() {
 	}
 }
 
-// Wait returns when no informer is running, which is soon after the context given to Start is done. It
-// does not use a sync.WaitGroup, because the factory may be started again while callers still wait.
+// Wait waits until no informer is running, which happens soon after the context passed to Start is done.
+// It does not use a sync.WaitGroup, because the factory may be restarted while callers are still
+// waiting.
 func (f *Factory) Wait() {
 	f.mu.Lock()
 	idle := f.idle
@@ -259,10 +260,11 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 // errOther cancels the waits for other informers when one has failed.
 var errOther = errors.New("no longer waited for")
 
-// WaitForSync waits until every current informer of the factory is synced, with its handlers. It does
-// not wait for a kind that is not served if all users of its informer set For.Optional. It gives up when
-// the first informer does (see sharedinformer.Informer.WaitForSync). The error names each informer that
-// is not synced, with its state and latest failure. Misuse of the factory is reported immediately.
+// WaitForSync waits until every informer currently in the factory has synced, along with its handlers.
+// It does not wait for a kind that is not served if all users of its informer set For.Optional. It gives
+// up as soon as any informer does (see sharedinformer.Informer.WaitForSync). The error lists each
+// informer that is not synced, with its state and latest failure. Misuse of the factory is reported
+// immediately.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var misuse []error
 	waiting := f.entries()
@@ -287,7 +289,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Status returns the status of every informer, by name.
+// Status returns the status of every informer, sorted by name.
 func (f *Factory) Status() []sharedinformer.Status {
 	var all []sharedinformer.Status
 	for _, e := range f.entries() {
@@ -296,7 +298,7 @@ func (f *Factory) Status() []sharedinformer.Status {
 	return all
 }
 
-// Views returns a view of every informer, by name.
+// Views returns a view of every informer, sorted by name.
 func (f *Factory) Views() []sharedinformer.View {
 	var all []sharedinformer.View
 	for _, e := range f.entries() {
@@ -305,7 +307,7 @@ func (f *Factory) Views() []sharedinformer.View {
 	return all
 }
 
-// Unsynced returns the status, by name, of every informer that WaitForSync would wait for.
+// Unsynced returns the status of every informer that WaitForSync would wait for, sorted by name.
 func (f *Factory) Unsynced() []sharedinformer.Status {
 	var all []sharedinformer.Status
 	for _, e := range f.entries() {
@@ -316,7 +318,7 @@ func (f *Factory) Unsynced() []sharedinformer.Status {
 	return all
 }
 
-// entries returns copies of the current entries, by name.
+// entries returns copies of the current entries, sorted by name.
 func (f *Factory) entries() []entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()

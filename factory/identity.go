@@ -15,19 +15,19 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// identity identifies an informer: equal requests have equal identities.
+// identity identifies an informer: equivalent requests have equal identities.
 type identity struct {
 	goType     reflect.Type
 	kind       object.GVK
 	follows    bool   // uses the factory's current namespaces
-	namespaces string // if follows is false
+	namespaces string // used if follows is false
 	labels     string
 	fields     string
-	key        string      // the key that divides the objects among shards
+	key        string      // name of the key that divides the objects among shards
 	share      shard.Share // nil if all objects are wanted
 }
 
-// kindless returns an error if the kind of the wanted objects is unknown. Waiting would not help.
+// kindless returns an error if the kind of the wanted objects is unknown, since waiting would not help.
 func kindless(client *rest.Client, want want) error {
 	if !want.Kind.Empty() || !rest.ResourceForType(client, want.goType, want.Kind).Kind().Empty() {
 		return nil
@@ -38,16 +38,16 @@ func kindless(client *rest.Client, want want) error {
 // misuse returns an error if an existing informer cannot satisfy the request.
 func misuse(e *entry, want want, id identity) error {
 	if !id.follows && textOf(e.informer.Namespaces()) != id.namespaces {
-		return fmt.Errorf("%s: requested in the namespaces %q, but the informer has others: change namespaces with Factory.SetNamespaces only", e.informer.Name(), id.namespaces)
+		return fmt.Errorf("%s: requested for the namespaces %q, but the informer has others: change namespaces only with Factory.SetNamespaces", e.informer.Name(), id.namespaces)
 	}
 	if want.transform != nil {
-		return fmt.Errorf("%s: requested with a transform, but the informer exists already: use the transform in the first request only", e.informer.Name())
+		return fmt.Errorf("%s: requested with a transform, but the informer already exists: use the transform in the first request only", e.informer.Name())
 	}
 	if have, wanted := e.keep.String(), want.Keep.String(); have != wanted {
-		return fmt.Errorf("%s: requested with Keep %q, but the informer exists already with %q: use the same fields everywhere", e.informer.Name(), wanted, have)
+		return fmt.Errorf("%s: requested with Keep %q, but the informer already exists with %q: use the same fields everywhere", e.informer.Name(), wanted, have)
 	}
 	if want.Store != sharedinformer.DefaultStore && want.Store != e.store {
-		return fmt.Errorf("%s: requested with Store %s, but the informer exists already with %s: use the same store everywhere", e.informer.Name(), want.Store, e.store)
+		return fmt.Errorf("%s: requested with Store %s, but the informer already exists with %s: use the same store everywhere", e.informer.Name(), want.Store, e.store)
 	}
 	return nil
 }
@@ -56,8 +56,7 @@ func misuse(e *entry, want want, id identity) error {
 // of its options.
 type alone struct{ shard.Share }
 
-// nothing represents a selector that selects nothing. The text of such a selector would mean something
-// else.
+// nothing represents a selector that selects nothing. Its text form would mean something else.
 const nothing = "\x00"
 
 // identify returns the same identity for all equivalent requests. For example, the kind of a Go type is
@@ -96,7 +95,7 @@ func identify(client *rest.Client, want want, namespaces []string, follows bool)
 	return id
 }
 
-// textOf formats a set of namespaces. An empty set differs from all namespaces.
+// textOf formats a set of namespaces. The empty set and the set of all namespaces have different texts.
 func textOf(namespaces []string) string {
 	if len(namespaces) == 0 {
 		return nothing

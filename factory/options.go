@@ -28,67 +28,67 @@ type Options struct {
 	// wire.WithoutManagedFields suits all types.
 	Keep wire.Fields
 
-	// DisableFor lists kinds that clients read from the server instead of an informer
-	// (controller.ClientFor): for example kinds that are rarely read, that must not stay in memory, such
-	// as Secrets, or that RBAC allows the program to get but not to list. The version is ignored. The
-	// factory still creates informers for them on request.
+	// DisableFor lists kinds that clients (controller.ClientFor) read from the server instead of an
+	// informer: for example, kinds that are rarely read, kinds that must not stay in memory, such as
+	// Secrets, or kinds that RBAC lets the program get but not list. Versions are ignored. The factory
+	// still creates informers for these kinds on request.
 	DisableFor []object.GVK
 
-	// NoSharing disables sharing of equal parts between cached objects. By default all informers of the
-	// factory share them (W03), except those with a Transform. If a program violates L16 by modifying a
-	// cached object, sharing makes it modify many objects at once.
+	// NoSharing disables the sharing of identical parts between cached objects. By default, all of the
+	// factory's informers share them (W03), except those with a Transform. If a program violates L16 by
+	// modifying a cached object, sharing makes the modification affect many objects at once.
 	NoSharing bool
 
-	// Pool holds the shared parts. The default is a new pool. Factories with the same pool share parts
-	// with each other, which is useful for several clusters with similar objects. NoSharing disables it.
+	// Pool stores the shared parts. The default is a new pool. Factories with the same pool share parts
+	// with each other, which is useful for multiple clusters with similar objects. NoSharing disables it.
 	Pool *wire.Pool
 
 	// Store selects how objects are cached, for informers requested without Store.
 	Store sharedinformer.Store
 
 	// Snapshot is a directory for the caches of informers. A later process starts from them without
-	// lists; see sharedinformer.Options. Nil disables snapshots.
+	// listing; see sharedinformer.Options. Nil disables snapshots.
 	Snapshot *snapshot.Directory
 
-	// Initial selects how the initial state is read: streamed if the server supports it, or listed.
+	// Initial selects how the initial state is read: by streaming, if the server supports it, or by
+	// listing.
 	Initial reflector.Initial
 
-	// PageSize, if not 0, makes every list a consistent read in pages of that many items, and
-	// disables streaming.
+	// PageSize, if not 0, makes every list a consistent read in pages of this many items, and disables
+	// streaming.
 	PageSize int64
 
-	// Timing sets how long to wait for the server and between attempts. The zero value selects the
-	// defaults.
+	// Timing sets the server timeouts and retry delays. The zero value selects the defaults.
 	Timing reflector.Timing
 
 	// Compact keeps only the newest state of an object in the queue while an informer lags behind
 	// the network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up. The default
-	// is 1 min; with a negative value only the context ends the wait.
+	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up. The default is
+	// 1 min; if negative, it waits until its context is done.
 	SyncPatience time.Duration
 
-	// DetectMutations, if not 0, compares each cached object with a copy at this interval, and
-	// reports changes (L16). Use it in tests.
+	// DetectMutations, if not 0, is how often each cached object is compared with a copy; modifications are
+	// reported (L16). Use it in tests.
 	DetectMutations time.Duration
 
 	// OnError is called with each failure and decides whether to continue. It must return quickly.
 	// Calls may be concurrent. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState is called with each change of state of each reflector. It must return quickly. Calls
-	// for several reflectors may be concurrent.
+	// OnState is called with each state change of each reflector. It must return quickly. Calls for
+	// different reflectors may be concurrent.
 	OnState func(reflector.Status)
 
-	// Logger logs failures at level warn or error, and states at level debug. Nil disables logging.
+	// Logger logs failures at warn or error level, and states at debug level. Nil disables logging.
 	Logger *slog.Logger
 
-	// Flight records the events of informers and handlers. The default is flight.Process.
+	// Flight records informer and handler events. The default is flight.Process.
 	Flight *flight.Recorder
 }
 
-// informer returns the options for an informer of a scope in all namespaces.
+// informer returns the options for an informer with the given scope, in all namespaces.
 func (o Options) informer(scope Scope) sharedinformer.Options {
 	return sharedinformer.Options{
 		LabelSelector: scope.Labels, FieldSelector: scope.Fields, Shard: scope.Shard,

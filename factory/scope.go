@@ -16,21 +16,21 @@ import (
 
 // Scope limits an informer to some of the objects of its type. The zero value means all objects.
 type Scope struct {
-	// Namespaces limits the informer to a fixed set of namespaces, each listed and watched
-	// separately and cached together. Nil means all. The order does not matter. For a changing set
-	// see Factory.SetNamespaces.
+	// Namespaces limits the informer to a fixed set of namespaces, each listed and watched separately but
+	// cached together. Nil means all. The order does not matter. To change the set later, use
+	// Factory.SetNamespaces.
 	Namespaces []string
 
 	Labels labels.Selector // nil for all
 	Fields fields.Selector // nil for all
 
-	// Shard selects the share of this process; see sharedinformer.Options. Two shards are equal if
-	// their keys have the same name and their shares are equal.
+	// Shard selects this process's share; see sharedinformer.Options. Two shards are equal if their keys
+	// have the same name and their shares are equal.
 	Shard shard.Scope
 }
 
-// or returns s, or the default if s is zero. If s sets nothing but Shard, the rest comes from the
-// default, because a share is a part of the objects that the program works on.
+// or returns s, or the default if s is zero. If s sets only Shard, the rest comes from the default,
+// because a share is a subset of the objects that the program handles.
 func (s Scope) or(byDefault Scope) Scope {
 	if s.Namespaces != nil || s.Labels != nil || s.Fields != nil {
 		return s
@@ -41,7 +41,7 @@ func (s Scope) or(byDefault Scope) Scope {
 	return byDefault
 }
 
-// namespaces returns the namespaces in normalized form, or nil if none are named.
+// namespaces returns the namespaces in normalized form, or nil if none are set.
 func (s Scope) namespaces() []string {
 	if s.Namespaces == nil {
 		return nil
@@ -56,40 +56,39 @@ type For[T object.Object] struct {
 	// object.Object.
 	Kind object.GVK
 
-	// Scope limits the informer. The zero value means Options.Scope, and a scope that sets nothing but
-	// Shard means that share of Options.Scope. To get all objects if Options.Scope is limited, use
-	// labels.Everything().
+	// Scope limits the informer. The zero value means Options.Scope; a scope that sets only Shard means
+	// that share of Options.Scope. To get all objects if Options.Scope is limited, use labels.Everything().
 	Scope Scope
 
 	// Keep selects the cached fields of the objects, such as wire.WithoutManagedFields or
-	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Every field used
-	// to look up objects must be kept, such as the labels for a selector. The zero value means
-	// Options.Keep; if that leaves fields out, use wire.Without() to get all fields. Keep belongs to the
-	// informer: a request for an existing informer with different fields is an error.
+	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Fields used to look
+	// up objects must be kept, such as labels for a selector. The zero value means Options.Keep; if that
+	// omits fields, use wire.Without() to get all fields. Keep is fixed by the first request: requesting an
+	// existing informer with different fields is an error.
 	Keep wire.Fields
 
-	// Store selects how objects are cached; sharedinformer.Packed takes a fraction of the memory.
-	// DefaultStore means Options.Store. The store belongs to the informer, so the first request decides.
-	// It affects only memory and time (C01).
+	// Store selects how objects are cached; sharedinformer.Packed uses a fraction of the memory.
+	// DefaultStore means Options.Store. The store is fixed by the informer's first request. It affects only
+	// memory and time (C01).
 	Store sharedinformer.Store
 
-	// Annotations lists the annotations kept in heads; see sharedinformer.Options. They belong to the
-	// informer, so the first request decides.
+	// Annotations lists the annotations kept in heads; see sharedinformer.Options. They are fixed by the
+	// informer's first request.
 	Annotations []string
 
-	// Transform changes each object before it is cached; see reflector.Transformed. Transformed objects
-	// cannot share parts, so a transform may cost more memory than it saves. It belongs to the informer,
-	// so the first request decides, and a later request with a transform is an error.
+	// Transform modifies each object before it is cached; see reflector.Transformed. Transformed objects
+	// cannot share parts, so a transform may cost more memory than it saves. It is fixed by the informer's
+	// first request; a later request with a transform is an error.
 	Transform func(T) (T, error)
 
 	// TransformVersion identifies the transform and its version, such as "slim 2". It is required for
 	// Options.Snapshot, because functions cannot be compared. Change it whenever the transform changes.
 	TransformVersion string
 
-	// Optional declares that the caller can work without the kind while the server does not serve it,
-	// for example because its custom resource definition is not installed. WaitForSync then does not
-	// wait for the informer, which keeps trying. If another caller requests the informer without
-	// Optional, WaitForSync waits.
+	// Optional declares that the caller can work without the kind as long as the server does not serve it,
+	// for example because its custom resource definition is not installed. WaitForSync then does not wait
+	// for the informer, which keeps retrying. If another caller requests the informer without Optional,
+	// WaitForSync waits for it.
 	Optional bool
 }
 

@@ -43,7 +43,7 @@ func TestReleasedInformersNoLongerContradict(t *testing.T) {
 		say string
 	}{
 		"fields": {factory.For[*corev1.Pod]{Keep: wire.WithoutManagedFields}, "requested with Keep"},
-		"store":  {factory.For[*corev1.Pod]{Store: sharedinformer.Packed}, "requested with Store packed, but the informer exists already with whole"},
+		"store":  {factory.For[*corev1.Pod]{Store: sharedinformer.Packed}, "requested with Store packed, but the informer already exists with whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := nowhere(t)

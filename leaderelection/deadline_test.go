@@ -117,6 +117,6 @@ func TestLeaseIsNotUsedIfTheAnswerCameTooLate(t *testing.T) {
 			r.Error("it leads with a lease that ran out")
 			return nil
 		}))
-		require.ErrorContains(r, e.Status().Failure, "the answer came after 20s")
+		require.ErrorContains(r, e.Status().Failure, "the response arrived after 20s")
 	})
 }

@@ -19,35 +19,35 @@ import (
 
 // Errors returned by [Elector.Run].
 var (
-	// ErrLost means that the lease was not renewed in time, or that another candidate holds it.
+	// ErrLost means that the lease was not renewed in time, or that another candidate now holds it.
 	ErrLost = errors.New("the lease was lost")
 	// ErrRunning means that Run was called while another call was running.
 	ErrRunning = errors.New("the election is already running")
 )
 
-// Elector is a candidate in one election. Create it with [New]. Run works as follows:
+// Elector is a candidate in an election. Create it with [New]. Run works as follows:
 //
 //  1. Read the lease every RetryPeriod until it is free, that is, not held, or unchanged for the
 //     duration that its holder set.
-//  2. Write our name and the next token, on the condition that the lease has not changed since it
-//     was read. The losers of this race go back to 1.
-//  3. Call the work. While it runs, renew every RetryPeriod, or sooner after a failure. Cancel the
-//     work's context RenewDeadline after the last renewal was sent, or when the lease belongs to
-//     another term.
-//  4. When the work has returned, stop renewing and release the lease.
+//  2. Write our identity and the next token, on condition that the lease has not changed since it was
+//     read. The losers of this race go back to step 1.
+//  3. Call the work. While it is running, renew every RetryPeriod, or sooner after a failure. Cancel the
+//     work's context RenewDeadline after the last renewal was sent, or when the lease belongs to another
+//     term.
+//  4. Once the work has returned, stop renewing and release the lease.
 type Elector struct {
 	opts    Options
 	leases  *lease.Client
 	trouble lease.Trouble
-	turn    chan struct{} // holds a token while Run runs
+	turn    chan struct{} // contains a token while Run is active
 
-	mu       sync.Mutex // guards all below; nothing is called while it is held
+	mu       sync.Mutex // guards the fields below; no other code is called while it is held
 	status   Status
 	greatest int64 // greatest token seen
 }
 
-// New returns an Elector. It fails if the options are invalid, and makes no requests. The client's
-// scheme must contain Lease.
+// New returns an Elector. It fails if the options are invalid; it makes no requests. The client's scheme
+// must include Lease.
 func New(client *rest.Client, opts Options) (*Elector, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -68,16 +68,16 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 	}, nil
 }
 
-// Run waits until this process leads and calls lead, once, in the caller's goroutine. The context of
-// lead carries the [Token]. That context is done when ctx is done or the lease is lost; if the lease is
-// lost, its cause wraps ErrLost. The lease is kept until lead returns, and then released.
+// Run waits until this process is the leader and calls lead, once, in the caller's goroutine. The
+// context passed to lead carries the [Token]. It is canceled when ctx is done or the lease is lost; if
+// the lease is lost, its cause wraps ErrLost. The lease is kept until lead returns, and then released.
 //
-// Run returns nil if ctx is done before this process leads. Otherwise it returns lead's error, joined
-// with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does Run, and the
-// lease is then neither renewed nor released.
+// Run returns nil if ctx is done before this process becomes the leader. Otherwise it returns lead's
+// error, joined with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does
+// Run, and the lease is then neither renewed nor released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
-		panic(fmt.Sprintf("leader election: %s: Run was called without a function", failure.Place(1)))
+		panic(fmt.Sprintf("leader election: %s: Run was called with a nil function", failure.Place(1)))
 	}
 	select {
 	case e.turn <- struct{}{}:
@@ -92,7 +92,7 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) err
 	return e.serve(ctx, held, lead)
 }
 
-// acquire campaigns until we hold the lease, or reports false if ctx is done.
+// acquire campaigns until we hold the lease; it returns false if ctx is done.
 func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	e.opts.Logger.Debug("waiting for the lease", "identity", e.opts.Identity)
 	var seen candidacy
@@ -110,12 +110,12 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	}
 }
 
-// campaign is one attempt to become leader.
+// campaign makes one attempt to become the leader.
 func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
 	defer cancel()
 	failed := func(what string, err error) (term, bool) {
-		if ctx.Err() == nil { // otherwise we have given up
+		if ctx.Err() == nil { // otherwise we are no longer campaigning
 			e.trouble.Failed(what, err)
 		}
 		return term{}, false
@@ -130,7 +130,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 		case seen.Lease == nil:
 			seen.Lease = &coordinationv1.Lease{}
 		case !seen.free(e.opts.LeaseDuration):
-			// The Lease was deleted, but its holder is still working.
+			// The Lease was deleted, but its holder may still be working.
 			e.trouble.Answered()
 			return term{}, false
 		}
@@ -161,7 +161,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	e.saw(taken, sent)
 	if took := time.Since(sent); took >= e.opts.RenewDeadline {
 		// The process was suspended, or the transport ignores its context.
-		return failed("the lease was taken too late, and will expire unused", fmt.Errorf("the answer came after %s", took))
+		return failed("the lease was taken too late, and will expire unused", fmt.Errorf("the response arrived after %s", took))
 	}
 	e.trouble.Answered()
 	return term{lease: taken, sent: sent}, true
@@ -173,7 +173,7 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", lease.Token(held.lease))
 	working, lose := context.WithCancelCause(withToken(ctx, lease.Token(held.lease)))
 	defer lose(nil)
-	// The lease outlives the work, so it must not end with ctx.
+	// The lease outlives the work, so its context must not be canceled with ctx.
 	k := e.keep(context.WithoutCancel(ctx), held, lose)
 	end := func() {
 		k.end()
@@ -186,13 +186,13 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 		e.release(context.WithoutCancel(ctx), k.held.lease)
 	}
 	if errors.Is(err, ErrLost) {
-		return err // the work has reported it
+		return err // the work has already reported it
 	}
 	return errors.Join(k.lost, err)
 }
 
-// release releases the lease if it is still ours, so other candidates do not have to wait. If that
-// fails, they wait until it expires.
+// release releases the lease if it is still ours, so that other candidates do not have to wait. If that
+// fails, they must wait until it expires.
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()
@@ -207,7 +207,7 @@ func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	}
 }
 
-// saw records the state of the lease.
+// saw records the observed state of the lease.
 func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	changed := e.update(func(s *Status) {
 		s.Holder, s.Token, s.Renewed = lease.Holder(l), lease.Token(l), when

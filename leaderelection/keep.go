@@ -13,32 +13,33 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// keeper keeps the lease of a term. One goroutine renews it and another watches the deadline, so a
-// transport or a logger that blocks cannot delay the deadline.
+// keeper keeps a term's lease. One goroutine renews it and another watches the deadline, so that a
+// blocking transport or logger cannot delay the deadline.
 type keeper struct {
 	*Elector
-	lose  context.CancelCauseFunc // ends the work
-	stop  context.CancelFunc      // ends the keeper
-	loops sync.WaitGroup          // the two goroutines and one for each request
-	slots chan struct{}           // holds a token for each request in progress
+	lose  context.CancelCauseFunc // cancels the work
+	stop  context.CancelFunc      // stops the keeper
+	loops sync.WaitGroup          // the two goroutines and one per request
+	slots chan struct{}           // contains a token per request in progress
 
-	mu   sync.Mutex // guards all below; nothing is called while it is held
+	mu   sync.Mutex // guards the fields below; no other code is called while it is held
 	held term
 	last error // why the last attempt failed
 	lost error // why the lease was lost; nil if it was not
 }
 
-// keep renews the lease until the keeper ends. At the deadline it cancels the work with lose but keeps
-// trying, so the lease may still outlive the work. It stops when another candidate has the lease.
+// keep renews the lease until the keeper is stopped. At the deadline it cancels the work by calling lose
+// but keeps trying, because the lease may still outlive the work. It stops if another candidate takes
+// the lease.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
-	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal was answered")}
+	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal got a response")}
 	k.loops.Go(func() { k.watch(ctx) })
 	k.loops.Go(func() { k.renewals(ctx) })
 	return k
 }
 
-// end stops the keeper and waits for its goroutines. After that, its state may be read.
+// end stops the keeper and waits for its goroutines. After that, its state may be read without locking.
 func (k *keeper) end() {
 	k.stop()
 	k.loops.Wait()
@@ -51,7 +52,7 @@ func (k *keeper) left() time.Duration {
 	return time.Until(k.held.sent.Add(k.opts.RenewDeadline))
 }
 
-// watch cancels the work at the deadline, which each renewal postpones.
+// watch cancels the work at the deadline; each renewal postpones it.
 func (k *keeper) watch(ctx context.Context) {
 	for left := k.left(); left > 0; left = k.left() {
 		if !lease.Sleep(ctx, left, nil) {
@@ -87,7 +88,7 @@ func (k *keeper) renewals(ctx context.Context) {
 	for lease.Sleep(ctx, wait, nil) {
 		patience := k.opts.RenewDeadline
 		if left := k.left(); left > 0 {
-			patience = left - left/100 // leaves time to report the reason before the deadline
+			patience = left - left/100 // leave time to report the reason before the deadline
 		}
 		limited, cancel := context.WithTimeout(ctx, patience)
 		r := k.attempts(limited, k.held)
@@ -95,7 +96,7 @@ func (k *keeper) renewals(ctx context.Context) {
 		switch {
 		case errors.Is(r.err, errTaken):
 			k.report(r.err)
-			// Do this even after the deadline, because another candidate leads now.
+			// Do this even after the deadline, because another candidate is now the leader.
 			k.update(func(s *Status) { s.Lost = &Failure{Err: r.err, When: time.Now()} })
 			k.saw(r.lease, time.Now())
 			k.trouble.Answered()
@@ -119,15 +120,15 @@ func (k *keeper) renewals(ctx context.Context) {
 	}
 }
 
-// renewal is the result of an attempt to renew.
+// renewal is the result of a renewal attempt.
 type renewal struct {
 	term
 	err error
 }
 
-// attempts tries to renew until ctx is done. If an attempt has no response after a third of
+// attempts tries to renew until ctx is done. If an attempt gets no response within a third of
 // RenewDeadline, its connection may be dead, so another attempt is started. The first attempt continues,
-// since it may just be slow, for example because it is waiting for a credential. The first success
+// since it may just be slow, for example because it is waiting for credentials. The first success
 // counts.
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
@@ -166,7 +167,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			}
 		case <-again.C:
 			if given == nil {
-				// There was no response because the attempts were cancelled.
+				// There was no response before the attempts were canceled.
 				return renewal{err: lease.ErrDeaf}
 			}
 			try()
@@ -174,7 +175,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			if came.err != nil {
 				return came
 			}
-			given = nil // cancelled attempts return at once
+			given = nil // canceled attempts return at once
 			again.Reset(k.opts.RenewDeadline / 200)
 		}
 	}
@@ -183,7 +184,8 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 // errTaken means that the lease belongs to another term.
 var errTaken = errors.New("taken over")
 
-// ours returns a function that fails and names the holder if the lease does not belong to our term.
+// ours returns a function that fails if the lease does not belong to our term. The error includes the
+// holder.
 func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Lease) error {
 	return func(now *coordinationv1.Lease) error {
 		holder := lease.Holder(now)
@@ -200,13 +202,13 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 	}
 }
 
-// renew writes the current time into our lease. If the Lease was deleted, renew creates it again unless
-// it had expired, because another candidate may have held it before the deletion.
+// renew writes the current time into our lease. If the Lease was deleted, renew recreates it, unless it
+// had already expired, because another candidate may have held it before the deletion.
 func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
 	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)
 	if lease.Missing(err) {
 		if time.Since(held.sent) >= e.opts.LeaseDuration {
-			return nil, fmt.Errorf("the Lease is gone, and had run out, so another candidate may have had it: %w", err)
+			return nil, fmt.Errorf("the Lease was deleted and had expired, so another candidate may have held it: %w", err)
 		}
 		e.opts.Logger.Warn("the Lease was deleted; creating it again")
 		next := held.lease.DeepCopy()

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
-// spread is the largest fraction of RetryPeriod that candidates add to their wait, so they do not all
-// ask at once.
+// spread is the maximum fraction of RetryPeriod that candidates add to their delay, so that they do not
+// all send requests at once.
 const spread = 0.2
 
-// longest is the longest duration that fits into a Lease: 32 bits of seconds.
+// longest is the longest duration that fits in a Lease: a 32-bit number of seconds.
 const longest = math.MaxInt32 * time.Second
 
 // Options configure an Elector. Name and Namespace are required.
@@ -26,38 +26,38 @@ type Options struct {
 	Namespace string
 	Name      string
 
-	// Identity is the holder's name in the Lease. The default consists of the host name, the process ID
-	// and a random text.
+	// Identity is the holder's name in the Lease. The default consists of the host name, the process ID and
+	// a random string.
 	Identity string
 
 	// LeaseDuration is how long candidates wait after seeing the last renewal. It is rounded up to whole
-	// seconds. Default 15 s.
+	// seconds. The default is 15 s.
 	LeaseDuration time.Duration
 
 	// RenewDeadline is how long the leader keeps working after its last renewal. It must be less than
-	// LeaseDuration; the difference is the time that the work has to stop. Default 10 s.
+	// LeaseDuration; the difference is how long the work has to stop. The default is 10 s.
 	RenewDeadline time.Duration
 
-	// RetryPeriod is the time between two attempts to renew or to become leader; candidates wait up to
-	// a fifth longer. Default 2 s.
+	// RetryPeriod is the time between attempts to renew or to become the leader; candidates wait up to a
+	// fifth longer. The default is 2 s.
 	RetryPeriod time.Duration
 
-	// ReleaseOnCancel releases the lease when the work has ended, so the next leader does not have to
-	// wait. Nil means true. Set it to new(false) if something outside the process keeps working.
+	// ReleaseOnCancel releases the lease once the work has returned, so that the next leader does not have
+	// to wait. Nil means true. Set it to new(false) if some of the work continues outside the process.
 	ReleaseOnCancel *bool
 
-	// Labels are set on a Lease that the Elector creates.
+	// Labels are set on a Lease created by the Elector.
 	Labels map[string]string
 
 	// Logger logs leader changes and failures. Nil discards them.
 	Logger *slog.Logger
 }
 
-// withDefaults returns o with defaults filled in, or an error that lists all contradictions.
+// withDefaults returns o with defaults filled in, or an error that lists all invalid options.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	if o.Name == "" {
-		errs = append(errs, errors.New("no Name: say which Lease all candidates share"))
+		errs = append(errs, errors.New("no Name: set it to the Lease that all candidates share"))
 	}
 	if faults := content.IsDNS1123Subdomain(o.Name); o.Name != "" && len(faults) > 0 {
 		errs = append(errs, fmt.Errorf("%.80q cannot be the Name of a Lease: %s", o.Name, strings.Join(faults, "; ")))

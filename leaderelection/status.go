@@ -9,24 +9,24 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Status is a snapshot of an election as this candidate sees it.
+// Status is a snapshot of an election as seen by this candidate.
 type Status struct {
 	Lease    object.Key
 	Identity string // this candidate's
 
 	Leading bool      // the work runs
 	Holder  string    // the last seen holder of the lease; empty if it is free
-	Token   int64     // of the holder's term
-	Since   time.Time // when this candidate saw that the term had begun; local time
+	Token   int64     // the token of the holder's term
+	Since   time.Time // when this candidate first saw the term; local time
 	Renewed time.Time // when the lease was last seen to change or, while leading, when the last renewal was sent; local time
 
-	Lost *Failure // the last reason for losing the lease while the work still runs; nil if it was not lost
+	Lost *Failure // the last reason for losing the lease while the work is still running; nil if it was not lost
 
-	Attempts int      // failures since the last success
+	Attempts int      // number of failures since the last success
 	Failure  *Failure // the last failure, nil if there was none
 }
 
-// Failure is a failed request to the server.
+// Failure describes a failed request to the server.
 type Failure = lease.Failure
 
 // Status returns a snapshot of the election.
@@ -38,9 +38,9 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// Check fails if the work is still running although another candidate may lead. That is the case once
-// another candidate was seen to hold the lease, or LeaseDuration after the last renewal. Only restarting
-// the process helps then, so use Check in a health endpoint.
+// Check fails if the work is still running although another candidate may be the leader. That is the
+// case once another candidate has been seen to hold the lease, or LeaseDuration after the last renewal.
+// Only a restart of the process helps then, so use Check in a health endpoint.
 func (e *Elector) Check() error {
 	s := e.Status()
 	switch over := time.Since(s.Renewed) - e.opts.LeaseDuration; {
@@ -49,12 +49,12 @@ func (e *Elector) Check() error {
 	case s.Lost != nil && errors.Is(s.Lost.Err, errTaken):
 		return fmt.Errorf("leader election: the lease %s was %w %s ago and the work has not stopped", s.Lease, s.Lost.Err, time.Since(s.Lost.When).Round(time.Second))
 	case over > 0:
-		return fmt.Errorf("leader election: the lease %s ran out %s ago and the work has not stopped", s.Lease, over.Round(time.Second))
+		return fmt.Errorf("leader election: the lease %s expired %s ago and the work has not stopped", s.Lease, over.Round(time.Second))
 	}
 	return nil
 }
 
-// update changes the status, and reports whether a new term has begun.
+// update updates the status and reports whether a new term has started.
 func (e *Elector) update(change func(*Status)) (newTerm bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 
 // term is a lease that we hold.
 type term struct {
-	lease *coordinationv1.Lease // as the server has it
-	sent  time.Time             // when we sent it
+	lease *coordinationv1.Lease // as stored on the server
+	sent  time.Time             // when the request was sent
 }
 
 type tokenKey struct{}
 
 // Token returns the fencing token of the term that ctx, the work's context, belongs to: the lease's
 // number of transitions. It increases with each term. Send it with each request that only a leader may
-// make. The receiver should remember the greatest token it has seen and refuse smaller ones. Token
+// make. The receiver should remember the greatest token it has seen and reject smaller ones. Token
 // returns false if ctx is not the work's context.
 func Token(ctx context.Context) (token int64, ok bool) {
 	token, ok = ctx.Value(tokenKey{}).(int64)
@@ -34,11 +34,11 @@ func withToken(ctx context.Context, token int64) context.Context {
 }
 
 // errTokens means that the token cannot be increased.
-var errTokens = errors.New("its leaseTransitions have the greatest possible value, which no election reaches: delete the Lease to start again")
+var errTokens = errors.New("its leaseTransitions are at the maximum, which no election reaches: delete the Lease to start over")
 
 // nextToken returns a token greater than that of the existing Lease, or 0 if there is none, and greater
-// than all tokens we have seen, since the Lease may have been deleted or overwritten. If that number is
-// too large, the token only exceeds the existing one.
+// than all tokens we have seen, since the Lease may have been deleted or overwritten. If that would
+// overflow, the token exceeds only the existing one.
 func (e *Elector) nextToken(now int64) (int32, error) {
 	e.mu.Lock()
 	greatest := e.greatest
@@ -51,7 +51,7 @@ func (e *Elector) nextToken(now int64) (int32, error) {
 	return 0, errTokens
 }
 
-// taken returns the lease at the beginning of our term, with its other fields unchanged.
+// taken returns the lease as of the start of our term, with its other fields unchanged.
 func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1.Lease {
 	next := last.DeepCopy()
 	lease.Acquire(next, e.opts.Identity, e.opts.LeaseDuration)
@@ -70,19 +70,19 @@ func released(l *coordinationv1.Lease) {
 // candidacy is a candidate's view of the lease.
 type candidacy struct {
 	lease.Sighting
-	race *coordinationv1.Lease // state of the lease at the last conflict
+	race *coordinationv1.Lease // the lease as of the last conflict
 }
 
-// raced reports whether a conflict is the first one for this state of the lease. If it is not the first,
-// no candidate was faster; something is rejecting our writes.
+// raced reports whether a conflict is the first one for this state of the lease. A later one does not
+// mean that another candidate was faster: something is rejecting our writes.
 func (c *candidacy) raced() bool {
 	first := c.race == nil || c.race.ResourceVersion != c.Lease.ResourceVersion
 	c.race = c.Lease
 	return first
 }
 
-// free reports whether the lease may be taken, because it is not held or its holder has not renewed it
-// for the duration that the holder set.
+// free reports whether the lease may be taken, because it is not held or has not been renewed for the
+// duration that its holder set.
 func (c *candidacy) free(fallback time.Duration) bool {
 	return lease.Holder(c.Lease) == "" || time.Since(c.Since) >= lease.Lasts(c.Lease, fallback)
 }

@@ -90,7 +90,7 @@ func TestALostLeaseEndsTheProgramThoughTheWorkHangs(t *testing.T) {
 		settle(20 * time.Second)
 		code, body := probe(m, "/healthz")
 		require.Equal(r, 500, code)
-		require.Contains(r, body, "the lease shop/janitor ran out")
+		require.Contains(r, body, "the lease shop/janitor expired")
 		r.srv.Faults().Remove(fault)
 		settle(25 * time.Second)
 		require.True(r, run.ended.Load())

@@ -437,7 +437,7 @@ func TestChecksAreAskedByName(t *testing.T) {
 func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		for want, opts := range map[string]options{
-			"no Name: say which Lease":       {LeaderElection: &leaderelection.Options{}},
+			"no Name: set it to the Lease":   {LeaderElection: &leaderelection.Options{}},
 			"LeaderElectionConfig without":   {LeaderElectionConfig: r.cfg},
 			"set MetricsBindAddress":         {MetricsTLS: &serving.TLS{}},
 			"tokens would be sent in the":    {MetricsBindAddress: ":1", MetricsAccess: true},

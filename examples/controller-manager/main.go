@@ -1,5 +1,5 @@
 // Command controller-manager runs a ReplicaSet and a Deployment controller, like those of
-// kube-controller-manager, for a cluster that has neither. Several processes may divide the namespaces
+// kube-controller-manager, for a cluster that has neither. Several processes can divide the namespaces
 // among themselves (--share).
 package main
 
@@ -40,22 +40,22 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	var (
 		kubeconfig = flags.String("kubeconfig", "", "the kubeconfig `file`; empty means KUBECONFIG, ~/.kube/config, or the Pod's own")
 		chosen     = flags.String("controllers", "*", registry.Usage())
-		elect      = flags.Bool("leader-elect", false, "let only one of several processes work, by a Lease in the configuration's namespace")
-		share      = flags.Bool("share", false, "let all of several processes work, each in its share of the namespaces")
-		resync     = flags.Duration("min-resync-period", controllermanager.DefaultMinResyncPeriod, "the least `time` after which everything is looked at again")
-		interval   = flags.Duration("controller-start-interval", controllermanager.DefaultStartInterval, "the least `time` between the starts of two controllers")
-		probes     = flags.String("health-probe-bind-address", "", "the `address` of /healthz and /readyz; empty means none")
-		metrics    = flags.String("metrics-bind-address", "", "the `address` of /metrics; empty means none")
-		grace      = flags.Duration("graceful-shutdown-timeout", 30*time.Second, "how much `time` everything together may take to stop")
+		elect      = flags.Bool("leader-elect", false, "run the controllers in one process at a time, elected with a Lease in the kubeconfig's namespace")
+		share      = flags.Bool("share", false, "divide the namespaces among several processes")
+		resync     = flags.Duration("min-resync-period", controllermanager.DefaultMinResyncPeriod, "the minimum `time` between resyncs")
+		interval   = flags.Duration("controller-start-interval", controllermanager.DefaultStartInterval, "the minimum `time` between controller starts")
+		probes     = flags.String("health-probe-bind-address", "", "the `address` for serving /healthz and /readyz; empty means none")
+		metrics    = flags.String("metrics-bind-address", "", "the `address` for serving /metrics; empty means none")
+		grace      = flags.Duration("graceful-shutdown-timeout", 30*time.Second, "the maximum `time` for a graceful shutdown")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("what is %q? There are only flags", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: only flags are accepted", flags.Arg(0))
 	}
 	if *elect && *share {
-		return errors.New("--leader-elect lets one process work, and --share all of them: leave one out")
+		return errors.New("--leader-elect and --share are mutually exclusive: remove one")
 	}
 	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: *kubeconfig})
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=sandbox-operator
 
-// sandboxes is a controller of Sandboxes.
+// sandboxes is the controller for Sandboxes.
 type sandboxes struct {
 	sandboxes  *controller.Client[*v1.Sandbox]
 	namespaces *controller.Client[*corev1.Namespace]
@@ -77,7 +77,7 @@ func (c *sandboxes) reconcile(ctx context.Context, s *v1.Sandbox) (controller.Re
 	return controller.Result{RequeueAfter: again}, err
 }
 
-// make creates or corrects the objects of a Sandbox.
+// make creates or updates a Sandbox's objects.
 func (c *sandboxes) make(ctx context.Context, s *v1.Sandbox, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, _, err := controller.CreateOrUpdate(ctx, c.namespaces.OwnedBy(s), ns, func(*corev1.Namespace) error { return nil })

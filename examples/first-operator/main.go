@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// flags are the command line.
+// flags contains the command-line flags.
 type flags struct {
 	elect                             bool
 	metrics, probes, webhook, certDir string
@@ -23,11 +23,11 @@ type flags struct {
 
 func main() {
 	var f flags
-	flag.BoolVar(&f.elect, "leader-elect", false, "let one replica work, and the others be ready to take over")
-	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 is nowhere")
-	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 is nowhere")
-	flag.StringVar(&f.webhook, "webhook-address", ":9443", "where to serve the webhook, if there is a certificate")
-	flag.StringVar(&f.certDir, "cert-dir", "", "directory of the webhook's tls.crt and tls.key; without it there is no webhook")
+	flag.BoolVar(&f.elect, "leader-elect", false, "run one replica at a time, with the others ready to take over")
+	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 disables it")
+	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 disables them")
+	flag.StringVar(&f.webhook, "webhook-address", ":9443", "where to serve the webhook if there is a certificate")
+	flag.StringVar(&f.certDir, "cert-dir", "", "directory with the webhook's tls.crt and tls.key; by default, there is no webhook")
 	flag.Parse()
 
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

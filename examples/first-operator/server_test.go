@@ -53,7 +53,7 @@ func TestOnARealServer(t *testing.T) {
 	}
 
 	eventually(t, func() error { return create("ann", "ann") }) // refused until the webhook is there
-	require.ErrorContains(t, create("bob", "bob"), `you are "ann" and cannot make a sandbox for "bob"`)
+	require.ErrorContains(t, create("bob", "bob"), `you are "ann" and cannot create a sandbox for "bob"`)
 	require.ErrorContains(t, create("a.b", "ann"), "the name of a sandbox is part of a namespace's")
 
 	eventually(t, func() error {

@@ -12,7 +12,7 @@ import (
 // a namespace whose name the creator has chosen.
 func validate(_ context.Context, r *webhook.Request[*v1.Sandbox]) error {
 	if who, owner := r.UserInfo.Username, r.Object.Spec.Owner; who != owner {
-		return fmt.Errorf("spec.owner: you are %q and cannot make a sandbox for %q", who, owner)
+		return fmt.Errorf("spec.owner: you are %q and cannot create a sandbox for %q", who, owner)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Command informer prints what happens to the Pods of a cluster.
+// Command informer prints the events for a cluster's Pods.
 package main
 
 import (

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	nodeLabel = "cache.example.com/memcached" // of a Pod: the Memcached to which it belongs
-	finalizer = "cache.example.com/nodes"     // of a Memcached: kept until its last node is gone
+	nodeLabel = "cache.example.com/memcached" // on a Pod: the Memcached that it belongs to
+	finalizer = "cache.example.com/nodes"     // on a Memcached: kept until its last node is gone
 )
 
-var managed = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod; no other Pods are watched
+var managed = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // on Pods; only Pods with these labels are watched
 
-// reconciler gives each Memcached a Deployment of its size, reports its state in the status, and removes
-// the finalizer of a deleted Memcached when its last node is gone.
+// reconciler creates a Deployment of the right size for each Memcached, reports the state in its status,
+// and removes the finalizer from a deleted Memcached once its last node is gone.
 type reconciler struct {
 	memcacheds  *controller.Client[*v1.Memcached]
 	deployments *controller.Client[*appsv1.Deployment]
@@ -50,7 +50,7 @@ func addController(m *manager.Manager) error {
 		Complete(r.reconcile)
 }
 
-// memcachedOf returns the request for the Memcached to which a Pod belongs as a node.
+// memcachedOf returns the request for the Memcached that the Pod is a node of.
 func memcachedOf(pod *corev1.Pod) []controller.Request {
 	return []controller.Request{{Key: object.Key{Namespace: pod.Namespace, Name: pod.Labels[nodeLabel]}}}
 }
@@ -68,7 +68,7 @@ func (r *reconciler) reconcile(ctx context.Context, memcached *v1.Memcached) (co
 	return controller.Result{}, r.report(ctx, memcached, deployment)
 }
 
-// removeNodes deletes the Deployment of a deleted Memcached. It reports whether the last node is gone.
+// removeNodes deletes a deleted Memcached's Deployment. It reports whether the last node is gone.
 func (r *reconciler) removeNodes(ctx context.Context, memcached *v1.Memcached) (done bool, err error) {
 	deployment, exists := r.deployments.Get(object.KeyOf(memcached))
 	if exists && controller.Controls(memcached, deployment) {
@@ -77,7 +77,7 @@ func (r *reconciler) removeNodes(ctx context.Context, memcached *v1.Memcached) (
 	return len(r.nodesOf(memcached)) == 0, nil
 }
 
-// deploy creates or updates the Deployment of a Memcached, and records an event if it changed anything.
+// deploy creates or updates a Memcached's Deployment, and records an event if it changed anything.
 func (r *reconciler) deploy(ctx context.Context, memcached *v1.Memcached) (*appsv1.Deployment, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment, did, err := controller.CreateOrUpdate(ctx, r.deployments.OwnedBy(memcached), &appsv1.Deployment{ObjectMeta: name},
@@ -91,7 +91,7 @@ func (r *reconciler) deploy(ctx context.Context, memcached *v1.Memcached) (*apps
 	return deployment, err
 }
 
-// setSpec sets the fields that the operator owns. It keeps the server's defaults in all other fields.
+// setSpec sets the fields that the operator owns. All other fields keep the server's defaults.
 func setSpec(spec *appsv1.DeploymentSpec, memcached *v1.Memcached) {
 	node := labels.Merge(managed, labels.Set{nodeLabel: memcached.Name})
 	spec.Replicas = &memcached.Spec.Size
@@ -104,7 +104,7 @@ func setSpec(spec *appsv1.DeploymentSpec, memcached *v1.Memcached) {
 	pod.Containers[0].Image = memcached.Spec.Image
 }
 
-// report patches the status of a Memcached, if that changes anything.
+// report patches a Memcached's status if that changes anything.
 func (r *reconciler) report(ctx context.Context, memcached *v1.Memcached, deployment *appsv1.Deployment) error {
 	serving, wanted := deployment.Status.AvailableReplicas, memcached.Spec.Size
 	available := metav1.Condition{
@@ -122,7 +122,7 @@ func (r *reconciler) report(ctx context.Context, memcached *v1.Memcached, deploy
 	return err
 }
 
-// nodesOf returns the names of the Pods of a Memcached, sorted.
+// nodesOf returns the sorted names of a Memcached's Pods.
 func (r *reconciler) nodesOf(memcached *v1.Memcached) (names []string) {
 	for pod := range r.nodes.Get(controller.RequestFor(memcached)) {
 		names = append(names, pod.Name)

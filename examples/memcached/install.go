@@ -19,9 +19,9 @@ import (
 //go:embed crd.yaml
 var definition []byte
 
-// install defines the kind Memcached, and registers a webhook at the address on which we listen. If the
-// API server cannot reach the webhook, objects are not validated. In production use manifests instead,
-// with a Service, a certificate from a Secret, and a failure policy of Fail.
+// install installs the Memcached CRD and registers a webhook at our listen address. If the API server
+// cannot reach the webhook, objects are not validated. In production, use manifests instead, with a
+// Service, a certificate from a Secret, and a failure policy of Fail.
 func install(ctx context.Context, m *manager.Manager) error {
 	client := m.Client()
 	apply := metav1.ApplyOptions{FieldManager: "memcached-operator", Force: true}

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// flags are the command line.
+// flags contains the command-line flags.
 type flags struct {
 	install, elect, share                     bool
 	metrics, probes, debug, webhooks, certDir string
@@ -27,14 +27,14 @@ type flags struct {
 
 func main() {
 	var f flags
-	flag.BoolVar(&f.install, "install", false, "first define the kind Memcached, and let an API server on this machine call the webhook")
-	flag.BoolVar(&f.elect, "leader-elect", false, "let one replica work, and the others be ready to take over")
-	flag.BoolVar(&f.share, "share", false, "let all replicas work, each on its share of the objects")
-	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 is nowhere")
-	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 is nowhere")
-	flag.StringVar(&f.debug, "debug-address", "127.0.0.1:6060", "where informer-debug --attach can look inside; 0 is nowhere")
+	flag.BoolVar(&f.install, "install", false, "first install the Memcached CRD, and let an API server on this machine call the webhook")
+	flag.BoolVar(&f.elect, "leader-elect", false, "run one replica at a time, with the others ready to take over")
+	flag.BoolVar(&f.share, "share", false, "divide the objects among all replicas")
+	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 disables it")
+	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 disables them")
+	flag.StringVar(&f.debug, "debug-address", "127.0.0.1:6060", "where informer-debug --attach can connect; 0 disables it")
 	flag.StringVar(&f.webhooks, "webhook-address", "127.0.0.1:9443", "where to serve the webhook")
-	flag.StringVar(&f.certDir, "cert-dir", "", "directory of the webhook's tls.crt and tls.key; without it one is made")
+	flag.StringVar(&f.certDir, "cert-dir", "", "directory with the webhook's tls.crt and tls.key; by default, a certificate is generated")
 	flag.Parse()
 
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -46,7 +46,7 @@ func main() {
 
 func run(ctx context.Context, f flags, log *slog.Logger) error {
 	if f.install && f.certDir != "" {
-		return errors.New("--install lets the API server trust the certificate that is made without --cert-dir: leave one of them out")
+		return errors.New("--install and --cert-dir are mutually exclusive, because --install registers a generated certificate: remove one")
 	}
 	cfg, err := config.Load()
 	if err != nil {

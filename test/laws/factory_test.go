@@ -326,7 +326,7 @@ func TestL25_MisuseIsReported(t *testing.T) {
 			factory.InformerWith(f, forPods{Keep: wire.Only("spec.nodeName")})
 			factory.Informer[*corev1.Pod](f)
 			factory.InformerWith(f, forPods{Keep: wire.Only("spec.nodeName")})
-		}, want: `: requested with Keep "without metadata.managedFields", but the informer exists already with "only spec.nodeName": use the same fields everywhere`},
+		}, want: `: requested with Keep "without metadata.managedFields", but the informer already exists with "only spec.nodeName": use the same fields everywhere`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiservertest.Options{}, func(r *rig) {

@@ -1,5 +1,5 @@
-// Package deployment rolls out the Pod template of a Deployment. Each template has a ReplicaSet, and the
-// newest receives the Pods step by step.
+// Package deployment rolls out a Deployment's Pod template. Each template has its own ReplicaSet, and
+// the newest one gradually takes over the Pods.
 package deployment
 
 import (
@@ -69,20 +69,21 @@ func create(c *controllermanager.Context) (manager.Runnable, error) {
 func selector(d *appsv1.Deployment) (labels.Selector, error) {
 	s, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err == nil && s.Empty() {
-		err = fmt.Errorf("the selector is empty and would select every Pod")
+		err = fmt.Errorf("the selector is empty and would match every Pod")
 	}
 	return s, controller.Terminal(err)
 }
 
 func (c *deployments) reconcile(ctx context.Context, d *appsv1.Deployment) (controller.Result, error) {
 	next, err := c.sync(ctx, d)
-	if apierrors.IsConflict(err) { // its decision was based on stale data
+	if apierrors.IsConflict(err) { // the decision was based on stale data
 		return controller.Result{Requeue: true}, nil
 	}
 	return controller.Result{RequeueAfter: next}, err
 }
 
-// sync does one step. The next follows when the ReplicaSets report progress, or after the returned time.
+// sync performs one step. The next step follows when the ReplicaSets report progress, or after the
+// returned time.
 func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time.Duration, err error) {
 	sets, err := c.owned.Claim(ctx, d)
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time
 		err = c.scale(ctx, r, r.resize())
 	case r.current == nil:
 		if r.current, err = c.newSet(ctx, d, r); apierrors.IsAlreadyExists(err) {
-			collisions++ // another template has this hash: choose another name next time
+			collisions++ // a different template has this hash: choose another name next time
 			return time.Millisecond, c.report(ctx, d, r, collisions)
 		}
 	default:
@@ -118,8 +119,8 @@ func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time
 	return r.untilDeadline(time.Now()), nil
 }
 
-// newSet creates the ReplicaSet of the Deployment's template, without Pods. If a ReplicaSet of that name
-// already exists, belongs to us and has our template, the cache was stale.
+// newSet creates the ReplicaSet for the Deployment's template, without Pods. If a ReplicaSet with that
+// name already exists, belongs to us and has our template, the cache was stale.
 func (c *deployments) newSet(ctx context.Context, d *appsv1.Deployment, r *rollout) (*appsv1.ReplicaSet, error) {
 	hash := templateHash(&d.Spec.Template, collisionCount(d))
 	rs := &appsv1.ReplicaSet{
@@ -152,8 +153,8 @@ func (c *deployments) newSet(ctx context.Context, d *appsv1.Deployment, r *rollo
 	return nil, err
 }
 
-// revise gives the current ReplicaSet the Deployment's settings and the highest revision. It does not
-// have that revision if the Deployment has returned to an earlier template.
+// revise updates the current ReplicaSet with the Deployment's settings and the highest revision. Its
+// revision is not the highest if the Deployment has been rolled back to an earlier template.
 func (c *deployments) revise(ctx context.Context, d *appsv1.Deployment, r *rollout) error {
 	rs := r.current.DeepCopy()
 	changed := describe(rs, d, max(r.newRevision(), revisionOf(rs)))
@@ -170,7 +171,7 @@ func (c *deployments) revise(ctx context.Context, d *appsv1.Deployment, r *rollo
 	return err
 }
 
-// roll does one step of the roll-out, or first adapts to a changed number of Pods.
+// roll performs one step of the rollout, or first adapts to a changed number of Pods.
 func (c *deployments) roll(ctx context.Context, r *rollout) error {
 	targets := r.step()
 	if r.resized() {
@@ -182,7 +183,7 @@ func (c *deployments) roll(ctx context.Context, r *rollout) error {
 	return c.forget(ctx, r)
 }
 
-// scale scales ReplicaSets to their targets, and records the Deployment's size in their annotations.
+// scale scales the ReplicaSets to their targets and records the Deployment's size in their annotations.
 func (c *deployments) scale(ctx context.Context, r *rollout, targets map[types.UID]int32) error {
 	for _, set := range r.all() {
 		target, ok := targets[set.UID]

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The annotations of a ReplicaSet that record the size of the Deployment at the time when the
-// ReplicaSet's own size was chosen: the number of Pods, and the maximum including the surge.
+// ReplicaSet annotations that record the Deployment's size at the time when the ReplicaSet's own size
+// was chosen: the number of Pods, and the maximum including the surge.
 const (
 	desiredAnnotation = "deployment.kubernetes.io/desired-replicas"
 	maxAnnotation     = "deployment.kubernetes.io/max-replicas"
@@ -26,7 +26,7 @@ func sizedFor(rs *appsv1.ReplicaSet, annotation string) int32 {
 	return int32(n)
 }
 
-// most returns the largest allowed number of Pods.
+// most returns the maximum allowed number of Pods.
 func (r *rollout) most() int32 {
 	if r.replicas == 0 {
 		return 0
@@ -34,13 +34,13 @@ func (r *rollout) most() int32 {
 	return r.replicas + r.maxSurge
 }
 
-// active returns the ReplicaSets that should have Pods, the current one last.
+// active returns the ReplicaSets that should have Pods, with the current one last.
 func (r *rollout) active() []*appsv1.ReplicaSet {
 	return slices.DeleteFunc(r.all(), func(rs *appsv1.ReplicaSet) bool { return wanted(rs) == 0 })
 }
 
-// resized reports whether the ReplicaSets were sized for another number of Pods than the Deployment now
-// requests. It returns false for the strategy Recreate, which does not use proportions.
+// resized reports whether the ReplicaSets were sized for a different number of Pods than the Deployment
+// now requests. It returns false for the Recreate strategy, which does not use proportions.
 func (r *rollout) resized() bool {
 	return r.deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType &&
 		slices.ContainsFunc(r.active(), func(rs *appsv1.ReplicaSet) bool {
@@ -49,7 +49,7 @@ func (r *rollout) resized() bool {
 		})
 }
 
-// resize adapts to another number of Pods without advancing the roll-out. A single ReplicaSet gets all
+// resize adapts to a changed number of Pods without advancing the rollout. A single ReplicaSet gets all
 // of them; several ReplicaSets get their shares.
 func (r *rollout) resize() map[types.UID]int32 {
 	switch active := r.active(); {
@@ -63,9 +63,10 @@ func (r *rollout) resize() map[types.UID]int32 {
 	return nil
 }
 
-// spread scales ReplicaSets to the largest allowed number of Pods in proportion to their sizes. A
-// roll-out that is in progress or stuck thus keeps its proportions. The largest one gets the rounding
-// difference. https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling
+// spread scales the ReplicaSets in proportion to their sizes so that they add up to the maximum allowed
+// number of Pods. A rollout that is in progress or stuck thus keeps its proportions. The largest
+// ReplicaSet absorbs the rounding difference.
+// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#proportional-scaling
 func (r *rollout) spread(sets []*appsv1.ReplicaSet) map[types.UID]int32 {
 	total := int32(0)
 	for _, rs := range sets {

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// The annotations that kubectl reads for the history of a Deployment.
+// Annotations from which kubectl reads a Deployment's history.
 const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 	historyAnnotation  = "deployment.kubernetes.io/revision-history"
 	lastApplied        = corev1.LastAppliedConfigAnnotation
 )
 
-// revisionOf returns the number of the ReplicaSet's template in the Deployment's history, counted from
-// 1, or 0 if it is unknown.
+// revisionOf returns the 1-based number of the ReplicaSet's template in the Deployment's history, or 0
+// if it is unknown.
 func revisionOf(rs *appsv1.ReplicaSet) int64 {
 	revision, err := strconv.ParseInt(rs.Annotations[revisionAnnotation], 10, 64)
 	if err != nil {
@@ -30,7 +30,7 @@ func revisionOf(rs *appsv1.ReplicaSet) int64 {
 	return revision
 }
 
-// describe copies a revision and the Deployment's annotations, such as the cause of the change, to a
+// describe copies a revision and the Deployment's annotations, such as the change cause, to a
 // ReplicaSet. It reports whether that changed anything.
 func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool {
 	before := maps.Clone(rs.Annotations)
@@ -57,12 +57,12 @@ func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool 
 	return !maps.Equal(before, rs.Annotations)
 }
 
-// templateHash distinguishes templates in the names of ReplicaSets and the labels of Pods. ReplicaSets are
-// matched by template, not by hash, so the hash may change between versions of Kubernetes.
+// templateHash distinguishes templates in ReplicaSet names and Pod labels. ReplicaSets are matched by
+// template, not by hash, so the hash may change between versions of Kubernetes.
 func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
 	hash := fnv.New32a()
 	if err := json.NewEncoder(hash).Encode(template); err != nil {
-		panic(err) // types of k8s.io/api can be encoded, and a hash never fails
+		panic(err) // k8s.io/api types can be encoded, and writing to a hash never fails
 	}
 	if collisions > 0 {
 		fmt.Fprint(hash, collisions)
@@ -70,7 +70,7 @@ func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(hash.Sum32()), 10))
 }
 
-// sameTemplate reports whether two templates are equal except for the label that a ReplicaSet adds.
+// sameTemplate reports whether two templates are equal except for the label added for the ReplicaSet.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)

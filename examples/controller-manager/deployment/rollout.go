@@ -13,7 +13,7 @@ import (
 type rollout struct {
 	deployment *appsv1.Deployment
 	current    *appsv1.ReplicaSet   // has the Deployment's template; nil if there is none
-	old        []*appsv1.ReplicaSet // the others, by revision
+	old        []*appsv1.ReplicaSet // the others, sorted by revision
 
 	replicas       int32 // requested
 	maxSurge       int32 // Pods above replicas
@@ -41,8 +41,8 @@ func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) *rollout {
 	return r
 }
 
-// limits returns maxSurge and maxUnavailable as numbers of Pods. If both are 0, it allows one Pod to be
-// unavailable, because otherwise nothing could change.
+// limits returns maxSurge and maxUnavailable as Pod counts. If both are 0, it allows one Pod to be
+// unavailable, because the rollout could not progress otherwise.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment
 func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUnavailable int32) {
 	quarter := intstr.FromString("25%")
@@ -60,7 +60,8 @@ func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUna
 	return maxSurge, min(maxUnavailable, replicas)
 }
 
-// share returns a number as it is, and a percentage as a share of all. The server rejects anything else.
+// share returns a number unchanged, and a percentage as that fraction of all. The server rejects any
+// other value.
 func share(v *intstr.IntOrString, all int32, up bool) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(all), up)
 	if err != nil {
@@ -69,7 +70,7 @@ func share(v *intstr.IntOrString, all int32, up bool) int32 {
 	return int32(max(n, 0))
 }
 
-// all returns every ReplicaSet, the current one last.
+// all returns every ReplicaSet, with the current one last.
 func (r *rollout) all() []*appsv1.ReplicaSet {
 	if r.current == nil {
 		return slices.Clone(r.old)
@@ -90,7 +91,7 @@ func (r *rollout) replace(rs *appsv1.ReplicaSet) {
 	}
 }
 
-// newRevision returns the revision that follows the revisions of the old ReplicaSets.
+// newRevision returns the revision following those of the old ReplicaSets.
 func (r *rollout) newRevision() int64 {
 	revision := int64(0)
 	for _, rs := range r.old {
@@ -99,7 +100,7 @@ func (r *rollout) newRevision() int64 {
 	return revision + 1
 }
 
-// step returns the next size of each ReplicaSet, by UID.
+// step returns the next size for each ReplicaSet, by UID.
 func (r *rollout) step() map[types.UID]int32 {
 	if r.deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return r.recreate()
@@ -107,9 +108,9 @@ func (r *rollout) step() map[types.UID]int32 {
 	return r.roll()
 }
 
-// recreate removes the Pods of all old ReplicaSets, and starts the current one when the last of these
-// Pods has terminated. API servers before 1.35 do not store the number of terminating Pods, so
-// terminating Pods count as removed there.
+// recreate removes the Pods of all old ReplicaSets, and starts the current one once the last of these
+// Pods has terminated. API servers before 1.35 do not store the number of terminating Pods, so with
+// those, terminating Pods are counted as already removed.
 func (r *rollout) recreate() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
 	left := false
@@ -125,11 +126,10 @@ func (r *rollout) recreate() map[types.UID]int32 {
 
 // roll moves Pods from the old ReplicaSets to the current one:
 //
-//  1. The current one grows until there are maxSurge Pods more than requested.
-//  2. Unavailable old Pods are deleted first, because that reduces nothing, then
-//     others, the oldest template first, until maxUnavailable Pods fewer than
-//     requested are available. Pods of the current one that are not available yet
-//     already count as unavailable.
+//  1. The current one grows until there are maxSurge more Pods than requested.
+//  2. Unavailable old Pods are deleted first, because that does not reduce availability, then others,
+//     oldest template first, until maxUnavailable fewer Pods than requested are available. Pods of the
+//     current one that are not available yet already count as unavailable.
 //
 // roll counts changes in progress pessimistically. Pods being created or deleted count towards maxSurge,
 // and Pods being deleted do not count as available.
@@ -150,7 +150,7 @@ func (r *rollout) roll() map[types.UID]int32 {
 		targets[rs.UID] -= n
 		spare -= n
 	}
-	for _, rs := range r.old { // only available Pods are left; the unavailable ones are gone
+	for _, rs := range r.old { // only available Pods are left; the unavailable ones have been deducted
 		n := min(spare, targets[rs.UID])
 		targets[rs.UID] -= n
 		spare -= n
@@ -165,7 +165,7 @@ func wanted(rs *appsv1.ReplicaSet) int32 {
 	return *rs.Spec.Replicas
 }
 
-// available returns the number of available Pods of a ReplicaSet that will stay.
+// available returns the number of a ReplicaSet's available Pods that will stay.
 func available(rs *appsv1.ReplicaSet) int32 { return min(wanted(rs), rs.Status.AvailableReplicas) }
 
 // terminating returns the number of a ReplicaSet's Pods that are being deleted.
@@ -190,7 +190,7 @@ func (r *rollout) complete() bool {
 	return wanted(r.current) == r.replicas && s.Replicas == r.replicas && s.AvailableReplicas == r.replicas
 }
 
-// untilDeadline returns when a stuck roll-out counts as failed, or 0 for never.
+// untilDeadline returns the time until a stuck rollout is considered failed, or 0 if it never is.
 func (r *rollout) untilDeadline(now time.Time) time.Duration {
 	seconds := r.deployment.Spec.ProgressDeadlineSeconds
 	if seconds == nil || r.deployment.Spec.Paused || r.complete() {

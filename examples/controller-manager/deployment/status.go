@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reasons of the condition Progressing that kubectl rollout status reads.
+// Reasons for the Progressing condition, which kubectl rollout status reads.
 const (
 	progressed       = "ReplicaSetUpdated"
 	completed        = "NewReplicaSetAvailable"
@@ -73,13 +73,13 @@ func (r *rollout) conditionProgressing(s appsv1.DeploymentStatus, now time.Time)
 	return since(c, last, moved, now)
 }
 
-// late reports whether there has been no progress for longer than the Deployment allows.
+// late reports whether the rollout has made no progress for longer than the Deployment allows.
 func (r *rollout) late(last appsv1.DeploymentCondition, now time.Time) bool {
 	seconds := r.deployment.Spec.ProgressDeadlineSeconds
 	return seconds != nil && last.Reason == progressed && now.Sub(last.LastUpdateTime.Time) >= time.Duration(*seconds)*time.Second
 }
 
-// since sets the times of a condition. It keeps the previous times if nothing has changed.
+// since sets a condition's timestamps. It keeps the previous ones if nothing has changed.
 func since(c appsv1.DeploymentCondition, last *appsv1.DeploymentCondition, moved bool, now time.Time) appsv1.DeploymentCondition {
 	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	if last == nil {
@@ -94,7 +94,7 @@ func since(c appsv1.DeploymentCondition, last *appsv1.DeploymentCondition, moved
 	return c
 }
 
-// condition returns the condition of a type, or nil.
+// condition returns the condition with the given type, or nil.
 func condition(all []appsv1.DeploymentCondition, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	for i := range all {
 		if all[i].Type == t {

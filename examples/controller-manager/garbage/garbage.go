@@ -1,5 +1,5 @@
-// Package garbage deletes Pods and ReplicaSets whose controller is gone. It does only as much garbage
-// collection as the other controllers need.
+// Package garbage deletes Pods and ReplicaSets whose controller is gone. It performs only as much
+// garbage collection as the other controllers need.
 package garbage
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Descriptors returns the controllers for a registry: one for the Pods of ReplicaSets, one for the
-// ReplicaSets of Deployments.
+// Descriptors returns the controllers for a registry: one for Pods owned by ReplicaSets, one for
+// ReplicaSets owned by Deployments.
 func Descriptors() []controllermanager.Descriptor {
 	deployments := appsv1.SchemeGroupVersion.WithResource("deployments")
 	sets := appsv1.SchemeGroupVersion.WithResource("replicasets")
@@ -35,7 +35,7 @@ func Descriptors() []controllermanager.Descriptor {
 	}}
 }
 
-// create returns a controller that deletes objects of type T when the O that controls them is gone.
+// create returns a controller that deletes objects of type T once the O that controls them is gone.
 func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable, error) {
 	owners, objects := controllermanager.ClientOf[O](c, owned.Key()), controllermanager.ClientOf[T](c, owned.Key())
 	byOwner := sharedinformer.AddIndex(objects.Informer(), "controller", func(o T) []types.UID {
@@ -70,8 +70,8 @@ func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable,
 	return run, nil
 }
 
-// orphaned reports whether the owner of type O that controlled o is gone. It asks the server, because
-// the cache of owners may lag behind the cache of objects.
+// orphaned reports whether the owner of type O that controlled o is gone. It queries the server, because
+// the owner cache may lag behind the object cache.
 func orphaned[O, T object.Object](ctx context.Context, owners *controller.Client[O], o T) (bool, error) {
 	ref := metav1.GetControllerOfNoCopy(o)
 	mapping, err := owners.Mapping(ctx)

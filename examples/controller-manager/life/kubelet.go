@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 )
 
-// Broken is the prefix of images that never become ready.
+// Broken is the prefix of images whose Pods never become ready.
 const Broken = "broken"
 
 // Kubelet returns a controller that marks Pods as running and, unless their image is Broken, as ready some

@@ -1,5 +1,5 @@
-// Package life takes a Deployment through its whole life, as a test of the controllers of
-// examples/controller-manager. It works with the simulated server and with a real one.
+// Package life takes a Deployment through its whole lifecycle, as a test of the controllers in
+// examples/controller-manager. It works with both the simulated server and a real one.
 package life
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// World is the environment of a Deployment.
+// World is a Deployment's environment.
 type World struct {
 	testing.TB
 	Client    *rest.Client
@@ -28,12 +28,12 @@ type World struct {
 	Until func(reached func() error)
 }
 
-// Replicas is the number of Pods that Run requests. During a roll-out there is at most one Pod more, and
-// never fewer available.
+// Replicas is the number of Pods that Run requests. During a rollout there is at most one extra Pod, and
+// the number of available Pods never drops below Replicas.
 const Replicas = 6
 
-// Run takes a Deployment through its life: create, scale, roll out an image, get stuck with a broken one,
-// roll back, delete old revisions, adopt, delete.
+// Run takes a Deployment through its lifecycle: create, scale, roll out an image, get stuck with a broken
+// one, roll back, delete old revisions, adopt, delete.
 func Run(w World) {
 	w.Helper()
 	w.create()
@@ -80,7 +80,7 @@ func Run(w World) {
 	}
 	w.Until(func() error {
 		if sets, pods := w.sets(), w.pods(); len(sets) > 0 || len(pods) > 0 {
-			return fmt.Errorf("%d ReplicaSets and %d Pods are left", len(sets), len(pods))
+			return fmt.Errorf("%d ReplicaSets and %d Pods remain", len(sets), len(pods))
 		}
 		return nil
 	})
@@ -115,7 +115,7 @@ func (w World) create() {
 	}
 }
 
-// change changes the Deployment, and retries on conflicts.
+// change updates the Deployment, retrying on conflicts.
 func (w World) change(what string, change func(*appsv1.Deployment)) {
 	w.Helper()
 	w.Log(what)
@@ -176,10 +176,10 @@ func (w World) adopt() {
 	label("lost")
 	w.Until(owned(Replicas, true))
 	label("web")
-	w.Until(owned(Replicas, false)) // it is adopted, and then one Pod is surplus
+	w.Until(owned(Replicas, false)) // the Pod is adopted, and then there is one Pod too many
 }
 
-// settled waits until all Pods are ready and have the image, and the Deployment's status agrees. It returns
+// settled waits until all Pods are ready and run the image, and the Deployment's status agrees. It returns
 // their ReplicaSet.
 func (w World) settled(image string, n int32, revision string) (current *appsv1.ReplicaSet) {
 	w.Helper()
@@ -203,14 +203,14 @@ func (w World) settled(image string, n int32, revision string) (current *appsv1.
 		got, want := w.images(), map[string]int32{image: n}
 		if len(got) != 1 || got[image] != n || current == nil || !done || d.Annotations["deployment.kubernetes.io/revision"] != revision ||
 			s.ObservedGeneration != d.Generation || s.Replicas != n || s.UpdatedReplicas != n || s.AvailableReplicas != n {
-			return fmt.Errorf("want %v and revision %s, have %v and %+v, %v", want, revision, got, s, d.Annotations)
+			return fmt.Errorf("want %v and revision %s, got %v and %+v, %v", want, revision, got, s, d.Annotations)
 		}
 		return nil
 	})
 	return current
 }
 
-// images counts the Pods of each image, except those being deleted.
+// images counts the Pods per image, except those being deleted.
 func (w World) images() map[string]int32 {
 	images := map[string]int32{}
 	for _, p := range w.pods() {

@@ -20,10 +20,10 @@ import (
 )
 
 // Key returns the shard key for owners and their objects, which is the namespace. UIDs would not work,
-// because an object to adopt does not know its future owner's UID.
+// because an object to be adopted does not contain its future owner's UID.
 func Key() shard.Key { return shard.ByNamespace() }
 
-// Set holds the objects of type T that owners of type O control. Its methods are safe for concurrent
+// Set contains the objects of type T controlled by owners of type O. Its methods are safe for concurrent
 // use.
 type Set[O, T object.Object] struct {
 	owners   *controller.Client[O]
@@ -33,7 +33,8 @@ type Set[O, T object.Object] struct {
 	byOwner  *indexer.Index[T, string]
 }
 
-// NewSet returns a set; selector returns the objects that an owner wants to control.
+// NewSet returns a set; selector returns the label selector for the objects that an owner wants to
+// control.
 func NewSet[O, T object.Object](owners *controller.Client[O], objects *controller.Client[T], selector func(O) (labels.Selector, error), scheme *runtime.Scheme) *Set[O, T] {
 	return &Set[O, T]{owners: owners, objects: objects, selector: selector, scheme: scheme,
 		byOwner: sharedinformer.AddIndex(objects.Informer(), "controller", func(o T) []string {
@@ -47,9 +48,9 @@ func NewSet[O, T object.Object](owners *controller.Client[O], objects *controlle
 // orphansOf returns the index value for objects without a controller. No UID contains a slash.
 func orphansOf(namespace string) string { return "orphans/" + namespace }
 
-// Claim returns the objects that owner controls; the caller must not change them. First it adopts matching
-// objects without a controller, and releases those that no longer match. An owner that is being deleted
-// adopts nothing.
+// Claim returns the objects that owner controls; the caller must not modify them. Before that, it adopts
+// matching objects without a controller, and releases objects that no longer match. It adopts nothing if
+// owner is being deleted.
 func (s *Set[O, T]) Claim(ctx context.Context, owner O) ([]T, error) {
 	selector, err := s.selector(owner)
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Set[O, T]) Claim(ctx context.Context, owner O) ([]T, error) {
 }
 
 // alive checks that owner exists and is not being deleted, because adopted objects would be deleted with
-// it. It asks the server, since the cache may be stale.
+// it. It queries the server, since the cache may be stale.
 func (s *Set[O, T]) alive(ctx context.Context, owner O) error {
 	now, err := s.owners.Resource().Get(ctx, object.KeyOf(owner), metav1.GetOptions{})
 	switch {
@@ -117,15 +118,15 @@ func (s *Set[O, T]) release(ctx context.Context, owner O, o T) error {
 	return err
 }
 
-// Watch makes a controller of the owners watch them, the objects they control, and the objects they could
-// adopt.
+// Watch makes the owners' controller watch the owners, the objects they control, and the objects they
+// could adopt.
 func (s *Set[O, T]) Watch(c *controller.Controller) {
 	c.Watch(controller.For(s.owners.Informer()))
 	c.Watch(controller.Owns(s.objects.Informer(), s.owners))
 	c.Watch(controller.Map(s.objects.Informer(), s.adopters).Named("orphans"))
 }
 
-// adopters returns the owners that want an object without a controller.
+// adopters returns requests for the owners whose selectors match an object without a controller.
 func (s *Set[O, T]) adopters(_ context.Context, o T) ([]controller.Request, error) {
 	if metav1.GetControllerOfNoCopy(o) != nil {
 		return nil, nil
@@ -133,7 +134,7 @@ func (s *Set[O, T]) adopters(_ context.Context, o T) ([]controller.Request, erro
 	var requests []controller.Request
 	for owner := range s.owners.Cache().Namespace(o.GetNamespace()) {
 		selector, err := s.selector(owner)
-		if err == nil && selector.Matches(labels.Set(o.GetLabels())) { // an owner reports its invalid selector itself
+		if err == nil && selector.Matches(labels.Set(o.GetLabels())) { // an invalid selector is reported when its owner is reconciled
 			requests = append(requests, controller.RequestFor(owner))
 		}
 	}

@@ -1,4 +1,4 @@
-// Package replicaset keeps the requested number of Pods for a ReplicaSet.
+// Package replicaset keeps a ReplicaSet at the requested number of Pods.
 package replicaset
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// burst is the largest number of Pods that one reconcile creates or deletes. The next reconcile waits
-// until the cache has seen them, and so decides with fresher data.
+// burst is the maximum number of Pods that a single reconcile creates or deletes. The next reconcile
+// waits until the cache has seen them, so it works with fresher data.
 const burst = 100
 
 // Descriptor returns the controller for a registry.
@@ -70,7 +70,7 @@ func create(c *controllermanager.Context) (manager.Runnable, error) {
 func selector(rs *appsv1.ReplicaSet) (labels.Selector, error) {
 	s, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
 	if err == nil && s.Empty() {
-		err = fmt.Errorf("the selector is empty and would select every Pod")
+		err = fmt.Errorf("the selector is empty and would match every Pod")
 	}
 	return s, controller.Terminal(err)
 }
@@ -106,7 +106,7 @@ func (r *replicaSets) reconcile(ctx context.Context, rs *appsv1.ReplicaSet) (con
 	return controller.Result{RequeueAfter: next}, nil
 }
 
-// retry turns a conflict, which means stale data, into another reconcile.
+// retry handles a conflict, which means stale data, by requesting another reconcile.
 func retry(err error) (controller.Result, error) {
 	if apierrors.IsConflict(err) {
 		return controller.Result{Requeue: true}, nil
@@ -119,7 +119,7 @@ func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// scale creates or deletes Pods to reach the requested number.
+// scale creates or deletes Pods until the requested number is reached.
 func (r *replicaSets) scale(ctx context.Context, rs *appsv1.ReplicaSet, pods []*corev1.Pod) error {
 	want := int(replicas(rs))
 	if len(pods) <= want {
@@ -175,7 +175,7 @@ func replicas(rs *appsv1.ReplicaSet) int32 {
 	return *rs.Spec.Replicas
 }
 
-// statusOf counts the Pods. next is the time until another Pod becomes available, or 0 if none will.
+// statusOf counts the Pods. next is the time until the next Pod becomes available, or 0 if none will.
 func statusOf(rs *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time) (s appsv1.ReplicaSetStatus, next time.Duration) {
 	s.ObservedGeneration = rs.Generation
 	template := labels.SelectorFromSet(rs.Spec.Template.Labels)
@@ -198,7 +198,7 @@ func statusOf(rs *appsv1.ReplicaSet, pods []*corev1.Pod, now time.Time) (s appsv
 	return s, next
 }
 
-// setFailure sets the condition that reports failures to create or delete Pods.
+// setFailure sets the condition for failures to create or delete Pods.
 func setFailure(s *appsv1.ReplicaSetStatus, err error, now metav1.Time) {
 	others := slices.DeleteFunc(slices.Clone(s.Conditions), func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
 	if err == nil || apierrors.IsConflict(err) {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// slowStart calls do n times: first once, then concurrently in rounds of doubling size. It stops after a
-// round with a failure and returns the first failure. So if nothing can be created, for example because
-// of a quota, only one call fails instead of n.
+// slowStart calls do n times: first once, then in concurrent batches of doubling size. It stops after a
+// batch with a failure and returns the first error. So if nothing can be created, for example because of
+// a quota, only one call fails instead of n.
 func slowStart(n int, do func() error) error {
 	for size := 1; n > 0; size *= 2 {
 		errs := make([]error, min(size, n))

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// victims sorts Pods by the order in which to delete them: first the least useful, and among equally
+// victims sorts Pods in the order in which to delete them: the least useful first, and among equally
 // useful ones
 //
 //   - the one with the lowest deletion cost,
@@ -47,7 +47,7 @@ func worth(p *corev1.Pod) int {
 	return 0
 }
 
-// deletionCost returns the cost that users have set, or 0 if they have not set a number.
+// deletionCost returns the deletion cost set by the user, or 0 if it is not set or not a number.
 // https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
 func deletionCost(p *corev1.Pod) int32 {
 	cost, err := strconv.ParseInt(p.Annotations[corev1.PodDeletionCost], 10, 32)
@@ -65,7 +65,7 @@ func restarts(p *corev1.Pod) (most int32) {
 	return most
 }
 
-// ready returns the condition Ready if it is true, and nil otherwise.
+// ready returns the Ready condition if it is true, and nil otherwise.
 func ready(p *corev1.Pod) *corev1.PodCondition {
 	for i, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {

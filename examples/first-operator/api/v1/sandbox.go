@@ -1,4 +1,4 @@
-// Package v1 has the types of dev.example.com/v1.
+// Package v1 contains the API types of dev.example.com/v1.
 //
 // +groupName=dev.example.com
 // +kubebuilder:object:generate=true
@@ -14,7 +14,7 @@ import (
 // GroupVersion is the group and version of the types.
 var GroupVersion = schema.GroupVersion{Group: "dev.example.com", Version: "v1"}
 
-// Ready is the condition that the owner can work in the namespace.
+// Ready is the condition that reports whether the owner can work in the namespace.
 const Ready = "Ready"
 
 // Sandbox is a namespace for one person and for some hours. The namespace is called sandbox- followed by

@@ -1,4 +1,4 @@
-// Package v1 has the Go types of cache.example.com/v1.
+// Package v1 contains the Go types for cache.example.com/v1.
 package v1
 
 import (
@@ -12,10 +12,10 @@ import (
 // GroupVersion is the group and version of the types.
 var GroupVersion = schema.GroupVersion{Group: "cache.example.com", Version: "v1"}
 
-// Available is the condition that all nodes are serving.
+// Available is the condition that reports whether all nodes are serving.
 const Available = "Available"
 
-// Memcached is a cache of several nodes. It is defined in crd.yaml.
+// Memcached is a cache consisting of several nodes. It is defined in crd.yaml.
 type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,7 +32,7 @@ type MemcachedSpec struct {
 
 // MemcachedStatus is the observed state.
 type MemcachedStatus struct {
-	Nodes      []string           `json:"nodes,omitempty"` // names of Pods, sorted
+	Nodes      []string           `json:"nodes,omitempty"` // Pod names, sorted
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
