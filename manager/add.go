@@ -15,13 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Add adds r to the program. The default group of a runnable is LeaderElected; a LeaderElectionRunnable
-// may choose Others. Clusters belong to Caches, servers to Servers or Webhooks, and controllers with a
-// share of the work (controller.Controller.Share) to Others. Event recorders start before anything that
-// may record events. If the group has already started, r starts at once.
+// Add adds r to the program. A runnable's default group is LeaderElected; a LeaderElectionRunnable may
+// choose Others. Clusters belong to Caches, servers to Servers or Webhooks, and controllers that handle
+// a share of the objects (controller.Controller.Share) to Others. Event recorders start before anything
+// that may record events. If its group has already started, r starts immediately.
 //
-// Add fails if r was added before or another runnable has its name. It fails with ErrStopped when the
-// group is stopping or Run has failed.
+// Add fails if r has already been added or its name is taken. It fails with ErrStopped if the group is
+// stopping or Run has failed.
 func (m *Manager) Add(r Runnable) error {
 	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
@@ -35,7 +35,7 @@ func absent(r Runnable) bool {
 	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }
 
-// AddTo is [Manager.Add] with an explicit group.
+// AddTo is like [Manager.Add], with an explicit group.
 func (m *Manager) AddTo(group Group, r Runnable) error {
 	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
@@ -52,7 +52,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		return fmt.Errorf("add %s: there is no %v", name, group)
 	}
 	if s, ok := r.(sharer); ok && group == LeaderElected && s.Share() != nil {
-		return fmt.Errorf("add %s: it has a share of the work, which would not be done while another process leads: add it to Others", name)
+		return fmt.Errorf("add %s: it has a share of the work, which would be left undone while another process is the leader: add it to Others", name)
 	}
 	if err := m.once(r); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
@@ -125,14 +125,14 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	return nil
 }
 
-// addWebhooks adds a check of a webhook server to /readyz, and returns the server's name, with a
-// number if the name is taken.
+// addWebhooks adds a check for a webhook server to /readyz, and returns the server's name, with a number
+// appended if the name is taken.
 func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 	name, check := hooks.Name(), "webhooks"
 	m.mu.Lock()
 	if slices.Contains(m.hooks, hooks) {
 		m.mu.Unlock()
-		return name, errors.New("it was added already")
+		return name, errors.New("it has already been added")
 	}
 	m.hooks = append(m.hooks, hooks)
 	if n := len(m.hooks); n > 1 {
@@ -148,7 +148,7 @@ func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
 }
 
-// once prevents a runnable without a name from being added twice; for named runnables, claim does. Only
+// once prevents an unnamed runnable from being added twice; for named runnables, claim does. Only
 // pointers can be compared.
 func (m *Manager) once(r Runnable) error {
 	_, unique := nameOf(r)
@@ -158,24 +158,24 @@ func (m *Manager) once(r Runnable) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.added[r] {
-		return errors.New("it was added before")
+		return errors.New("it has already been added")
 	}
 	m.added[r] = true
 	return nil
 }
 
-// claim fails if the name is taken.
+// claim reserves a name. It fails if the name is taken.
 func (m *Manager) claim(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.names[name] {
-		return fmt.Errorf("two runnables are named %q: give one of them another name", name)
+		return fmt.Errorf("two runnables are named %q: give one of them a different name", name)
 	}
 	m.names[name] = true
 	return nil
 }
 
-// named returns a run function that releases the name when it ends.
+// named returns a run function that releases the name when it returns.
 func (m *Manager) named(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		defer m.release(name)
@@ -193,7 +193,7 @@ func (m *Manager) release(name string) {
 // addCluster publishes a cluster's informers. Add runs them.
 func (m *Manager) addCluster(c *Cluster) error {
 	if c.name == "" && c != m.Cluster {
-		return errors.New("the manager's own cluster has no name, so that others need one: set ClusterOptions.Name")
+		return errors.New("only the manager's own cluster may be unnamed: set ClusterOptions.Name")
 	}
 	if err := m.claim(c.Name()); err != nil {
 		return err
@@ -202,13 +202,13 @@ func (m *Manager) addCluster(c *Cluster) error {
 }
 
 // AddInformers publishes informers that the manager does not run, such as client-go's, under the cluster
-// name: in /metrics, in /debug/status, and in /readyz while one of them is unsynced or stale.
+// name: in /metrics, in /debug/status and, while any of them is unsynced or stale, in /readyz.
 func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
 	if name == "" {
-		return errors.New("add informers: the manager's own have no name, so that others need one")
+		return errors.New("add informers: only the manager's own cluster may be unnamed")
 	}
 	if source == nil {
-		return fmt.Errorf("add informers: those of %q are nil", name)
+		return fmt.Errorf("add informers: the source for %q is nil", name)
 	}
 	if err := m.claim("cluster " + name); err != nil {
 		return fmt.Errorf("add informers: %w", err)
@@ -216,7 +216,7 @@ func (m *Manager) AddInformers(name string, source metrics.InformerSource) error
 	return m.show(name, source, source.Status)
 }
 
-// show publishes the informers of a cluster. /readyz waits for the informers that unsynced returns.
+// show publishes a cluster's informers. /readyz waits for the informers returned by unsynced.
 func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
 	if err := m.metrics.AddInformers(cluster, source); err != nil {
 		return err
@@ -234,10 +234,9 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 	return nil
 }
 
-// Events returns the event recorder of a controller name, such as "example.com/memcached". It returns
-// the same recorder for the same name. The manager runs the recorder; it starts before anything that can
-// record events, and stops after it. If the API server rejects the name, Run fails with an error that
-// says so.
+// Events returns the event recorder for a controller name, such as "example.com/memcached". Calls with
+// the same name return the same recorder. The manager runs the recorder; it starts before anything that
+// may record events, and stops afterwards. If the API server does not accept the name, Run fails.
 func (m *Manager) Events(name string) *events.Recorder {
 	m.mu.Lock()
 	recorder, known := m.events[name]
@@ -250,7 +249,7 @@ func (m *Manager) Events(name string) *events.Recorder {
 		return recorder
 	}
 	if err := m.Add(recorder); err != nil { // the manager is stopping
-		m.logger.Warn("events are not sent", "controller", name, "err", err)
+		m.logger.Warn("events will not be sent", "controller", name, "err", err)
 	}
 	return recorder
 }

@@ -15,30 +15,30 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Builder configures a controller of a manager, with the manager's informers, metrics, logger and
-// resync. Start with [ControllerFor] and finish with Complete or Build. The methods change the builder
-// and return it. They collect mistakes, and the final call returns them all, each with the file:line of
-// the call that caused it. A Builder must not be used concurrently.
+// Builder configures a controller that uses a manager's informers, metrics, logger and resync interval.
+// Start with [ControllerFor] and finish with Complete or Build. The methods modify and return the
+// builder. They collect errors, and the final call returns them all, each with the file:line of the call
+// that caused it. A Builder must not be used concurrently.
 type Builder[T object.Object] struct {
 	of     *builder
 	client *controller.Client[T]
 }
 
-// ControllerFor starts building a controller that reconciles an object of type T after each event of it
-// that passes all predicates. The default name of the controller is the kind in lower case.
+// ControllerFor starts building a controller that reconciles an object of type T after each of its
+// events that passes all predicates. The controller's default name is the kind in lower case.
 func ControllerFor[T object.Object](m *Manager, predicates ...controller.Predicate[T]) *Builder[T] {
 	mustHave(m)
 	return begin(m, Client[T](m), predicates)
 }
 
-// ControllerWith is like [ControllerFor]; of selects one of several informers of a type, or names the
-// kind if the type does not determine it.
+// ControllerWith is like [ControllerFor]; of selects among several informers for a type, or specifies
+// the kind if the type does not determine it.
 func ControllerWith[T object.Object](m *Manager, of factory.For[T], predicates ...controller.Predicate[T]) *Builder[T] {
 	mustHave(m)
 	return begin(m, controller.LateClient(m.Factory(), of), predicates)
 }
 
-// mustHave panics if m is nil, naming the line that called the exported function.
+// mustHave panics if m is nil. The message includes the line that called the exported function.
 func mustHave(m *Manager) {
 	if m == nil {
 		panic(failure.Place(2) + ": the manager is nil")
@@ -53,25 +53,26 @@ func begin[T object.Object](m *Manager, client *controller.Client[T], predicates
 	return &Builder[T]{b, client}
 }
 
-// Client returns the client of the reconciled kind.
+// Client returns the client for the reconciled kind.
 func (b *Builder[T]) Client() *controller.Client[T] { return b.client }
 
-// Owns reconciles the object that controls a changed object; see [controller.Owns]. Each kind is a
-// client or an informer, optionally with predicates added by [controller.Where].
+// Owns makes the controller also reconcile an object when an object that it controls changes; see
+// [controller.Owns]. Each kind is a client or an informer, optionally with predicates added by
+// [controller.Where].
 func (b *Builder[T]) Owns(kinds ...controller.Watchable) *Builder[T] {
 	b.of.owns(failure.Place(1), kinds)
 	return b
 }
 
-// Reads makes the controller wait for the caches of kinds that it reads without reacting to their
-// changes. Each kind is a client or an informer.
+// Reads makes the controller wait for the caches of kinds that it reads without reacting to changes.
+// Each kind is a client or an informer.
 func (b *Builder[T]) Reads(kinds ...controller.Watchable) *Builder[T] {
 	b.of.reads(failure.Place(1), kinds)
 	return b
 }
 
-// Watches adds other sources, for example [controller.Map] for events of other kinds and
-// [controller.Channel] for events outside the cluster.
+// Watches adds other sources, for example [controller.Map] for events from other kinds and
+// [controller.Channel] for events from outside the cluster.
 func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 	b.of.watches(failure.Place(1), sources)
 	return b
@@ -81,11 +82,11 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 // reconciles its share of them, by UID, together with the objects of Owns kinds that they own. Objects
 // of Reads and Watches are not divided. Without Options.Sharding, Sharded does nothing.
 //
-// The share applies to the [Client] of the kind, and so to everything that uses it. Complete fails if
-// the cache of a client is already in use, for example by an index for controller.MapByIndex. To avoid
-// that, call Sharded first, keep the builder, and then add the index and its source. Without
-// Options.Sharding, Complete does not detect this mistake, so test with it. For keys other than the UID,
-// pass scopes from [Manager.Shard] to ControllerWith and controller.ClientWith.
+// The share applies to the [Client] for the kind, and thus to everything that uses it. Complete fails if
+// a client's cache is already in use, for example by an index for controller.MapByIndex. To avoid that,
+// call Sharded first, keep the builder, and then add the index and its source. Without Options.Sharding,
+// Complete does not detect this mistake, so test with it. For keys other than the UID, pass scopes from
+// [Manager.Shard] to ControllerWith and controller.ClientWith.
 //
 // Sharding is experimental.
 func (b *Builder[T]) Sharded() *Builder[T] {
@@ -94,7 +95,7 @@ func (b *Builder[T]) Sharded() *Builder[T] {
 }
 
 // Named sets the controller's name, which appears in metrics, messages and the log. It must be unique
-// in the manager.
+// within the manager.
 func (b *Builder[T]) Named(name string) *Builder[T] {
 	b.of.set(func(b *builder) { b.name = name })
 	return b
@@ -107,8 +108,8 @@ func (b *Builder[T]) With(opts controller.Options) *Builder[T] {
 	return b
 }
 
-// In sets the controller's group. In the group Others, the controller runs on every replica. The default
-// is LeaderElected.
+// In sets the controller's group. In Others, the controller runs on every replica. The default is
+// LeaderElected.
 func (b *Builder[T]) In(group Group) *Builder[T] {
 	b.of.set(func(b *builder) { b.group = &group })
 	return b
@@ -121,9 +122,9 @@ func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controll
 	return err
 }
 
-// Build builds a controller that calls r with the name of the object, also after a deletion. Build adds
-// the controller to the manager, which runs it. It returns the controller so that sources can be added
-// later.
+// Build builds a controller that calls r with the object's key, even after the object is deleted. Build
+// adds the controller to the manager, which runs it. It returns the controller so that sources can be
+// added later.
 func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, error) {
 	return b.plain().build(r, nil)
 }
@@ -136,7 +137,7 @@ func (b *Builder[T]) plain() *builder {
 	return b.of
 }
 
-// reconciled is the client of the reconciled kind.
+// reconciled is the client for the reconciled kind.
 type reconciled interface {
 	controller.Watchable
 	controller.Kind
@@ -149,23 +150,23 @@ type builder struct {
 	manager *Manager
 	client  reconciled
 	name    string
-	group   *Group // nil means the default of Manager.Add
+	group   *Group // nil means Manager.Add's default
 	opts    controller.Options
 	sharded bool
 	sources []sourceMaker
 	errs    []error
 }
 
-// sourceMaker makes a source when the controller is built, so Sharded may still be called after the
+// sourceMaker makes a source when the controller is built, so that Sharded may still be called after the
 // source was added.
 type sourceMaker struct {
-	place string               // of the call
+	place string               // where the source was added
 	owned controller.Watchable // the kind, if it is to be sharded by owner; otherwise nil
 	make  func() controller.Source
 }
 
-// errZeroBuilder is the error of the zero Builder.
-var errZeroBuilder = errors.New("the zero Builder builds no controller: begin with manager.ControllerFor or manager.ControllerWith")
+// errZeroBuilder is the error for the zero Builder.
+var errZeroBuilder = errors.New("the zero Builder cannot build a controller: start with manager.ControllerFor or manager.ControllerWith")
 
 func newBuilder(m *Manager, client reconciled, t reflect.Type, place string) *builder {
 	b := &builder{manager: m, client: client, name: strings.ToLower(client.Kind().Kind)}
@@ -226,8 +227,8 @@ func (b *builder) shard(place string) {
 	b.narrow(place, b.client, shard.ByUID())
 }
 
-// narrow sets the share of a kind's cache. It cannot change the share of an informer; the controller
-// checks that one.
+// narrow sets the share of a kind's cache. It cannot change an informer's share; the controller verifies
+// that.
 func (b *builder) narrow(place string, k controller.Watchable, key shard.Key) {
 	scope := b.manager.Shard(key)
 	if s, ok := k.(interface{ Shard(shard.Scope) error }); ok && !scope.Everything() {
@@ -268,7 +269,7 @@ func (b *builder) complete(missing bool, reconciler func() controller.Reconciler
 	return b.build(reconciler(), nil)
 }
 
-// build builds the controller unless there were mistakes.
+// build builds the controller unless there were errors.
 func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Controller, error) {
 	if b == nil {
 		return nil, errZeroBuilder
@@ -279,7 +280,7 @@ func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Contr
 	}
 	c, err := controller.New(b.name, r, b.options())
 	if err != nil {
-		return nil, err // the error names the controller
+		return nil, err // the error includes the controller's name
 	}
 	for _, s := range sources {
 		c.Watch(s)
@@ -296,7 +297,7 @@ func (b *builder) build(r controller.Reconciler, wrong error) (*controller.Contr
 	return c, nil
 }
 
-// options returns the builder's options, completed by the manager's.
+// options returns the builder's options, with the manager's as defaults.
 func (b *builder) options() controller.Options {
 	opts, defaults := b.opts, b.manager.ControllerOptions()
 	if opts.Metrics == nil {
@@ -320,7 +321,7 @@ func (b *builder) options() controller.Options {
 	return opts
 }
 
-// refusal returns the error of controller.New for these options, without registering the controller.
+// refusal returns the error from controller.New for these options, without registering the controller.
 func refusal(name string, r controller.Reconciler, opts controller.Options) error {
 	opts.Metrics, opts.Flight = nil, flight.New(1)
 	_, err := controller.New(name, r, opts)
@@ -330,7 +331,7 @@ func refusal(name string, r controller.Reconciler, opts controller.Options) erro
 	return err
 }
 
-// wrong joins all mistakes and err.
+// wrong joins all collected errors and err.
 func (b *builder) wrong(err error) error {
 	return fmt.Errorf("controller %s: %w", b.name, errors.Join(append(b.errs, err)...))
 }

@@ -269,7 +269,7 @@ func TestBuilderRefusesInvalidControllers(t *testing.T) {
 		want  []string
 	}{
 		"a name twice": {func() error { return manager.ControllerFor[*corev1.Pod](m).Complete(nothing) },
-			[]string{"controller pod: ", `two runnables are named "pod": give one of them another name`}},
+			[]string{"controller pod: ", `two runnables are named "pod": give one of them a different name`}},
 		"no function": {func() error { return manager.ControllerFor[*corev1.Pod](m).Named("a").Complete(nil) },
 			[]string{"controller a: the reconcile function is nil"}},
 		"no reconciler": {func() error { _, err := manager.ControllerFor[*corev1.Pod](m).Named("b").Build(nil); return err },

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Client returns the manager's client for the kind of T. Every call for a type returns the same client.
-// It reads from the manager's cache and writes to the server; see [controller.Client].
+// Client returns the manager's client for T's kind. Calls for the same type return the same client. It
+// reads from the manager's cache and writes to the server; see [controller.Client].
 //
 //	sites := manager.Client[*Site](m)
 //
-// Its cache is created on first use, or when Run begins; until then [Builder.Sharded] can narrow it. If
+// Its cache is created on first use, or when Run starts; until then, [Builder.Sharded] can narrow it. If
 // a type has several caches or does not determine the kind, use controller.ClientWith with the manager's
 // Factory. Client panics if m is nil.
 func Client[T object.Object](m *Manager) *controller.Client[T] {

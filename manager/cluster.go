@@ -23,32 +23,31 @@ type ClusterOptions struct {
 	// name; all others need one.
 	Name string
 
-	// Scheme maps kinds to Go types. The default scheme has the kinds of k8s.io/api.
+	// Scheme maps kinds to Go types. The default scheme contains the kinds in k8s.io/api.
 	Scheme *runtime.Scheme
 
-	// Factory holds the options for all informers, such as scope, error handling and patience.
+	// Factory sets the options for all informers, such as scope, error handling and patience.
 	Factory factory.Options
 
 	// Namespaces, if not nil, is the default for informers requested without namespaces. An empty slice
 	// means no namespaces yet; metav1.NamespaceAll means all. [Cluster.SetNamespaces] changes them.
-	// Cluster-scoped kinds are not affected.
+	// Cluster-scoped kinds are unaffected.
 	Namespaces []string
 
-	// SyncPeriod is the resync interval of controllers made with ControllerOptions, and the base of
-	// [Cluster.SyncPeriod]. Resyncs make no request to the server. Default 10 h.
+	// SyncPeriod is the resync interval for controllers created with ControllerOptions, and the base value
+	// for [Cluster.SyncPeriod]. Resyncs make no requests to the server. The default is 10 h.
 	SyncPeriod time.Duration
 
-	// NewClient creates the client. The default is rest.NewClient. A function that wraps it receives a
-	// copy of the configuration, which it may change, for example to insert its own RoundTripper with
-	// WrapTransport.
+	// NewClient creates the client. The default is rest.NewClient. A custom function receives a copy of the
+	// configuration, which it may modify, for example to insert its own RoundTripper with WrapTransport.
 	NewClient func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error)
 
-	// NewCache creates the factory of informers. The default is factory.New. A custom function may
-	// change options for each cluster, or return a factory that already has informers.
+	// NewCache creates the informer factory. The default is factory.New. A custom function may change
+	// options per cluster, or return a factory that already has informers.
 	NewCache func(client *rest.Client, opts factory.Options) (*factory.Factory, error)
 
-	// Logger receives failures. Nil discards them. The client and the informers use it too, unless
-	// they have their own.
+	// Logger logs failures. If it is nil, they are discarded. The client and the informers use it too,
+	// unless they have their own.
 	Logger *slog.Logger
 }
 
@@ -61,7 +60,7 @@ type Cluster struct {
 	syncPeriod time.Duration
 }
 
-// NewCluster returns a cluster whose informers do not run yet. It makes no requests.
+// NewCluster returns a cluster without starting its informers. It makes no requests.
 func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{name: opts.Name, syncPeriod: opts.SyncPeriod}
 	switch {
@@ -86,7 +85,7 @@ func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 	}
 	if opts.Namespaces != nil {
 		if opts.Factory.Namespaces != nil || opts.Factory.Scope.Namespaces != nil {
-			return nil, fmt.Errorf("%s: Namespaces are set, and Factory names namespaces too: leave one of them out", c)
+			return nil, fmt.Errorf("%s: Namespaces is set, and so are the namespaces in Factory: remove one of the two", c)
 		}
 		opts.Factory.Namespaces = opts.Namespaces
 	}
@@ -116,14 +115,14 @@ func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 	case err != nil:
 		return fmt.Errorf("%s: %w", c, err)
 	case c.factory == nil:
-		return fmt.Errorf("%s: NewCache returned no factory, and no error", c)
+		return fmt.Errorf("%s: NewCache returned neither a factory nor an error", c)
 	}
 	return nil
 }
 
-// SetNamespaces changes ClusterOptions.Namespaces for all informers that use them, while they run; see
-// sharedinformer.Informer.SetNamespaces for the events that handlers receive. /readyz fails until the
-// change has taken effect. SetNamespaces fails if ClusterOptions.Namespaces was nil.
+// SetNamespaces changes ClusterOptions.Namespaces for all informers that use them, even while they are
+// running; see sharedinformer.Informer.SetNamespaces for the events that handlers receive. /readyz fails
+// until the change has taken effect. SetNamespaces fails if ClusterOptions.Namespaces was nil.
 func (c *Cluster) SetNamespaces(namespaces []string) error {
 	if err := c.factory.SetNamespaces(namespaces); err != nil {
 		return fmt.Errorf("%s: %w", c, err)
@@ -137,15 +136,15 @@ func (c *Cluster) Client() *rest.Client { return c.client }
 // Factory returns the factory of the cluster's informers.
 func (c *Cluster) Factory() *factory.Factory { return c.factory }
 
-// Mapper returns the client's mapper, which looks up where kinds are served.
+// Mapper returns the client's mapper, which maps kinds to resources.
 func (c *Cluster) Mapper() *discovery.Mapper { return c.client.Mapper() }
 
 // Scheme returns the client's scheme.
 func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 
-// SyncPeriod returns the interval for handlers that want periodic resyncs
-// (sharedinformer.HandlerOptions.Resync). Each call returns a random value within a tenth of the
-// option, so handlers do not all resync at once. Controllers use it already.
+// SyncPeriod returns an interval for handlers that need periodic resyncs
+// (sharedinformer.HandlerOptions.Resync). Each call returns a random value within 10 % of the option, so
+// that handlers do not all resync at once. Controllers already use it.
 func (c *Cluster) SyncPeriod() time.Duration {
 	return jitter.Around(c.syncPeriod)
 }
@@ -162,13 +161,13 @@ func (c *Cluster) Run(ctx context.Context) error {
 // WaitForSync is like [factory.Factory.WaitForSync].
 func (c *Cluster) WaitForSync(ctx context.Context) error { return c.factory.WaitForSync(ctx) }
 
-// Status returns the status of every informer, ordered by name.
+// Status returns the status of every informer, sorted by name.
 func (c *Cluster) Status() []sharedinformer.Status { return c.factory.Status() }
 
 // Unsynced returns the status of the informers that WaitForSync would wait for.
 func (c *Cluster) Unsynced() []sharedinformer.Status { return c.factory.Unsynced() }
 
-// Views returns a view of every informer, ordered by name.
+// Views returns a view of every informer, sorted by name.
 func (c *Cluster) Views() []sharedinformer.View { return c.factory.Views() }
 
 // Name returns "cluster", followed by the configured name if there is one.

@@ -147,7 +147,7 @@ func TestHooksMakeClientAndCache(t *testing.T) {
 		for want, opts := range map[string]options{
 			"cluster: boom": {NewClient: func(*config.Config, *runtime.Scheme) (*rest.Client, error) { return nil, errBoom }},
 			"NewClient returned neither a client nor an error": {NewClient: func(*config.Config, *runtime.Scheme) (*rest.Client, error) { return nil, nil }},
-			"NewCache returned no factory, and no error":       {NewCache: func(*rest.Client, factory.Options) (*factory.Factory, error) { return nil, nil }},
+			"NewCache returned neither a factory nor an error": {NewCache: func(*rest.Client, factory.Options) (*factory.Factory, error) { return nil, nil }},
 		} {
 			_, err := manager.New(r.cfg, opts)
 			require.ErrorContains(r, err, want)

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// controllers tracks the controllers that were created with the manager's options and have not ended.
-// Each registers itself through its metrics.
+// controllers tracks the controllers that were created with the manager's options and have not stopped.
+// Each one registers itself through its metrics.
 type controllers struct {
 	controller.MetricsProvider
 
@@ -66,7 +66,7 @@ func (c *controllers) forget(view controller.View) {
 	})
 }
 
-// views returns the controllers that have not ended, oldest first.
+// views returns the controllers that have not stopped, oldest first.
 func (c *controllers) views() []controller.View {
 	c.mu.Lock()
 	defer c.mu.Unlock()

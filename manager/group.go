@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// task is a function that a group runs, with a name for errors.
+// task is a function run by a group, with a name for errors.
 type task struct {
 	name       string
 	run        func(context.Context) error
@@ -35,14 +35,14 @@ func withUnfinished(name string, left []string) string {
 	return fmt.Sprintf("%s (%s)", name, strings.Join(left, ", "))
 }
 
-// group runs tasks from open until close. Tasks added before open wait for it; tasks added after close
-// are refused.
+// group runs tasks between open and close. Tasks added before open wait for it; tasks added after close
+// are rejected.
 type group struct {
 	failed func(error) // called for each task that failed
 
-	mu      sync.Mutex // guards all below; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	ctx     context.Context
-	cancel  context.CancelFunc // nil until it is opened
+	cancel  context.CancelFunc // nil until the group is opened
 	closed  bool
 	waiting []task
 	running map[*task]struct{}
@@ -53,7 +53,7 @@ func newGroup(failed func(error)) *group {
 	return &group{failed: failed, running: map[*task]struct{}{}, ended: make(chan struct{})}
 }
 
-// add runs t, now or when the group opens.
+// add runs t, either now or when the group opens.
 func (g *group) add(t task) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *group) add(t task) error {
 	return nil
 }
 
-// open starts the tasks added so far; later ones start at once.
+// open starts the tasks added so far; later ones start immediately.
 func (g *group) open(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *group) start(t task) {
 	}()
 }
 
-// call runs the task and turns a panic into an error. If run calls runtime.Goexit, exited is called.
+// call runs the task and converts a panic to an error. If run calls runtime.Goexit, exited is called.
 func (t task) call(ctx context.Context, exited func(error)) (err error) {
 	guard := failure.Guard{In: "Run"}
 	defer guard.End(&err, exited)
@@ -139,7 +139,7 @@ func (g *group) wait(ctx context.Context) []*task {
 	}
 }
 
-// tasks returns the running tasks, ordered by name. The caller holds mu.
+// tasks returns the running tasks, sorted by name. The caller holds mu.
 func (g *group) tasks() []*task {
 	return slices.SortedFunc(maps.Keys(g.running), func(a, b *task) int { return cmp.Compare(a.name, b.name) })
 }

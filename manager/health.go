@@ -14,26 +14,26 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// A Check is one check of a health or readiness probe. It returns nil if healthy. Concurrent requests
-// share one call, so its result must not depend on the request. It must honour the request's context,
-// which ends after 5 seconds but not when the client disconnects. A check that panics or does not
-// return in time has failed.
+// A Check is a single check of a health or readiness probe. It returns nil if healthy. Concurrent
+// requests share one call, so its result must not depend on the request. It must honor the request's
+// context, which is canceled after 5 seconds but not when the client disconnects. A check that panics or
+// does not return in time counts as failed.
 type Check func(*http.Request) error
 
-// Ping is a Check that always succeeds. It shows that the process responds.
+// Ping is a Check that always succeeds. It shows that the process is responding.
 func Ping(*http.Request) error { return nil }
 
 const (
-	// checkPatience limits a call of a check.
+	// checkPatience limits the duration of a call to a check.
 	checkPatience = 5 * time.Second
 
-	// checkExcuse is the extra time that a check which honours its context gets to return its own
-	// reason.
+	// checkExcuse is the extra time in which a check that honors its context can return its own reason.
 	checkExcuse = 100 * time.Millisecond
 )
 
-// checks serves a probe. Its paths are the API server's: the prefix runs all checks, prefix/name runs
-// one of them, ?exclude=name skips some, and ?verbose lists all of them even if they succeed.
+// checks serves a probe. It uses the same paths as the API server: the prefix runs all checks,
+// prefix/name runs one of them, ?exclude=name skips some, and ?verbose lists all of them even if they
+// succeed.
 type checks struct {
 	prefix string
 	logger *slog.Logger
@@ -49,18 +49,18 @@ func newChecks(prefix string, logger *slog.Logger) *checks {
 // question is a check with its state.
 type question struct {
 	check Check
-	slow  func() string // names slow parts of a healthy program; nil, or returns "", if there are none
+	slow  func() string // lists slow parts of a healthy program, or returns ""; may be nil
 
-	mu      sync.Mutex // guards the fields below; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	call    *call      // the call in progress, nil if there is none
 	failing bool       // the last call failed
 }
 
-// call is one call of a check, shared by all requests that arrive during it.
+// call is a single call to a check, shared by all requests that arrive in the meantime.
 type call struct {
 	began time.Time
 	ended chan struct{}
-	err   error // the result, once it has ended
+	err   error // the result, once the call has returned
 }
 
 func (c *checks) add(name string, check Check) error {
@@ -70,17 +70,17 @@ func (c *checks) add(name string, check Check) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, taken := c.named[name]; taken || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("a check named %q for %s: want a name without slash that no other check has", name, c.prefix)
+		return fmt.Errorf("a check named %q for %s: want a unique name without a slash", name, c.prefix)
 	}
 	c.named[name] = &question{check: check}
 	return nil
 }
 
-// ServeHTTP serves the probe, with reasons.
+// ServeHTTP serves the probe, including reasons.
 func (c *checks) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.answer(w, r, true) }
 
-// answer serves the probe. Reasons name objects and quote the API server; without reasons, the response
-// only names the failed checks.
+// answer serves the probe. Reasons contain object names and API server messages; without reasons, the
+// response only lists the failed checks.
 func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	c.mu.Lock()
 	named := maps.Clone(c.named)
@@ -123,7 +123,7 @@ func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	_, _ = w.Write([]byte(all.String()))
 }
 
-// ask runs all checks concurrently, and logs the checks that have started to fail.
+// ask runs all checks concurrently, and logs those that have started to fail.
 func (c *checks) ask(r *http.Request, named map[string]*question) map[string]error {
 	var mu sync.Mutex // guards answers
 	var asked sync.WaitGroup
@@ -132,7 +132,7 @@ func (c *checks) ask(r *http.Request, named map[string]*question) map[string]err
 		asked.Go(func() {
 			err := q.ask(r)
 			if q.changed(err) {
-				c.logger.Warn("a probe fails", "probe", c.prefix, "check", name, "err", err)
+				c.logger.Warn("probe failed", "probe", c.prefix, "check", name, "err", err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -143,7 +143,7 @@ func (c *checks) ask(r *http.Request, named map[string]*question) map[string]err
 	return answers
 }
 
-// ask waits up to checkPatience for a call of the check, even if the client disconnects.
+// ask waits up to checkPatience for a call to the check, even if the client disconnects.
 func (q *question) ask(r *http.Request) error {
 	c := q.calling(r)
 	late := time.NewTimer(time.Until(c.began.Add(checkPatience + checkExcuse)))
@@ -152,7 +152,7 @@ func (q *question) ask(r *http.Request) error {
 	case <-c.ended:
 		return c.err
 	case <-late.C:
-		return fmt.Errorf("the check has not answered for %s", time.Since(c.began).Round(time.Second))
+		return fmt.Errorf("the check has not returned for %s", time.Since(c.began).Round(time.Second))
 	}
 }
 
@@ -166,7 +166,7 @@ func (q *question) calling(r *http.Request) *call {
 	c := &call{began: time.Now(), ended: make(chan struct{})}
 	q.call = c
 	go func() {
-		// The call is shared, so it must not end with the request.
+		// The call is shared, so it must not be canceled with the request.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), checkPatience)
 		defer cancel()
 		c.err = failure.Apart("check", func() error { return q.check(r.WithContext(ctx)) })
@@ -178,7 +178,7 @@ func (q *question) calling(r *http.Request) *call {
 	return c
 }
 
-// said returns the text that follows a check's ok.
+// said returns the text to append to a check's ok.
 func (q *question) said(reasons bool) string {
 	if !reasons || q.slow == nil {
 		return ""

@@ -40,12 +40,12 @@ func TestProbeIsAnsweredEvenIfACheckHangs(t *testing.T) {
 		require.LessOrEqual(r, time.Since(began), 6*time.Second)
 		for _, want := range []string{
 			"[-] exits: check called runtime.Goexit", "[-] panics: check panicked: oh", "[-] fails: disk full",
-			"[-] waits: context deadline exceeded", "[-] hangs: the check has not answered for 5s", "[+] ping: ok",
+			"[-] waits: context deadline exceeded", "[-] hangs: the check has not returned for 5s", "[+] ping: ok",
 		} {
 			require.Contains(r, body, want)
 		}
 		_, body = probe(m, "/healthz/hangs")
-		require.Contains(r, body, "[-] hangs: the check has not answered for 5s")
+		require.Contains(r, body, "[-] hangs: the check has not returned for 5s")
 		require.EqualValues(r, 1, calls.Load())
 		close(answer)
 		synctest.Wait()

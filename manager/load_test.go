@@ -161,7 +161,7 @@ func TestAReconcileThatHangsIsNamed(t *testing.T) {
 		require.Contains(r, log.String(), `msg="a reconcile has not returned" controller=stuck request=shop/a`)
 		run.stop()
 		settle(20 * time.Second)
-		require.Contains(r, log.String(), `msg="stopping takes long" running="[stuck (reconcile of shop/a for 1m10s)]"`)
+		require.Contains(r, log.String(), `msg="still stopping" running="[stuck (reconcile of shop/a for 1m10s)]"`)
 		require.True(r, run.ended.Load())
 		require.EqualError(r, run.err, "not stopped in time (15s): stuck (reconcile of shop/a for 1m16s)")
 		close(release)

@@ -33,7 +33,7 @@ var (
 	ErrNotStopped = errors.New("not stopped in time")
 )
 
-// Manager runs the parts of a program together. Create it with [New].
+// Manager runs the components of a program. Create it with [New].
 type Manager struct {
 	*Cluster
 
@@ -42,7 +42,7 @@ type Manager struct {
 	logger  *slog.Logger
 	elector *leaderelection.Elector // nil without election
 	group   *membership.Group       // nil without sharding
-	clients []*rest.Client          // clients created by New, besides the cluster's
+	clients []*rest.Client          // clients created by New, other than the cluster's
 	metrics *metrics.Registry
 	health  *checks
 	ready   *checks
@@ -52,25 +52,25 @@ type Manager struct {
 	shared      shared
 
 	groups   [groups]*group
-	election *group        // has one task, which takes part in the election
+	election *group        // has a single task, which takes part in the election
 	elected  chan struct{} // closed when LeaderElected starts
-	failing  chan struct{} // holds a token if something has failed
+	failing  chan struct{} // contains a token if something has failed
 
-	mu        sync.Mutex // guards all below; nothing is called while it is held
+	mu        sync.Mutex // guards the fields below; no other code is called while it is held
 	state     state
 	names     map[string]bool
 	added     map[Runnable]bool                 // only runnables that can be map keys
-	informers map[string]metrics.InformerSource // by the cluster's name
+	informers map[string]metrics.InformerSource // by cluster name
 	caches    []cache
 	listeners []*listener // to be opened by Run
 	ports     []*listener // open ports whose Run has not been called
 	hooks     []*webhook.Server
-	events    map[string]*events.Recorder // by the controller's name
+	events    map[string]*events.Recorder // by controller name
 	readiers  []*Readier                  // the running ones
 	errs      []error
 }
 
-// state is a state in the life of a manager.
+// state is a manager's lifecycle state.
 type state string
 
 const (
@@ -79,8 +79,8 @@ const (
 	stopping state = "stopping"
 )
 
-// New returns a manager that does not run yet. It makes no requests. If the configuration is invalid,
-// New fails with an error that says what to change.
+// New returns a manager that is not running yet. It makes no requests. If the configuration is invalid,
+// the error explains what to change.
 func New(cfg *config.Config, opts Options) (*Manager, error) {
 	registry := metrics.NewRegistry()
 	cfg = own(cfg, registry, opts.Logger)
@@ -155,7 +155,7 @@ func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *c
 	return cfg
 }
 
-// addElection creates the elector. The elector has its own client, so its renewals never queue behind
+// addElection creates the elector. The elector has its own client, so that renewals never queue behind
 // other requests.
 func (m *Manager) addElection() error {
 	if m.opts.LeaderElection == nil {
@@ -182,17 +182,17 @@ func (m *Manager) addElection() error {
 // AddHealthzCheck adds a check to /healthz. If it fails, the process should be restarted.
 func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.health.add(name, check) }
 
-// AddReadyzCheck adds a check to /readyz. If it fails, the process should get no traffic.
+// AddReadyzCheck adds a check to /readyz. If it fails, the process should not receive traffic.
 func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
 
-// Metrics returns the registry served at /metrics. It already counts the requests of the manager's own
-// clients. Use it to register your own collectors, and pass its WorkQueues to your own queues and its
-// Requests to the configurations of other clients.
+// Metrics returns the registry served at /metrics. It already counts requests made by the manager's own
+// clients. Use it to register your own collectors, and use its WorkQueues for your own queues and its
+// Requests in the configurations of other clients.
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
-// ControllerOptions returns the options for a controller of this manager: its metrics and its queue's
-// are in Metrics, its status is in Report, and it logs to Logger, records to the flight recorder of
-// Options.Factory, and resyncs every SyncPeriod. To disable resyncs, set Resync to 0.
+// ControllerOptions returns the options for a controller run by this manager: its metrics and those of
+// its queue are in Metrics, its status is in Report, and it logs to Logger, records to the flight
+// recorder in Options.Factory, and resyncs every SyncPeriod. To disable resyncs, set Resync to 0.
 func (m *Manager) ControllerOptions() controller.Options {
 	return controller.Options{
 		Metrics: m.controllers, QueueMetrics: m.metrics.WorkQueues(),
@@ -200,20 +200,20 @@ func (m *Manager) ControllerOptions() controller.Options {
 	}
 }
 
-// WebhookOptions returns the options for a webhook server of this manager: its metrics are in Metrics,
-// and it logs panics and refusals to Logger. The caller must add the certificate.
+// WebhookOptions returns the options for a webhook server run by this manager: its metrics are in
+// Metrics, and it logs panics and rejected requests to Logger. The caller must add the certificate.
 func (m *Manager) WebhookOptions() webhook.Options {
 	return webhook.Options{Metrics: m.metrics.Webhooks(), Logger: m.logger}
 }
 
-// Logger returns the logger of the options, or one that discards everything. It is never nil.
+// Logger returns the configured logger, or one that discards everything. It is never nil.
 func (m *Manager) Logger() *slog.Logger { return m.logger }
 
 // Elected returns a channel that is closed when LeaderElected starts: when this process becomes the
 // leader, or at startup if there is no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
-// fail records an error and makes the manager stop.
+// fail records an error and stops the manager.
 func (m *Manager) fail(err error) {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		m.logger.Error("a runnable panicked", "err", err, "stack", string(p.Stack))

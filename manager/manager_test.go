@@ -212,7 +212,7 @@ func TestRunnablesThatDoNotStopInTimeAreNamed(t *testing.T) {
 		settle(time.Second)
 		run.stop()
 		settle(10 * time.Second) // before the process would be killed
-		require.Contains(r, logged.String(), `msg="stopping takes long" running=[slow] timeout=20s`)
+		require.Contains(r, logged.String(), `msg="still stopping" running=[slow] timeout=20s`)
 		settle(12 * time.Second)
 		require.True(r, run.ended.Load())
 		require.ErrorIs(r, run.err, manager.ErrNotStopped)
@@ -460,10 +460,10 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
-		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them another name`)
+		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them a different name`)
 		events := events.New(m.Client(), "example.com/pods", events.Options{})
 		require.NoError(r, m.Add(events))
-		require.ErrorContains(r, m.Add(events), "add events of example.com/pods: it was added before")
+		require.ErrorContains(r, m.Add(events), "add events of example.com/pods: it has already been added")
 		require.ErrorContains(r, m.AddTo(manager.Group(17), &part{rig: r, name: "x"}), "there is no Group(17)")
 
 		empty := func(name string) *controller.Controller {
@@ -474,7 +474,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 			return c
 		}
 		require.NoError(r, m.Add(empty("janitor")))
-		require.ErrorContains(r, m.Add(empty("janitor")), `two runnables are named "janitor": give one of them another name`)
+		require.ErrorContains(r, m.Add(empty("janitor")), `two runnables are named "janitor": give one of them a different name`)
 		err = m.Run(r.ctx)
 		require.ErrorIs(r, err, controller.ErrNoSource)
 		require.EqualError(r, err, "janitor: controller janitor: it has no sources: call Watch before Run")

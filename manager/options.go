@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Options configure a Manager. The zero value serves nothing and takes part in no election.
+// Options configure a Manager. With the zero value, the manager serves nothing and takes part in no
+// election.
 type Options struct {
 	// Scheme, Factory, Namespaces, SyncPeriod, NewClient and NewCache configure the manager's own
 	// cluster; see [ClusterOptions].
@@ -31,21 +32,21 @@ type Options struct {
 	NewClient  func(*config.Config, *runtime.Scheme) (*rest.Client, error)
 	NewCache   func(*rest.Client, factory.Options) (*factory.Factory, error)
 
-	// Logger receives all log messages. Nil discards them.
+	// Logger receives all log messages. If it is nil, they are discarded.
 	Logger *slog.Logger
 
 	// LeaderElection, if not nil, limits LeaderElected to one process at a time. An empty Namespace
-	// means the configuration's namespace.
+	// defaults to the configuration's namespace.
 	LeaderElection *leaderelection.Options
 
 	// LeaderElectionConfig is the configuration of the cluster that holds the Lease, if it is not the
 	// manager's own.
 	LeaderElectionConfig *config.Config
 
-	// Sharding, if not nil, divides the work among the processes of a group by Leases: with
-	// [Builder.Sharded] or [Manager.Shard], each process gets its part of a kind. Controllers of sharded
-	// kinds run in every process, leader or not. An empty Namespace means the configuration's namespace.
-	// Sharding is experimental.
+	// Sharding, if not nil, divides the work among a group of processes by means of Leases: with
+	// [Builder.Sharded] or [Manager.Shard], each process gets its share of a kind. Controllers for sharded
+	// kinds run in every process, whether or not it is the leader. An empty Namespace defaults to the
+	// configuration's namespace. Sharding is experimental.
 	Sharding *membership.Options
 
 	// Webhooks configures the server used by [WebhookFor], in particular its certificate. Nil Metrics
@@ -53,8 +54,8 @@ type Options struct {
 	// is called.
 	Webhooks webhook.Options
 
-	// MetricsBindAddress is the address of /metrics, such as ":8080". If empty or "0", metrics are not
-	// served. If the port is on the loopback interface, serving.Local rejects requests from web pages.
+	// MetricsBindAddress is the address that serves /metrics, such as ":8080". If empty or "0", metrics are
+	// not served. If the port is on the loopback interface, serving.Local rejects requests from web pages.
 	MetricsBindAddress string
 
 	// MetricsTLS enables HTTPS for metrics.
@@ -64,36 +65,36 @@ type Options struct {
 	// serving.Access. It requires MetricsTLS.
 	MetricsAccess bool
 
-	// HealthProbeBindAddress is the address of /healthz and /readyz, such as ":8081". If empty or "0",
-	// probes are not served. The port is open to anyone, so responses name failing checks without the
-	// reasons. The reasons are in the log and in the responses at PprofBindAddress.
+	// HealthProbeBindAddress is the address that serves /healthz and /readyz, such as ":8081". If empty or
+	// "0", probes are not served. The port is open to anyone, so responses list failing checks without
+	// reasons. The reasons are logged, and included in the responses at PprofBindAddress.
 	HealthProbeBindAddress string
 
-	// PprofBindAddress is the address of /debug/pprof/, /debug/status, debug.Path, and the probes with
-	// reasons. If empty or "0", they are not served. Without a host, as in ":6060", it is on the
-	// loopback interface, where serving.Local rejects requests from web pages. On other interfaces it
-	// is protected by MetricsTLS and MetricsAccess, like metrics. Pages of other origins may link only
-	// to debug.Path.
+	// PprofBindAddress is the address that serves /debug/pprof/, /debug/status, debug.Path, and the probes
+	// with reasons. If empty or "0", they are not served. Without a host, as in ":6060", it is on the
+	// loopback interface, where serving.Local rejects requests from web pages. On other interfaces it is
+	// protected by MetricsTLS and MetricsAccess, like metrics. Pages from other origins may link only to
+	// debug.Path.
 	PprofBindAddress string
 
-	// DebugContents shows whole cached objects at PprofBindAddress, except Secrets, instead of only
-	// their heads; see debug.Options. On interfaces other than loopback it requires MetricsAccess.
+	// DebugContents shows whole cached objects at PprofBindAddress, except Secrets, instead of only their
+	// heads; see debug.Options. On non-loopback interfaces it requires MetricsAccess.
 	DebugContents bool
 
-	// GracefulShutdownTimeout is how long the whole program may take to stop. Default 30 s; negative
-	// means no limit.
+	// GracefulShutdownTimeout is how long the whole program may take to stop. The default is 30 s; a
+	// negative value means no limit.
 	GracefulShutdownTimeout time.Duration
 
 	// WarmupTimeout is how long a process stays out of the election while its caches are unsynced or its
-	// warm-ups unfinished, since another process may be ready. Default 30 s.
+	// warm-ups unfinished, since another process may be ready. The default is 30 s.
 	WarmupTimeout time.Duration
 }
 
 // served reports whether an address is set.
 func served(address string) bool { return address != "" && address != "0" }
 
-// outside reports whether an address is reachable from other machines. By then, a PprofBindAddress
-// without a host has been set to loopback.
+// outside reports whether an address is reachable from other machines. An address without a host does
+// not count, because withDefaults sets it to loopback.
 func outside(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "" || strings.EqualFold(host, "localhost") {
@@ -103,7 +104,7 @@ func outside(address string) bool {
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// withDefaults returns o with defaults filled in, or an error that lists all contradictions.
+// withDefaults returns o with defaults filled in, or an error that lists all invalid options.
 func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 	var errs []error
 	if o.Logger == nil {
@@ -122,10 +123,10 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 		errs = append(errs, errors.New("MetricsTLS or MetricsAccess without metrics: set MetricsBindAddress"))
 	}
 	if !served(o.PprofBindAddress) && o.DebugContents {
-		errs = append(errs, errors.New("DebugContents without a place to show them: set PprofBindAddress"))
+		errs = append(errs, errors.New("DebugContents without a debug server: set PprofBindAddress"))
 	}
 	if o.MetricsAccess && o.MetricsTLS == nil {
-		errs = append(errs, errors.New("MetricsAccess without MetricsTLS: tokens would be sent in the clear; set MetricsTLS, &serving.TLS{} will do"))
+		errs = append(errs, errors.New("MetricsAccess without MetricsTLS: tokens would be sent in the clear; set MetricsTLS, for example to &serving.TLS{}"))
 	}
 	if o.DebugContents && outside(o.PprofBindAddress) && !o.MetricsAccess {
 		errs = append(errs, fmt.Errorf("DebugContents at %s, where anyone could read the whole cache: set MetricsAccess and MetricsTLS, or remove the host from PprofBindAddress", o.PprofBindAddress))
@@ -151,7 +152,7 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 		seen[a.address] = a.name
 	}
 	if o.LeaderElection == nil && o.LeaderElectionConfig != nil {
-		errs = append(errs, errors.New("LeaderElectionConfig without LeaderElection: set both, or none"))
+		errs = append(errs, errors.New("LeaderElectionConfig without LeaderElection: set both or neither"))
 	}
 	if o.LeaderElection != nil {
 		election := *o.LeaderElection

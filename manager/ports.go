@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// addListener opens the port if Run has begun; otherwise Run does. It fails while the manager stops.
+// addListener opens the port if Run has started; otherwise Run will open it. It fails if the manager is
+// stopping.
 func (m *Manager) addListener(l *listener) error {
 	m.mu.Lock()
 	state := m.state
@@ -59,8 +60,8 @@ func (m *Manager) closePort(l *listener) error {
 	return (*l).Close()
 }
 
-// closePorts closes the ports of runnables that were never run, for example because another process
-// led.
+// closePorts closes the ports of runnables that were never run, for example because another process was
+// the leader.
 func (m *Manager) closePorts() (err error) {
 	m.mu.Lock()
 	ports := slices.Clone(m.ports)

@@ -14,12 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// longStale is the age at which a cache counts as stale. If watches fail, repeated lists keep a cache
-// younger than this (reflector.Status.Polling).
+// longStale is the age at which a cache is considered stale. If watches fail, repeated lists keep the
+// cache younger than this (reflector.Status.Polling).
 const longStale = 15 * time.Minute
 
-// synced returns a check that fails while unsynced returns an informer or while one of all is stale. The
-// error names each such informer with the reason.
+// synced returns a check that fails while unsynced returns any informer or any of all is stale. The
+// error lists each such informer with the reason.
 func synced(unsynced, all func() []sharedinformer.Status) Check {
 	return func(*http.Request) error {
 		var missing, stale []string
@@ -31,7 +31,7 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 		now := time.Now()
 		for _, s := range all() {
 			if s.QueueAge > longStale {
-				stale = append(stale, fmt.Sprintf("%s old: %s: %s", s.QueueAge.Round(time.Second), s.Reflector.Resource, cmp.Or(s.Blocked, "changes wait for the cache")))
+				stale = append(stale, fmt.Sprintf("%s old: %s: %s", s.QueueAge.Round(time.Second), s.Reflector.Resource, cmp.Or(s.Blocked, "changes are waiting for the cache")))
 			}
 			for _, r := range s.Stale(now, longStale) {
 				stale = append(stale, fmt.Sprintf("%s old: %s", r.Age(now).Round(time.Second), reason(s, r)))
@@ -48,8 +48,8 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 	}
 }
 
-// reason explains why a reflector does not follow its server. For example, a panicking index function
-// may have broken the cache, which stops the reflector.
+// reason explains why a reflector is not up to date. For example, a panicking index function may have
+// broken the cache, which stops the reflector.
 func reason(s sharedinformer.Status, r reflector.Status) string {
 	if r.Attempts > 0 {
 		return r.Failure.Error()
@@ -70,7 +70,7 @@ func (m *Manager) checkState(*http.Request) error {
 	return nil
 }
 
-// checkWarm fails while a warm-up has not returned.
+// checkWarm fails until all warm-ups have returned.
 func (m *Manager) checkWarm(*http.Request) error {
 	running, waiting := m.groups[warmUps].status()
 	if cold := append(running, waiting...); len(cold) > 0 {
@@ -79,7 +79,7 @@ func (m *Manager) checkWarm(*http.Request) error {
 	return nil
 }
 
-// checkRunnables fails while a running Readier is not ready.
+// checkRunnables fails while any running Readier is not ready.
 func (m *Manager) checkRunnables(*http.Request) error {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)
@@ -91,7 +91,7 @@ func (m *Manager) checkRunnables(*http.Request) error {
 	return errors.Join(errs...)
 }
 
-// ready returns r.Ready(). If Ready or a method of its error panics, the error names r.
+// ready returns r.Ready(). If Ready or a method of its error panics, it returns an error with r's name.
 func ready(r Readier) (err error) {
 	broken := failure.Apart("Ready", func() error {
 		if err = r.Ready(); err != nil {
@@ -106,7 +106,7 @@ func ready(r Readier) (err error) {
 	return fmt.Errorf("%s: %w", name, broken)
 }
 
-// slow names the slow work in runnables that are ready, or returns "" if there is none.
+// slow lists slow work in runnables that are ready, or returns "" if there is none.
 func (m *Manager) slow() string {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)
@@ -121,5 +121,5 @@ func (m *Manager) slow() string {
 	return strings.Join(all, ", ")
 }
 
-// checkElection fails if this process leads without a valid lease.
+// checkElection fails if this process is still working as the leader without a valid lease.
 func (m *Manager) checkElection(*http.Request) error { return m.elector.Check() }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// readable is a human-readable form of a value, ready to be written as JSON or HTML: nil, string,
-// json.Number, bool, a list, or members. It mirrors the value's JSON, but durations have a unit and zero
-// times are omitted.
+// readable is the human-readable form of a value, ready to be written as JSON or HTML: nil, string,
+// json.Number, bool, a list, or members. It mirrors the value's JSON, except that durations have units
+// and zero times are omitted.
 type readable = any
 
 // members are the members of an object, in order.
@@ -48,7 +48,7 @@ func (m members) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// read converts a value to readable form.
+// read converts a value to its readable form.
 func read(v reflect.Value) (readable, error) {
 	switch {
 	case !v.IsValid():
@@ -80,7 +80,7 @@ func read(v reflect.Value) (readable, error) {
 	return reread(v.Interface())
 }
 
-// reread converts a value by way of JSON.
+// reread converts a value via JSON.
 func reread(value any) (readable, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -19,27 +19,27 @@ const (
 	// askAgain is how often awaitCaches logs why it is still waiting.
 	askAgain = 10 * time.Second
 
-	// stopsSlowly is how long a group may take to stop before that is logged.
+	// stopsSlowly is how long a group may take to stop before a warning is logged.
 	stopsSlowly = 10 * time.Second
 
-	// lastMoment is how long groups may take to stop if they are only asked to after the timeout.
+	// lastMoment is how long groups may take to stop if they are not asked to until after the timeout.
 	lastMoment = time.Second
 )
 
 // Run opens the ports, starts the groups one after another, and stops them in reverse order when ctx is
-// done or something fails. It returns when everything has stopped or after GracefulShutdownTimeout. The
-// error joins all failures, each with the name of its runnable.
+// done or something fails. It returns once everything has stopped, or after GracefulShutdownTimeout. The
+// error joins all failures, each with its runnable's name.
 func (m *Manager) Run(ctx context.Context) error {
 	ports, err := m.begin()
 	if err != nil {
 		return err
 	}
 	m.shared.use()
-	// The groups stop one after another, so they must not end with ctx.
+	// The groups stop one after another, so their contexts must not be canceled with ctx.
 	life := context.WithoutCancel(ctx)
 	for _, l := range ports {
 		if err := m.listen(l); err != nil {
-			m.stop(life) // nothing runs, and nothing will
+			m.stop(life) // nothing is running, and nothing will be
 			return fmt.Errorf("manager: %w", errors.Join(err, m.closePorts()))
 		}
 	}
@@ -60,13 +60,13 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.closePorts(); err != nil {
 		m.fail(err)
 	}
-	for _, c := range append(m.clients, m.Client()) { // the cluster's client may have other users
+	for _, c := range append(m.clients, m.Client()) { // other code may also use the cluster's client
 		c.CloseIdleConnections()
 	}
 	return errors.Join(m.failures()...)
 }
 
-// begin claims the manager for its only run.
+// begin claims the manager for its single run.
 func (m *Manager) begin() ([]*listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *Manager) setState(s state) {
 	m.state = s
 }
 
-// stop stops the groups, last one first.
+// stop stops the groups in reverse order.
 func (m *Manager) stop(ctx context.Context) {
 	m.setState(stopping)
 	if patience := m.opts.GracefulShutdownTimeout; patience > 0 {
@@ -104,8 +104,9 @@ func (m *Manager) stop(ctx context.Context) {
 	}
 }
 
-// stopped waits until a closed group has ended, and reports whether it has. If that takes long, it logs
-// what it is waiting for, because the process may be killed at the timeout without a chance to log.
+// stopped waits until a closed group has stopped, and reports whether it has. If that takes too long, it
+// logs what it is waiting for, because the process may be killed at the timeout without a chance to log
+// it.
 func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	soon, cancel := context.WithTimeout(ctx, stopsSlowly)
 	defer cancel()
@@ -113,12 +114,12 @@ func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	if len(left) == 0 || ctx.Err() != nil {
 		return len(left) == 0
 	}
-	m.logger.Warn("stopping takes long", "running", m.unfinished(soon, g), "timeout", m.opts.GracefulShutdownTimeout)
+	m.logger.Warn("still stopping", "running", m.unfinished(soon, g), "timeout", m.opts.GracefulShutdownTimeout)
 	return len(g.wait(ctx)) == 0
 }
 
-// unfinished waits for groups until ctx is done, and returns what is still running. The election ends
-// after the leader's work, so the election is listed only if that work has ended.
+// unfinished waits for groups until ctx is done, and returns what is still running. The election task
+// outlives the leader's work, so it is listed only if that work has ended.
 func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	var left []*task
 	for _, g := range groups {
@@ -137,7 +138,7 @@ func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	return names
 }
 
-// abandon asks all remaining groups to stop at once, and records what does not stop.
+// abandon tells all remaining groups to stop at once, and records everything that does not stop.
 func (m *Manager) abandon(order []*group) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastMoment)
 	defer cancel()
@@ -149,7 +150,7 @@ func (m *Manager) abandon(order []*group) {
 	}
 }
 
-// elect takes part in the election and runs LeaderElected while it leads.
+// elect takes part in the election and runs LeaderElected while this process is the leader.
 func (m *Manager) elect(ctx context.Context) error {
 	if m.elector == nil {
 		return m.lead(ctx)
@@ -157,13 +158,13 @@ func (m *Manager) elect(ctx context.Context) error {
 	m.getWarm(ctx)
 	err := m.elector.Run(ctx, m.lead)
 	if errors.Is(err, leaderelection.ErrLost) {
-		return nil // lead has reported it
+		return nil // lead has already reported it
 	}
 	return err
 }
 
-// lead runs LeaderElected until ctx is done. It returns only when all of LeaderElected has ended,
-// because the lease must outlive it.
+// lead runs LeaderElected until ctx is done. It does not return until everything in LeaderElected has
+// stopped, because the lease must outlive it.
 func (m *Manager) lead(ctx context.Context) error {
 	leader := m.groups[LeaderElected]
 	leader.open(ctx)
@@ -171,21 +172,21 @@ func (m *Manager) lead(ctx context.Context) error {
 	<-ctx.Done()
 	leader.close()
 	if cause := context.Cause(ctx); errors.Is(cause, leaderelection.ErrLost) {
-		m.fail(cause) // now, since the work may never end
+		m.fail(cause) // report it now, since the work may never end
 	}
 	leader.wait(context.Background())
 	return nil
 }
 
-// getWarm waits until this process could start work at once if elected. It waits no longer than
-// WarmupTimeout, because a kind that cannot be listed must not prevent all work.
+// getWarm waits until this process could start working immediately if elected. It waits no longer than
+// WarmupTimeout, because a kind that cannot be listed must not block all work.
 func (m *Manager) getWarm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.WarmupTimeout)
 	defer cancel()
 	err := m.awaitCaches(ctx, func(error) {})
 	cold := m.groups[warmUps].wait(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		m.logger.Warn("taking part in the election although not all is warm", "timeout", m.opts.WarmupTimeout, "cold", cold, "err", err)
+		m.logger.Warn("joining the election before everything is warm", "timeout", m.opts.WarmupTimeout, "cold", cold, "err", err)
 	}
 }
 
@@ -200,7 +201,7 @@ func warmUp(name string, w Warmer, warm chan struct{}) task {
 	}}
 }
 
-// watched runs a Readier, and /readyz checks it while it runs.
+// watched returns a run function that makes /readyz check the Readier while it is running.
 func (m *Manager) watched(r Readier, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		m.mu.Lock()
@@ -227,11 +228,11 @@ func afterWarmUp(run func(context.Context) error, warm <-chan struct{}) func(con
 	}
 }
 
-// afterCaches returns a run function that starts when the caches are synced.
+// afterCaches returns a run function that starts once the caches are synced.
 func (m *Manager) afterCaches(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := m.awaitCaches(ctx, func(err error) {
-			m.logger.Error("a runnable is held up by caches that are not synced", "runnable", name, "err", err)
+			m.logger.Error("a runnable is waiting for caches to sync", "runnable", name, "err", err)
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -243,8 +244,8 @@ func (m *Manager) afterCaches(name string, run func(context.Context) error) func
 	}
 }
 
-// awaitCaches waits until all caches that exist now are synced, and periodically calls tell with the
-// reasons for waiting. It fails if the factory was misused or when ctx is done.
+// awaitCaches waits until all currently existing caches are synced, and periodically calls tell with the
+// reasons for waiting. It fails if the factory was misused or ctx is done.
 func (m *Manager) awaitCaches(ctx context.Context, tell func(error)) error {
 	m.mu.Lock()
 	caches := slices.Clone(m.caches)
@@ -279,9 +280,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// SignalContext returns a context that ends with the first SIGINT or SIGTERM; its cause names the
-// signal. A second signal exits the process at once, with code 1. Call it once, in main: its goroutine
-// lives as long as the process.
+// SignalContext returns a context that is canceled on the first SIGINT or SIGTERM; its cause includes
+// the signal. On a second signal, the process exits immediately with code 1. Call it once, in main: its
+// goroutine lives as long as the process.
 func SignalContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -11,30 +11,30 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// A Runnable is a part of the program. Soon after ctx is done, Run must stop everything that it started
-// and return. If it returns an error other than that of ctx, the manager stops. Messages identify a
-// Runnable by its Name method, whose result must be unique, or else by its String method or its type.
+// A Runnable is a component of the program. Soon after ctx is done, Run must stop everything it started
+// and return. If it returns an error other than ctx's, the manager stops. In messages, a Runnable is
+// identified by its Name method, whose result must be unique, or else by its String method or its type.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
 
-// RunnableFunc is a function that implements [Runnable].
+// RunnableFunc is an adapter that makes a function a [Runnable].
 type RunnableFunc func(context.Context) error
 
 // Run calls the function.
 func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
 
 // A Readier is a Runnable that waits for the sources it needs, as a controller does. The manager calls
-// Run whether or not all caches are synced, and from then on /readyz fails while Ready does.
+// Run whether or not all caches are synced. From then on, /readyz fails while Ready does.
 type Readier interface {
 	Runnable
 	Ready() error
 }
 
-// A Warmer is a Runnable that prepares for its work even while another process leads. The manager
-// calls Warmup at the start; it waits for the sources it needs and returns when Run could begin at
-// once. Run is called when this process leads and Warmup has returned, whether or not other caches are
-// synced. If Warmup fails, the manager stops.
+// A Warmer is a Runnable that prepares for its work even while another process is the leader. The
+// manager calls Warmup at startup; it should wait for the sources it needs and return once Run could
+// start working immediately. Run is called once this process is the leader and Warmup has returned,
+// whether or not other caches are synced. If Warmup fails, the manager stops.
 type Warmer interface {
 	Runnable
 	Warmup(ctx context.Context) error
@@ -46,13 +46,13 @@ type LeaderElectionRunnable interface {
 	NeedLeaderElection() bool
 }
 
-// sharer is a runnable that may have a share of the work, as controllers do. If Share does not return
-// nil, the runnable must run in every process.
+// sharer is a runnable that may handle only a share of the objects, as controllers do. If Share returns
+// a non-nil value, the runnable must run in every process.
 type sharer interface {
 	Share() shard.Share
 }
 
-// unfinisher is a runnable that lists its long-running work and, once asked to stop, the work that keeps
+// unfinisher is a runnable that lists its long-running work and, once told to stop, the work that keeps
 // Run from returning. Controllers implement it.
 type unfinisher interface {
 	Unfinished() []string
@@ -74,7 +74,7 @@ type listener interface {
 	Close() error
 }
 
-// cache is a runnable in the group Caches that other runnables wait for, such as a cluster or an
+// cache is a runnable in the Caches group that other runnables wait for, such as a cluster or an
 // informer.
 type cache interface {
 	WaitForSync(context.Context) error
@@ -116,10 +116,10 @@ func (g Group) String() string {
 	return fmt.Sprintf("Group(%d)", int(g))
 }
 
-// groupOf returns the default group of a runnable.
+// groupOf returns a runnable's default group.
 func groupOf(r Runnable) Group {
 	if s, ok := r.(sharer); ok && s.Share() != nil {
-		return Others // each process has its share
+		return Others // each process handles its own share
 	}
 	switch r := r.(type) {
 	case *serving.Server:
@@ -138,7 +138,7 @@ func groupOf(r Runnable) Group {
 	return LeaderElected
 }
 
-// nameOf returns the name of a runnable for messages. unique means that it came from a Name method.
+// nameOf returns a runnable's name for messages. unique reports whether it came from a Name method.
 func nameOf(r Runnable) (name string, unique bool) {
 	if named, ok := r.(interface{ Name() string }); ok {
 		if name := named.Name(); name != "" {
@@ -146,7 +146,7 @@ func nameOf(r Runnable) (name string, unique bool) {
 		}
 	}
 	if described, ok := r.(fmt.Stringer); ok {
-		return fmt.Sprint(described), false // fmt.Sprint survives a String method that panics
+		return fmt.Sprint(described), false // fmt.Sprint recovers from a panicking String method
 	}
 	return fmt.Sprintf("%T", r), false
 }

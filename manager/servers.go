@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// addServers adds the servers that the options enable.
+// addServers adds the servers enabled by the options.
 func (m *Manager) addServers() error {
 	if served(m.opts.MetricsBindAddress) {
 		handler, err := m.protected(m.metrics.Handler())
@@ -68,7 +68,7 @@ func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) 
 	return m.Add(server)
 }
 
-// protected guards a handler with MetricsAccess.
+// protected guards a handler according to MetricsAccess.
 func (m *Manager) protected(next http.Handler) (http.Handler, error) {
 	if !m.opts.MetricsAccess {
 		return next, nil
@@ -87,8 +87,8 @@ func (m *Manager) protected(next http.Handler) (http.Handler, error) {
 	return serving.Access(client, m.logger, next), nil
 }
 
-// Probes returns a handler of /healthz and /readyz, for programs with their own server. Its responses
-// contain reasons, which name objects and quote the API server, so restrict access to it.
+// Probes returns a handler for /healthz and /readyz, for programs with their own server. Its responses
+// include reasons, which contain object names and API server messages, so restrict access to it.
 func (m *Manager) Probes() http.Handler { return m.probes(true) }
 
 func (m *Manager) probes(reasons bool) http.Handler {
@@ -101,8 +101,7 @@ func (m *Manager) probes(reasons bool) http.Handler {
 	return mux
 }
 
-// maxAsked limits the request bodies of debug pages, because net/http/pprof keeps what it reads in
-// memory.
+// maxAsked limits request bodies for debug pages, because net/http/pprof reads them into memory.
 const maxAsked = 64 << 10
 
 // debugHandler serves all debug pages.
@@ -119,13 +118,13 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/status", m.serveStatus)
 	all := http.NewServeMux()
 	all.Handle("/", ownPages(mux))
-	all.Handle(debug.Path, m.Debug()) // rejects requests from foreign pages itself, and may be linked to
+	all.Handle(debug.Path, m.Debug()) // it rejects requests from other origins itself, and may be linked to
 	return http.MaxBytesHandler(all, maxAsked)
 }
 
-// ownPages rejects a browser's requests from pages of other origins. They could not read the response,
-// but they could keep the process busy. Browsers send the origin if they trust the address: with
-// https, and on the loopback interface.
+// ownPages rejects browser requests that come from pages with other origins. Such pages could not read
+// the response, but they could keep the process busy. Browsers send the origin to trustworthy addresses:
+// with https, and on the loopback interface.
 func ownPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Sec-Fetch-Site") {
@@ -138,7 +137,7 @@ func ownPages(next http.Handler) http.Handler {
 	})
 }
 
-// Debug returns the handler of debug.Path, for programs with their own server; restrict access to it.
+// Debug returns the handler for debug.Path, for programs with their own server; restrict access to it.
 // The manager's own server at PprofBindAddress includes it.
 func (m *Manager) Debug() *debug.Process {
 	return debug.New(debug.Options{
@@ -159,7 +158,7 @@ func (m *Manager) Debug() *debug.Process {
 	})
 }
 
-// clusters returns the informers of all clusters, the manager's own first.
+// clusters returns the informers of all clusters, starting with the manager's own.
 func (m *Manager) clusters() (all []debug.Cluster) {
 	m.mu.Lock()
 	informers := maps.Clone(m.informers)
@@ -170,18 +169,18 @@ func (m *Manager) clusters() (all []debug.Cluster) {
 	return all
 }
 
-// Report is a snapshot of a manager. It is printed as JSON.
+// Report is a snapshot of a manager. It can be encoded as JSON.
 type Report struct {
 	State       string // "not started", "running" or "stopping"
 	Groups      []GroupReport
 	Election    *leaderelection.Status             // nil without election
 	Sharding    *membership.Status                 // nil without sharding
-	Controllers []controller.Status                // controllers made with ControllerOptions that have not ended, oldest first
-	Clusters    map[string][]sharedinformer.Status // informers by cluster name, including those of AddInformers; the manager's own cluster is ""
+	Controllers []controller.Status                // controllers created with ControllerOptions that have not stopped, oldest first
+	Clusters    map[string][]sharedinformer.Status // informers by cluster name, including those added by AddInformers; the manager's own cluster is ""
 }
 
-// statusOf returns the status of informers. If source, which may come from the user, panics, it
-// returns a status with the error.
+// statusOf returns the status of the informers. If source, which may be user code, panics, it returns a
+// status with the error.
 func statusOf(cluster string, source metrics.InformerSource) (all []sharedinformer.Status) {
 	err := failure.Apart("the status of the informers", func() error {
 		all = source.Status()
@@ -195,11 +194,11 @@ func statusOf(cluster string, source metrics.InformerSource) (all []sharedinform
 	return all
 }
 
-// GroupReport is the part of a Report that describes one group.
+// GroupReport is the part of a Report that describes a single group.
 type GroupReport struct {
 	Group   string
-	Running []string // runnables that were started and have not ended; they may wait for caches
-	Waiting []string // runnables that start with the group
+	Running []string // runnables that have been started and have not returned; they may still be waiting for caches
+	Waiting []string // runnables that will start with the group
 }
 
 // Report returns a snapshot of the manager.

@@ -282,7 +282,7 @@ func TestTwoServersOfWebhooks(t *testing.T) {
 			hooks.Handle("/validate", http.NotFoundHandler())
 			require.NoError(r, m.Add(hooks))
 			if n == 0 {
-				require.EqualError(r, m.Add(hooks), "add webhook server: it was added already")
+				require.EqualError(r, m.Add(hooks), "add webhook server: it has already been added")
 			}
 		}
 		require.Equal(r, []string{"webhook server", "webhook server 2", "tenant server"}, m.Report().Groups[manager.Webhooks].Waiting)

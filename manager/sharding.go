@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Shard returns the scope of this process's share according to key. Without Options.Sharding it covers
+// Shard returns the scope of this process's share according to key. Without Options.Sharding, it covers
 // everything. Use it for the informers of sharded kinds (factory.Scope.Shard), with shard.ByUID for the
 // reconciled kind and shard.ByOwner for the objects that it owns. Do not shard kinds that every process
 // needs, such as configuration. [Builder.Sharded] does this for a controller and its owned objects.
@@ -24,9 +24,9 @@ func (m *Manager) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: m.group}
 }
 
-// addSharding creates the group. The group has its own client, so renewals never queue behind other
-// requests. It runs in Caches, so it starts before the controllers and ends after them, and their slots
-// are then free at once.
+// addSharding creates the group. The group has its own client, so that renewals never queue behind other
+// requests. It runs in Caches, so it starts before the controllers and stops after them; their slots are
+// then free at once.
 func (m *Manager) addSharding() error {
 	if m.opts.Sharding == nil {
 		return nil
@@ -56,6 +56,6 @@ func (m *Manager) addSharding() error {
 	return m.metrics.Register(metrics.NewMemberships(m.group))
 }
 
-// checkSharding fails if this process takes no part in the work, for example because it lacks permission
-// for Leases.
+// checkSharding fails if this process does not participate in the work, for example because it lacks
+// permissions for Leases.
 func (m *Manager) checkSharding(*http.Request) error { return m.group.Status().Refusal }

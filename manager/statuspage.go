@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// serveStatus serves the Report: as a page to browsers, and as JSON to other clients or if asked with
+// serveStatus serves the Report: as HTML to browsers, and as JSON to other clients or if requested with
 // ?format=json.
 func (m *Manager) serveStatus(w http.ResponseWriter, r *http.Request) {
 	status, err := read(reflect.ValueOf(m.Report()))
@@ -55,7 +55,7 @@ func statusPage(status readable) string {
 	return b.String()
 }
 
-// writeHTML writes members as a table, and lists with one entry below another.
+// writeHTML writes members as tables, and lists as one entry below another.
 func writeHTML(b *strings.Builder, value readable) {
 	switch v := value.(type) {
 	case nil:

@@ -19,42 +19,42 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// WebhookBuilder configures the admission webhooks of a kind. Start with [WebhookFor] and finish with
-// Complete. The methods change the builder and return it. They collect mistakes, and Complete returns
-// them all, each with the file:line of the call that caused it. A WebhookBuilder must not be used
+// WebhookBuilder configures the admission webhooks for a kind. Start with [WebhookFor] and finish with
+// Complete. The methods modify and return the builder. They collect errors, and Complete returns them
+// all, each with the file:line of the call that caused it. A WebhookBuilder must not be used
 // concurrently.
 type WebhookBuilder[T object.Object] struct{ of *webhookBuilder }
 
-// WebhookFor starts building the admission webhooks of the kind that the manager's scheme has for T.
-// They are served at the paths that kubebuilder uses, webhook.ValidatePath and webhook.MutatePath:
+// WebhookFor starts building the admission webhooks for T's kind in the manager's scheme. They are
+// served at the same paths as in kubebuilder, webhook.ValidatePath and webhook.MutatePath:
 //
 //	err := manager.WebhookFor[*Site](m).Validate(validate).Default(setDefaults).Complete()
 //
-// The server is [Manager.WebhookServer]. It refuses requests about other kinds; see package webhook. If
-// T has several kinds, for example in two versions, each kind has its own paths. Name the kinds to
-// select only some of them. For *unstructured.Unstructured and *metav1.PartialObjectMetadata, naming
-// them is required.
+// The server is [Manager.WebhookServer]. It rejects requests for other kinds; see package webhook. If T
+// has several kinds, for example in two versions, each kind has its own paths. To select only some of
+// them, pass kinds. For *unstructured.Unstructured and *metav1.PartialObjectMetadata, kinds are
+// required.
 func WebhookFor[T object.Object](m *Manager, kinds ...object.GVK) *WebhookBuilder[T] {
 	return &WebhookBuilder[T]{beginWebhook(m, reflect.TypeFor[T](), kinds)}
 }
 
-// Validate calls check to decide whether an object may be written. Request.Object is nil for a deletion,
-// and Request.OldObject is nil for a creation. The rules of the webhook configuration select the
+// Validate calls check to decide whether an object may be written. Request.Object is nil for deletions,
+// and Request.OldObject is nil for creations. The rules in the webhook configuration select the
 // operations. See [webhook.Validate].
 func (b *WebhookBuilder[T]) Validate(check func(context.Context, *webhook.Request[T]) error) *WebhookBuilder[T] {
 	b.of.add("Validate", check == nil, webhook.ValidatePath, func(k object.GVK) http.Handler { return webhook.Validate(check, k) })
 	return b
 }
 
-// Default calls set to change Request.Object before it is written. It is not called for deletions. See
+// Default calls set to modify Request.Object before it is written. It is not called for deletions. See
 // [webhook.Mutate].
 func (b *WebhookBuilder[T]) Default(set func(context.Context, *webhook.Request[T]) error) *WebhookBuilder[T] {
 	b.of.add("Default", set == nil, webhook.MutatePath, func(k object.GVK) http.Handler { return webhook.Mutate(set, k) })
 	return b
 }
 
-// Complete adds the webhooks to the server. If there is no function, a path is taken, or
-// [Manager.WebhookServer] fails, it returns an error and adds none of the webhooks.
+// Complete adds the webhooks to the server. If no function was set, a path is taken, or
+// [Manager.WebhookServer] fails, it returns an error and adds none of them.
 func (b *WebhookBuilder[T]) Complete() error {
 	if b == nil {
 		return errZeroWebhook
@@ -62,19 +62,19 @@ func (b *WebhookBuilder[T]) Complete() error {
 	return b.of.complete()
 }
 
-// errZeroWebhook is the error of the zero WebhookBuilder.
-var errZeroWebhook = errors.New("the zero WebhookBuilder builds no webhook: begin with manager.WebhookFor")
+// errZeroWebhook is the error for the zero WebhookBuilder.
+var errZeroWebhook = errors.New("the zero WebhookBuilder cannot build a webhook: start with manager.WebhookFor")
 
 // webhookBuilder is an untyped WebhookBuilder.
 type webhookBuilder struct {
 	manager *Manager
-	name    string // the kind, or else the type
+	name    string // the kind, or the type if the kind is unknown
 	kinds   []object.GVK
 	hooks   []hook
 	errs    []error
 }
 
-// hook is a webhook that is served once for each kind.
+// hook is a webhook that is served once per kind.
 type hook struct {
 	place   string
 	path    func(object.GVK) string
@@ -98,27 +98,27 @@ func beginWebhook(m *Manager, t reflect.Type, named []object.GVK) *webhookBuilde
 	return b
 }
 
-// kindsOf returns the kinds of a webhook for objects of Go type t.
+// kindsOf returns the kinds for a webhook on objects of Go type t.
 func kindsOf(t reflect.Type, named []object.GVK, known *runtime.Scheme) ([]object.GVK, error) {
 	untyped := t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 	for _, kind := range named {
 		if kind.Version == "" || kind.Kind == "" || slices.Contains([]string{kind.Group, kind.Version, kind.Kind}, "*") {
-			return nil, fmt.Errorf("a path needs one version and one kind, not %q: name each kind, or use webhook.Validate with Manager.WebhookServer", kind)
+			return nil, fmt.Errorf("a path needs one version and one kind, not %q: list each kind, or use webhook.Validate with Manager.WebhookServer", kind)
 		}
 	}
 	switch strange, of := otherType(t, named, known); {
 	case of != nil && !untyped:
-		return nil, fmt.Errorf("the Go type of %s is *%v, not %v: use that type, or name another kind", strange, of, t)
+		return nil, fmt.Errorf("the Go type of %s is *%v, not %v: use that type, or pass another kind", strange, of, t)
 	case t.Kind() != reflect.Pointer:
 		return nil, fmt.Errorf("%v is not a pointer to an API type: use one, or *unstructured.Unstructured", t)
 	case len(named) > 0:
 		return slices.Clone(named), nil
 	case untyped:
-		return nil, fmt.Errorf("%v may be of any kind: name the kinds of the webhook, such as corev1.SchemeGroupVersion.WithKind(%q)", t, "Pod")
+		return nil, fmt.Errorf("%v may be of any kind: pass the webhook's kinds, such as corev1.SchemeGroupVersion.WithKind(%q)", t, "Pod")
 	}
 	kinds, _, err := known.ObjectKinds(reflect.New(t.Elem()).Interface().(runtime.Object))
 	if err != nil {
-		return nil, fmt.Errorf("%v is not registered in the manager's scheme: add it with the AddToScheme of its package to the scheme in manager.Options.Scheme, or name its kind", t)
+		return nil, fmt.Errorf("%v is not registered in the manager's scheme: register it in manager.Options.Scheme with its package's AddToScheme, or pass its kind", t)
 	}
 	return kinds, nil
 }
@@ -173,9 +173,9 @@ type webhooks struct {
 }
 
 // WebhookServer returns the server used by [WebhookFor], configured by Options.Webhooks. The first call
-// creates it and adds it to the manager, which runs it. Use it to add other webhooks, such as
-// conversions, and to get the certificate that it creates (SelfSigned). It fails if Options.Webhooks
-// lacks a certificate or the manager has stopped.
+// creates it and adds it to the manager, which runs it. Use the server to add other webhooks, such as
+// conversions, and to get the certificate it generates (SelfSigned). WebhookServer fails if
+// Options.Webhooks lacks a certificate or the manager has stopped.
 func (m *Manager) WebhookServer() (*webhook.Server, error) {
 	w := &m.webhooks
 	w.mu.Lock()
@@ -191,7 +191,7 @@ func (m *Manager) WebhookServer() (*webhook.Server, error) {
 		opts.Logger = defaults.Logger
 	}
 	if opts.CertDir == "" && opts.TLS == nil {
-		return nil, errors.New("the webhook server has no certificate: set CertDir of manager.Options.Webhooks to where the Secret is mounted, or TLS to &serving.TLS{} for an API server on this machine")
+		return nil, errors.New("the webhook server has no certificate: set manager.Options.Webhooks.CertDir to where the Secret is mounted, or TLS to &serving.TLS{} for an API server on this machine")
 	}
 	server, err := webhook.New(opts)
 	if err != nil {
@@ -204,7 +204,7 @@ func (m *Manager) WebhookServer() (*webhook.Server, error) {
 	return server, nil
 }
 
-// serve adds the webhooks of a builder to the server. If a path is taken, it adds none of them.
+// serve adds a builder's webhooks to the server. If a path is taken, it adds none of them.
 func (w *webhooks) serve(server *webhook.Server, b *webhookBuilder) (errs []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,10 +219,10 @@ func (w *webhooks) serve(server *webhook.Server, b *webhookBuilder) (errs []erro
 			}
 			switch {
 			case taken:
-				errs = append(errs, fmt.Errorf("%s: %s is served by the webhook at %s: put both into one function", h.place, path, other))
+				errs = append(errs, fmt.Errorf("%s: %s is already served by the webhook at %s: put both in one function", h.place, path, other))
 				continue
 			case server.Handles(path):
-				errs = append(errs, fmt.Errorf("%s: %s has a handler already, added by Handle of the webhook server: leave one of them out", h.place, path))
+				errs = append(errs, fmt.Errorf("%s: %s already has a handler, added with the webhook server's Handle: remove one of the two", h.place, path))
 				continue
 			}
 			places[path], handlers[path] = h.place, h.handler(kind)

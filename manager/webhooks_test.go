@@ -147,7 +147,7 @@ func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 		want  []string
 	}{
 		"no certificate": {func() error { return manager.WebhookFor[*corev1.Pod](bare).Validate(pods).Complete() },
-			[]string{"webhook of Pod: the webhook server has no certificate: set CertDir of manager.Options.Webhooks"}},
+			[]string{"webhook of Pod: the webhook server has no certificate: set manager.Options.Webhooks.CertDir"}},
 		"no function": {func() error { return manager.WebhookFor[*corev1.Pod](m).Complete() },
 			[]string{"webhook of Pod: it has no function: call Validate or Default"}},
 		"nil": {func() error { return manager.WebhookFor[*corev1.Pod](m).Validate(nil).Default(nil).Complete() },
@@ -166,15 +166,15 @@ func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 			err = manager.WebhookFor[*appsv1.Deployment](m).Validate(none).Default(none).Complete()
 			require.False(t, server.Handles("/mutate-apps-v1-deployment"), "none is added")
 			return err
-		}, []string{"manager/webhooks_test.go:", ": /validate-apps-v1-deployment has a handler already, added by Handle of the webhook server"}},
+		}, []string{"manager/webhooks_test.go:", ": /validate-apps-v1-deployment already has a handler, added with the webhook server's Handle"}},
 		"any kind": {func() error { return manager.WebhookFor[*unstructured.Unstructured](m).Validate(any).Complete() },
-			[]string{"*unstructured.Unstructured may be of any kind: name the kinds of the webhook"}},
+			[]string{"*unstructured.Unstructured may be of any kind: pass the webhook's kinds"}},
 		"a wildcard": {func() error {
 			return manager.WebhookFor[*unstructured.Unstructured](m, object.GVK{Group: "*", Version: "v1", Kind: "Pod"}).Validate(any).Complete()
 		}, []string{"a path needs one version and one kind"}},
 		"another type's kind": {func() error {
 			return manager.WebhookFor[*corev1.Pod](m, deploymentKind).Validate(pods).Complete()
-		}, []string{"manager/webhooks_test.go:", "the Go type of apps/v1, Kind=Deployment is *v1.Deployment, not *v1.Pod: use that type, or name another kind"}},
+		}, []string{"manager/webhooks_test.go:", "the Go type of apps/v1, Kind=Deployment is *v1.Deployment, not *v1.Pod: use that type, or pass another kind"}},
 		"an interface": {func() error { return manager.WebhookFor[object.Object](m).Complete() },
 			[]string{"object.Object is not a pointer to an API type"}},
 		"zero": {func() error { return new(manager.WebhookBuilder[*corev1.Pod]).Validate(pods).Default(pods).Complete() },
