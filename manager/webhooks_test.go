@@ -128,7 +128,7 @@ func TestWebhooksOfABuilder(t *testing.T) {
 	require.True(t, ask("/validate-apps-v1-deployment", deploymentKind, admissionv1.Create, anObject(deploymentKind, "d"), nil).Allowed)
 	got := ask("/validate-apps-v1-deployment", podKind, admissionv1.Create, anObject(podKind, "p"), nil)
 	require.False(t, got.Allowed)
-	require.Contains(t, got.Result.Message, "the webhook at /validate-apps-v1-deployment is for apps/v1 Deployment and was sent")
+	require.Contains(t, got.Result.Message, "the webhook at /validate-apps-v1-deployment is for apps/v1 Deployment but received")
 	for n, kind := range gadgetKinds {
 		path := "/validate-things-example-com-" + kind.Version + "-gadget"
 		require.Equal(t, "no things.example.com/"+kind.Version, ask(path, kind, admissionv1.Create, anObject(kind, "g"), nil).Result.Message)

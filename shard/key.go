@@ -10,34 +10,34 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Key assigns objects to slots: objects with the same text belong to the same slot. The text of an
-// object must never change. This holds for ByUID, ByNamespace and, unless an owner is changed,
+// Key assigns objects to slots: objects with the same text belong to the same slot. An object's text
+// must never change. This holds for ByUID, ByNamespace and, unless the controller reference changes,
 // ByOwner. The zero value is ByUID.
 type Key struct {
 	name string
 	text func(object.Head) string // nil for the UID
 
-	// stirred gives similar texts different hashes. The slot depends on the first bits of the hash,
-	// which hardly depend on the last letters of the text. UIDs and namespaces are not stirred, because
-	// the API server hashes them too.
+	// stirred gives similar texts different hashes. The slot depends on the high bits of the hash, which
+	// hardly depend on the last letters of the text. UIDs and namespaces are not stirred, because the API
+	// server hashes them as well.
 	stirred bool
 
 	fields []string // see Fields
-	user   string   // the function's name in errors if it is the user's; otherwise empty
+	user   string   // the function's name in errors if it is a user function; otherwise empty
 }
 
-// ByUID spreads objects evenly.
+// ByUID distributes objects evenly.
 func ByUID() Key { return Key{} }
 
-// ByNamespace keeps the objects of a namespace together. Do not use it for cluster-scoped kinds, because
-// all of their objects would share one slot.
+// ByNamespace keeps all objects in a namespace together. Do not use it for cluster-scoped kinds, because
+// all of their objects would be in the same slot.
 func ByNamespace() Key {
 	return Key{name: "namespace", text: func(o object.Head) string { return o.GetNamespace() }}
 }
 
-// ByOwner keeps objects with their controller owner: an object controlled by an owner is in the slot
-// where ByUID puts that owner. An object without a controller is in the slot where ByUID puts it. Owners
-// of owners do not matter.
+// ByOwner keeps objects with their controller owner: an object controlled by an owner is in the slot to
+// which ByUID assigns that owner. An object without a controller is in the slot to which ByUID assigns
+// it. Only direct owners count.
 func ByOwner() Key {
 	return Key{name: "controller owner", fields: []string{"metadata.ownerReferences"}, text: func(o object.Head) string {
 		for _, owner := range o.GetOwnerReferences() {
@@ -49,7 +49,7 @@ func ByOwner() Key {
 	}}
 }
 
-// ByLabel keeps objects with the same value of a label together. It panics if label is empty.
+// ByLabel keeps objects with the same label value together. It panics if label is empty.
 func ByLabel(label string) Key {
 	if label == "" {
 		panic("shard: ByLabel without a label")
@@ -60,11 +60,11 @@ func ByLabel(label string) Key {
 	}
 }
 
-// ByFunc assigns objects by the result of text, which must be quick and must not change the object. The
-// name identifies the function: members whose names differ do not share work. ByFunc panics if the
+// ByFunc assigns objects by the result of text, which must be fast and must not modify the object. The
+// name identifies the function: members with different names do not share work. ByFunc panics if the
 // function or the name is missing.
 //
-// If the function panics on an object, the informer fails and says so, because the object's owner
+// If the function panics on an object, the informer fails and reports it, because the object's slot
 // cannot be determined.
 func ByFunc(name string, text func(object.Head) string) Key {
 	if text == nil || name == "" {
@@ -75,7 +75,7 @@ func ByFunc(name string, text func(object.Head) string) Key {
 	}, user: fmt.Sprintf("the function of shard.ByFunc(%q) at %s", name, failure.Place(1))}
 }
 
-// String returns the name of the key.
+// String returns the key's name.
 func (k Key) String() string {
 	if k.text == nil {
 		return "uid"
@@ -86,12 +86,12 @@ func (k Key) String() string {
 // Fixed reports whether an object stays in the same slot for its lifetime, regardless of updates.
 func (k Key) Fixed() bool { return len(k.fields) == 0 }
 
-// Fields returns the paths of the fields that the key reads, besides namespace, name and UID.
+// Fields returns the paths of the fields that the key reads, other than namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
-// Follows returns nil if k puts an object in the slot in which the key owner puts its controller, so one
-// process has both. Otherwise the error names keys that do so. Labels and functions are assumed to match
-// if their names are equal.
+// Follows returns nil if k assigns an object to the same slot to which the key owner assigns its
+// controller, so that one process owns both. Otherwise the error suggests keys that do so. Labels and
+// functions are assumed to match if their names are equal.
 func (k Key) Follows(owner Key) error {
 	switch name := k.String(); {
 	case name == ByOwner().String() && owner.String() == ByUID().String():
@@ -99,12 +99,12 @@ func (k Key) Follows(owner Key) error {
 	case name == owner.String() && name != ByUID().String() && name != ByOwner().String():
 		return nil
 	}
-	return fmt.Errorf("owned objects are sharded by %s and their owners by %s, so one process would have an owner and another the objects it owns: shard owners by %s and owned objects by %s, or both by %s",
+	return fmt.Errorf("owned objects are sharded by %s and their owners by %s, so an owner and the objects it owns could belong to different processes: shard owners by %s and owned objects by %s, or both by %s",
 		k, owner, ByUID(), ByOwner(), ByNamespace())
 }
 
-// OwnerHash returns the hash of an owner of o under the key that k follows, if that hash is known. An
-// owner that does not control o has the same slot only if the key uses something that both have in
+// OwnerHash returns the hash of one of o's owners under the key that k follows, if that hash is known.
+// An owner that does not control o is in the same slot only if the key uses something that both have in
 // common.
 func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64, known bool) {
 	switch name := k.String(); {
@@ -116,9 +116,9 @@ func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64,
 	return 0, false
 }
 
-// Hash returns the hash of an object's text: 64-bit FNV-1a as in KEP-5866, stirred if API servers do
-// not select by the key. If the function of ByFunc panics or calls runtime.Goexit, Hash panics with an
-// error of package failure that names it.
+// Hash returns the hash of an object's text: 64-bit FNV-1a as in KEP-5866, stirred if API servers do not
+// select by the key. If a ByFunc function panics or calls runtime.Goexit, Hash panics with an error from
+// package failure that identifies the function.
 func (k Key) Hash(o object.Head) uint64 {
 	switch {
 	case k.text == nil:
@@ -156,7 +156,7 @@ func Hash(text string) uint64 {
 	return h
 }
 
-// Stir makes every bit of a hash depend on all of its bits. It is the finalizer of MurmurHash3.
+// Stir makes every bit of a hash depend on all of its bits. It is MurmurHash3's finalizer.
 func Stir(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -165,7 +165,8 @@ func Stir(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// KeyNamed returns the key whose String method returns name. It cannot find functions of ByFunc.
+// KeyNamed returns the key whose String method returns name. It does not support keys returned by
+// ByFunc.
 func KeyNamed(name string) (Key, bool) {
 	for _, k := range []Key{ByUID(), ByNamespace(), ByOwner()} {
 		if k.String() == name {

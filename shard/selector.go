@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// maxRanges limits the ranges of a selector. A set of 1024 slots never has more. That many ranges make a
-// URL of 50 KB. API servers accept a megabyte, but proxies may not, and the server compares each event
-// with every range.
+// maxRanges limits the number of ranges in a selector. A set of 1024 slots never has more. That many
+// ranges result in a 50 KB URL. API servers accept up to a megabyte, but proxies may not, and the server
+// compares each event with every range.
 const maxRanges = 512
 
-// Selector returns the selector of the objects in some slots (KEP-5866), for the parameter shardSelector
-// of a list or a watch. It is empty if an API server cannot select them, because it only knows UIDs and
-// namespaces. It is also empty if all slots are selected or if there are more than 512 ranges. The
-// selector of no slots is almost certain to select nothing.
+// Selector returns the selector for the objects in s (KEP-5866), for use as the shardSelector parameter
+// of a list or watch. It is empty if an API server cannot select by k, because servers only support UIDs
+// and namespaces. It is also empty if all slots are selected or if there are more than 512 ranges. The
+// selector for an empty set is almost certain to select nothing.
 func (k Key) Selector(s Slots) string {
 	field := "object.metadata.uid"
 	switch k.String() {
@@ -25,7 +25,7 @@ func (k Key) Selector(s Slots) string {
 		return ""
 	}
 	ranges := s.Ranges()
-	if len(ranges) == 0 { // leaving out the selector would select everything, and the server refuses an empty one
+	if len(ranges) == 0 { // omitting the selector would select everything, and the server rejects an empty one
 		ranges = []Range{{0, 0}}
 	}
 	if len(ranges) > maxRanges || ranges[0] == (Range{0, math.MaxUint64}) {
@@ -45,23 +45,21 @@ func (k Key) Selector(s Slots) string {
 	return b.String()
 }
 
-// Selection says whether the server or the client leaves out the objects that are not in an informer's
-// share.
+// Selection is the side, server or client, that filters out objects outside an informer's share.
 type Selection uint8
 
 const (
-	// SelectionNone means that the informer has no share and nothing is left out.
+	// SelectionNone means that the informer has no share and nothing is filtered out.
 	SelectionNone Selection = iota
-	// SelectionUnknown means that no response has shown which side does so, or that the share has all
-	// slots.
+	// SelectionUnknown means that no response has shown yet which side does so, or that the share contains
+	// all slots.
 	SelectionUnknown
-	// SelectionByServer means that the server sends little more than the share (KEP-5866). The last list
-	// said so, or only objects of the share have arrived since then, although other objects would almost
+	// SelectionByServer means that the server sends little more than the share (KEP-5866). Either the last
+	// list said so, or only objects in the share have arrived since then, although others would almost
 	// certainly have arrived too.
 	SelectionByServer
-	// SelectionByClient means that the server sends all objects, and the informer skips those outside
-	// of the share. The server cannot select by the key, does not support selectors, or does not
-	// permit them.
+	// SelectionByClient means that the server sends all objects, and the informer skips those outside the
+	// share. The server cannot select by the key, does not support selectors, or does not permit them.
 	SelectionByClient
 )
 
@@ -78,5 +76,5 @@ func (s Selection) String() string {
 	return "unknown"
 }
 
-// MarshalText makes the JSON of a status readable.
+// MarshalText encodes the selection as text.
 func (s Selection) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -7,41 +7,41 @@ import (
 	"reflect"
 )
 
-// Share is the set of slots that a process owns at the moment. It is safe for concurrent use.
+// Share is the set of slots that a process currently owns. It is safe for concurrent use.
 //
-// A process may work on an object between Enter and leave. Use Owned to prepare work, for example to
+// A process may work on an object between Enter and leave. Use Owned to prepare for work, for example to
 // fill a cache.
 type Share interface {
-	// Owned returns the slots of this process, and a channel that is closed when they change.
+	// Owned returns this process's slots, and a channel that is closed when they change.
 	Owned() (Slots, <-chan struct{})
 
 	// Term returns the token of this process's term in a slot, or false if it does not own the slot.
-	// Preparations from one term are not valid in the next, because other processes may have worked in
+	// Preparations made in one term are not valid in the next, because other processes may have worked in
 	// the slot in between.
 	Term(slot int) (Token, bool)
 
-	// Enter begins work on something with the given hash. The returned context carries the Token. It is
-	// done when ctx is done or the slot is lost; if the slot is lost, the context's cause wraps ErrLost
-	// or ErrMoved. Call leave when the work has ended; the slot is not handed over before that. If this
+	// Enter starts work on something with the given hash. The returned context carries the Token. It is
+	// canceled when ctx is done or the slot is lost; if the slot is lost, the context's cause wraps ErrLost
+	// or ErrMoved. Call leave once the work has ended; the slot is not handed over before that. If this
 	// process does not own the slot, the error wraps ErrNotOurs.
 	Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error)
 }
 
-// Errors of a Share, and causes of its contexts.
+// Errors returned by a Share, and causes of its contexts.
 var (
 	// ErrNotOurs means that this process does not currently own the slot.
 	ErrNotOurs = errors.New("the slot is not ours")
 	// ErrMoved means that the slot is moving to another process, or that this process is leaving.
-	ErrMoved = errors.New("the slot moves to another member")
+	ErrMoved = errors.New("the slot is moving to another member")
 	// ErrLost means that our Lease was not renewed in time, or was deleted or taken.
 	ErrLost = errors.New("our lease was lost")
 )
 
-// Token identifies a term of a slot. Later terms have greater epochs, whichever process owns the slot:
-// the epoch is the resource version of the Lease when the term began. Send the token with each request
-// that only the owner may make. The receiver should remember the greatest epoch it has seen and refuse
-// smaller ones. After a restore of the API server's data, resource versions may repeat, so the receiver
-// must then forget that epoch.
+// Token identifies a term of a slot. Later terms have greater epochs, regardless of which process owns
+// the slot: the epoch is the Lease's resource version at the start of the term. Send the token with each
+// request that only the owner may make. The receiver should remember the greatest epoch it has seen and
+// reject smaller ones. After the API server's data is restored from a backup, resource versions may
+// repeat, so the receiver must then forget that epoch.
 type Token struct {
 	Slot  int
 	Epoch uint64
@@ -54,13 +54,13 @@ func WithToken(ctx context.Context, t Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, t)
 }
 
-// TokenOf returns the token of the term to which ctx belongs, or false if ctx does not come from Enter.
+// TokenOf returns the token of the term that ctx belongs to, or false if ctx was not returned by Enter.
 func TokenOf(ctx context.Context) (Token, bool) {
 	t, ok := ctx.Value(tokenKey{}).(Token)
 	return t, ok
 }
 
-// Ordinal returns the fixed share of process i of n, counted from 0: one of n slots. The processes may
+// Ordinal returns the fixed share of process i of n, counting from 0: one of n slots. The processes may
 // be the Pods of a StatefulSet. Ordinal needs no Leases, so it guarantees S01 only if there is exactly
 // one process for each i and all use the same n. To change n, first stop all processes. Its epochs are
 // 0. Ordinal panics unless 0 <= i < n.
@@ -89,9 +89,9 @@ func (o *ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func
 	return working, cancel, nil
 }
 
-// Scope selects the objects of a kind that a process holds, which are those that a key puts into its
-// share. The zero value selects all objects. Two scopes are the same if their keys have the same name
-// and their shares are equal. So the type of a Share must be comparable, such as a pointer.
+// Scope selects the objects of a kind that belong to a process: those that a key assigns to its share.
+// The zero value selects all objects. Two scopes are considered equal if their keys have the same name
+// and their shares are equal. So a Share's type must be comparable, such as a pointer.
 type Scope struct {
 	Key   Key
 	Share Share

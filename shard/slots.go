@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// Slots is a set of slots of a group. A slot is a range of 64-bit hashes: slot i of n has the hashes
-// from i*2^64/n up to (i+1)*2^64/n. Slots are immutable; the zero value is the empty set of a group
-// without slots.
+// Slots is a set of slots in a group. A slot is a range of 64-bit hashes: slot i of n contains the
+// hashes from i*2^64/n up to (i+1)*2^64/n. Slots are immutable; the zero value is the empty set in a
+// group without slots.
 type Slots struct {
 	total int
-	words []uint64 // a bit for each slot
+	words []uint64 // one bit per slot
 }
 
-// SlotOf returns the slot of a hash in a group of total slots.
+// SlotOf returns the slot that contains hash, in a group of total slots.
 func SlotOf(hash uint64, total int) int {
 	hi, _ := bits.Mul64(hash, uint64(total))
 	return int(hi)
 }
 
-// NewSlots returns a set of slots of a group with total slots. It panics if a slot is out of range.
+// NewSlots returns a set of slots in a group of total slots. It panics if a slot is out of range.
 func NewSlots(total int, slots ...int) Slots {
 	s := Slots{total, make([]uint64, (total+63)/64)}
 	for _, slot := range slots {
@@ -45,7 +45,7 @@ func AllSlots(total int) Slots {
 	return s
 }
 
-// Total returns the number of slots of the group.
+// Total returns the number of slots in the group.
 func (s Slots) Total() int { return s.total }
 
 // Len returns the number of slots in the set.
@@ -61,20 +61,20 @@ func (s Slots) Has(slot int) bool {
 	return slot >= 0 && slot < s.total && s.words[slot/64]&(1<<(slot%64)) != 0
 }
 
-// HasHash reports whether the slot of a hash is in the set.
+// HasHash reports whether the slot that contains hash is in the set.
 func (s Slots) HasHash(hash uint64) bool { return s.total > 0 && s.Has(SlotOf(hash, s.total)) }
 
-// Equal reports whether two sets of one group have the same slots.
+// Equal reports whether two sets belong to groups of the same size and contain the same slots.
 func (s Slots) Equal(other Slots) bool {
 	return s.total == other.total && slices.Equal(s.words, other.words)
 }
 
-// Union returns the slots that are in s or other, of the same group.
+// Union returns the slots in s or other, which must belong to the same group.
 func (s Slots) Union(other Slots) Slots {
 	return s.with(other, func(a, b uint64) uint64 { return a | b })
 }
 
-// Without returns the slots of s that are not in other, of the same group.
+// Without returns the slots in s that are not in other, which must belong to the same group.
 func (s Slots) Without(other Slots) Slots {
 	return s.with(other, func(a, b uint64) uint64 { return a &^ b })
 }
@@ -87,7 +87,7 @@ func (s Slots) with(other Slots, do func(a, b uint64) uint64) Slots {
 		s = NewSlots(other.total)
 	}
 	if s.total != other.total {
-		panic(fmt.Sprintf("shard: sets of %d and of %d slots", s.total, other.total))
+		panic(fmt.Sprintf("shard: sets from groups of %d and %d slots", s.total, other.total))
 	}
 	result := NewSlots(s.total)
 	for n := range result.words {
@@ -124,7 +124,7 @@ func (s Slots) runs() (all []run) {
 // Range is a range of hashes, from First to Last inclusive.
 type Range struct{ First, Last uint64 }
 
-// Ranges returns the ranges of hashes in the set, in order, with adjacent slots merged.
+// Ranges returns the hash ranges in the set, in order, with adjacent slots merged.
 func (s Slots) Ranges() []Range {
 	var all []Range
 	for _, r := range s.runs() {
@@ -161,10 +161,10 @@ func (s Slots) String() string {
 	return b.String()
 }
 
-// MarshalText makes the JSON of a status readable.
+// MarshalText encodes the set as by String.
 func (s Slots) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ParseSlots parses the result of String, for a group with total slots.
+// ParseSlots parses the result of String, for a group of total slots.
 func ParseSlots(text string, total int) (Slots, error) {
 	s := NewSlots(total)
 	if text == "" {
@@ -179,7 +179,7 @@ func ParseSlots(text string, total int) (Slots, error) {
 		first, err := strconv.ParseUint(from, 10, 31)
 		last, err2 := strconv.ParseUint(to, 10, 31)
 		if err = errors.Join(err, err2); err != nil || first < next || first > last || last >= uint64(total) {
-			return Slots{}, fmt.Errorf("%.40q are not slots of %d in order", part, total)
+			return Slots{}, fmt.Errorf("%.40q is not an ordered set of slots of %d", part, total)
 		}
 		next = last + 1
 		for slot := first; slot <= last; slot++ {

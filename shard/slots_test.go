@@ -52,7 +52,7 @@ func TestSlots(t *testing.T) {
 	require.Panics(t, func() { NewSlots(4, 4) })
 	for _, text := range []string{"4", "-1", "2-1", "x", "1,", "1-2-3", "0-4", "99999999999999"} {
 		_, err := ParseSlots(text, 4)
-		require.ErrorContains(t, err, "are not slots of 4", text)
+		require.ErrorContains(t, err, "is not an ordered set of slots of 4", text)
 	}
 }
 

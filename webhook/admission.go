@@ -17,13 +17,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Request is a request to admit the write of an object.
+// Request is a request for admission of a write to an object.
 type Request[T object.Object] struct {
-	// AdmissionRequest holds the user, the operation and the resource, and says whether it is a dry run.
+	// AdmissionRequest contains the user, the operation and the resource, and whether it is a dry run.
 	admissionv1.AdmissionRequest
 
-	// Object is the new state, or nil for a deletion. The function may change it. For a CONNECT request
-	// it holds the options, such as *corev1.PodExecOptions.
+	// Object is the new state, or nil for a deletion. The function may modify it. For a CONNECT request, it
+	// contains the options, such as *corev1.PodExecOptions.
 	Object T
 
 	// OldObject is the current state, or nil for a creation or a CONNECT request.
@@ -32,23 +32,23 @@ type Request[T object.Object] struct {
 	warnings []string
 }
 
-// Warn adds a warning, which clients display whether or not the request is allowed. Keep it within 120
-// characters; the API server truncates longer warnings.
+// Warn adds a warning, which clients display whether or not the request is allowed. Limit warnings to
+// 120 characters; the API server truncates longer ones.
 func (r *Request[T]) Warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
 // Validate returns a handler that decides whether an object may be written. If check returns nil, the
-// request is allowed; otherwise it is refused with the text of the error.
+// request is allowed; otherwise it is rejected with the error's text.
 //
-// The handler accepts the given kinds, or by default the kind that k8s.io/api has for T. It refuses
-// requests about other kinds, and objects of other kinds, without calling check; see Guarantees in the
-// package documentation. For your own types, and if T has several kinds, name the kinds:
+// The handler accepts the given kinds, or by default the kind that k8s.io/api has for T. It rejects
+// requests for other kinds, and objects of other kinds, without calling check; see Guarantees in the
+// package documentation. For custom types, and if T has several kinds, pass the kinds:
 //
 //	webhook.Validate(check, v1.GroupVersion.WithKind("Memcached"))
 //
-// Also name the kinds for *unstructured.Unstructured and *metav1.PartialObjectMetadata. For these, "*"
-// matches any group, version or kind, as in the rules of a webhook configuration. Validate panics if
+// Also pass the kinds for *unstructured.Unstructured and *metav1.PartialObjectMetadata. For these types,
+// "*" matches any group, version or kind, as in the rules of a webhook configuration. Validate panics if
 // it cannot determine the kind.
 func Validate[T object.Object](check func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
@@ -59,8 +59,8 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error, k
 }
 
 // Mutate returns a handler that calls change to modify Request.Object before it is written. It is not
-// called for deletions. The response is a JSON patch (RFC 6902) of the modifications. If change fails,
-// the request is refused with the text of the error. Kinds work as in [Validate].
+// called for deletions. The response is a JSON patch (RFC 6902) with the modifications. If change fails,
+// the request is rejected with the error's text. Kinds work as in [Validate].
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(change != nil, "the function for Mutate")
@@ -77,7 +77,7 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 			return nil, err
 		}
 		if v := reflect.ValueOf(r.Object); !v.IsValid() || v.IsNil() {
-			return nil, apierrors.NewInternalError(errors.New("the webhook has set Request.Object to nil; to refuse, return an error"))
+			return nil, apierrors.NewInternalError(errors.New("the webhook set Request.Object to nil; to reject the request, return an error"))
 		}
 		after, err := marshal(r.Object)
 		if err != nil {
@@ -100,7 +100,7 @@ type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
 
-	of reflect.Type // the Go type of its objects
+	of reflect.Type // the Go type of the review's objects
 }
 
 type admissionRequest struct {
@@ -125,7 +125,8 @@ func (r *admissionReview) unfold() error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(r.Request.User, &r.Request.UserInfo)
 }
 
-// admit answers reviews of the given kinds with decide. An error or a panic refuses the request.
+// admit returns a handler that calls decide for reviews of the given kinds. If it fails or panics, the
+// request is rejected.
 func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := callOf(r.Context())
@@ -148,7 +149,7 @@ func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T])
 		})
 		if refusal != nil {
 			response = &admissionv1.AdmissionResponse{Result: refusal}
-			call.log.Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
+			call.log.Debug("rejected", "operation", request.Operation, "kind", request.Kind.Kind,
 				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", why)
 			of.warn(call, why, "resource", fmt.Sprintf("%.100s", request.Resource.Resource), "subresource", fmt.Sprintf("%.100s", request.SubResource))
 		}

@@ -6,43 +6,44 @@ import (
 	"sync/atomic"
 )
 
-// The API server does not identify itself, so anyone who can reach the port can send reviews.
+// The API server does not authenticate itself, so anyone who can reach the port can send reviews.
 const (
-	// maxAdmission limits the bytes of an admission review. The API server accepts requests of 3 MiB;
-	// a review may hold two objects of that size, and JSON may escape a character with six bytes.
+	// maxAdmission limits the size of an admission review in bytes. The API server accepts requests of up
+	// to 3 MiB; a review may contain two objects of that size, and JSON may encode one character as a
+	// six-byte escape.
 	maxAdmission = 16 << 20
 
-	// maxConversion limits the bytes of a conversion review. The API server sends up to 10,000 objects
-	// at once.
+	// maxConversion limits the size of a conversion review in bytes. The API server sends up to 10,000
+	// objects at once.
 	maxConversion = 256 << 20
 
-	// objectWeight is the minimum memory that an object in a conversion takes. Objects from the API
-	// server have at least about as many bytes of JSON.
+	// objectWeight is the minimum memory used per object in a conversion. Objects from the API server have
+	// at least about this many bytes of JSON.
 	objectWeight = 256
 
-	// maxDecoded limits the decoded bytes of an admission review, or of one object of a conversion.
+	// maxDecoded limits the decoded size of an admission review, or of one object in a conversion.
 	maxDecoded = 4 * maxAdmission
 
-	// userWeight is the memory needed per byte of JSON of the user: an empty group takes three bytes of
-	// JSON but 16 in a growing slice, and a key of extra takes more.
+	// userWeight is the memory needed per byte of JSON in the user info: an empty group uses three bytes of
+	// JSON but 16 in a growing slice, and a key in extra uses more.
 	userWeight = 16
 
-	// admissionBudget and conversionBudget limit the bytes of reviews that a server holds at a time,
-	// including reviews that are still being read. A review takes its bytes of JSON or its weight,
-	// whichever is larger. A conversion takes, for each object, its weight while it is converted, and
-	// then the size of the result.
-	admissionBudget  = 4 * (maxAdmission + 1) // with the extra byte that readAll reads
+	// admissionBudget and conversionBudget limit the total size of the reviews in a server's memory at a
+	// time, including reviews that are still being read. A review counts as its JSON size or its weight,
+	// whichever is larger. In a conversion, each object also counts as its weight while it is being
+	// converted, and then as the size of the result.
+	admissionBudget  = 4 * (maxAdmission + 1) // includes the extra byte that readAll reads
 	conversionBudget = 2*maxConversion + 1 + maxDecoded
 
-	// firstRead is the amount that a body takes from the budget before its first byte arrives. Whenever
-	// that amount has been read, it doubles.
+	// firstRead is the amount reserved from the budget before the first byte of a body arrives. Whenever
+	// the reserved amount has been read, it is doubled.
 	firstRead = 8 << 10
 )
 
-// errFull means that the budget is used up.
-var errFull = errors.New("too many reviews are being answered: try again later")
+// errFull means that the budget is exhausted.
+var errFull = errors.New("too many reviews are in progress: try again later")
 
-// budget is the number of bytes that may still be taken. A nil budget is unlimited.
+// budget is the number of bytes still available. A nil budget is unlimited.
 type budget struct{ left atomic.Int64 }
 
 func newBudget(bytes int64) *budget {
@@ -65,9 +66,9 @@ func (b *budget) give(n int64) {
 	}
 }
 
-// readAll reads a body from a reader that fails beyond limit. It takes from the budget what has arrived,
-// not what the client announces, plus at most one byte beyond limit, to detect the end. The caller must
-// return taken to the budget when it is done with the body, even after an error.
+// readAll reads a body from a reader that fails beyond limit. It reserves budget as bytes arrive, not
+// for the length that the client announces, and may read one byte beyond limit to detect the end. The
+// caller must return taken to the budget once it is done with the body, even after an error.
 func (b *budget) readAll(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	for {
 		if len(body) == cap(body) {

@@ -63,7 +63,7 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 			})
 			require.Equal(t, c.code, w.Code, w.Body)
 			if c.code != http.StatusOK {
-				require.Regexp(t, "decoded review is larger than [0-9]+ bytes: it has too many objects, or too much in one of them", w.Body.String())
+				require.Regexp(t, "decoded review is larger than [0-9]+ bytes: it contains too many objects, or too much data in one of them", w.Body.String())
 			}
 		})
 	}

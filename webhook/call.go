@@ -12,18 +12,18 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// call is one request to a Server.
+// call is a single request to a Server.
 type call struct {
 	log                   *slog.Logger
 	admission, conversion *budget
 
-	panicked bool // the user's function panicked; set by the handler, read after it
+	panicked bool // the user's function panicked; set by the handler, read after it has returned
 }
 
 type callKey struct{}
 
-// callOf returns the call that ctx belongs to. If the handler runs in another server, the call has no
-// log and no budget.
+// callOf returns the call that ctx belongs to. If the handler runs in a different server, the call has
+// no log and no budget.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c
@@ -37,7 +37,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 }
 
-// refused calls a user's function in its own goroutine. If the function fails, refused returns the
+// refused calls a user's function in a separate goroutine. If the function fails, refused returns the
 // status for the API server and the error.
 func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func() error) (*metav1.Status, error) {
 	err := failure.Apart(in, f)
@@ -50,7 +50,8 @@ func (c *call) refused(in string, code int32, reason metav1.StatusReason, f func
 	return statusOf(err, code, reason), err
 }
 
-// failed reports whether err is a panic or a Goexit in the user's function, and logs it.
+// failed reports whether err means that the user's function panicked or called runtime.Goexit, and logs
+// it.
 func (c *call) failed(err error) bool {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		c.log.Error("a webhook panicked", "err", err, "stack", string(p.Stack))
@@ -63,7 +64,7 @@ func (c *call) failed(err error) bool {
 	return true
 }
 
-// failedMetrics logs a panic or a Goexit in the Metrics.
+// failedMetrics logs a panic or runtime.Goexit in the Metrics.
 func (c *call) failedMetrics(err error) {
 	if err != nil {
 		c.log.Error("the metrics of a webhook failed", append([]any{"err", err}, failure.Stack(err)...)...)

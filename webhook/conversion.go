@@ -19,31 +19,30 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Conversion converts the objects of a custom resource between its versions by way of one version, the
-// hub H:
+// Conversion converts custom resource objects between versions by way of one of them, the hub H:
 //
 //	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion) // of the kind Memcached
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
 //	hooks.Handle("/convert", c)
 //
-// A conversion must be lossless: an object that is converted to another version and back must not
-// change. If a version lacks a field, keep its data in an annotation.
+// A conversion must be lossless: converting an object to another version and back must not change it. If
+// a version lacks a field, store its data in an annotation.
 type Conversion[H object.Object] struct {
 	hub    schema.GroupVersion
 	spokes map[schema.GroupVersion]spoke[H]
 	conversionKinds
 }
 
-// spoke converts JSON between a version and the hub.
+// spoke converts between JSON in one version and the hub.
 type spoke[H object.Object] struct {
-	of   reflect.Type // the Go type of its objects
+	of   reflect.Type // the Go type of the version's objects
 	up   func(ctx context.Context, raw []byte, kind string) (H, error)
 	down func(ctx context.Context, hub H) (any, error)
 }
 
-// NewConversion returns a conversion with one version, the hub. It converts objects of the given kinds,
-// and refuses others. The default is the kind with the name of the Go type H, such as Memcached. It
-// panics if H is *unstructured.Unstructured and no kind is given.
+// NewConversion returns a conversion with one version, the hub. It converts objects of the given kinds
+// and rejects others. The default is the kind named after the Go type H, such as Memcached. It panics if
+// H is *unstructured.Unstructured and no kind is given.
 func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *Conversion[H] {
 	mustBePointer[H]()
 	c := &Conversion[H]{hub: hub, spokes: map[schema.GroupVersion]spoke[H]{}}
@@ -59,8 +58,8 @@ func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *C
 }
 
 // Spoke adds a version. up and down fill in out from in. The metadata of out is already set; up and down
-// may change its labels and annotations. Call Spoke before the conversion is served. It panics if the
-// version was added before.
+// may modify its labels and annotations. Call Spoke before the conversion is served. It panics if the
+// version has already been added.
 func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
 	mustBePointer[S]()
 	mustHave(c != nil, "the Conversion for Spoke")
@@ -91,7 +90,7 @@ func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up
 	}
 }
 
-// withMetadata returns an object with only the metadata of another one.
+// withMetadata returns an object with only another object's metadata.
 func withMetadata[T object.Object](of object.Object, version schema.GroupVersion) (T, error) {
 	out := empty[T]()
 	whole, err := marshal(of)
@@ -113,14 +112,14 @@ func withMetadata[T object.Object](of object.Object, version schema.GroupVersion
 	return out, json.Unmarshal(text, out)
 }
 
-// conversionKinds holds the kinds and versions of a conversion.
+// conversionKinds contains a conversion's kinds and versions.
 type conversionKinds struct {
 	kinds    []string
 	versions []schema.GroupVersion
 	wrong
 }
 
-// check returns the kinds of the objects in a review. It fails if the conversion does not support one of
+// check returns the kinds of the objects in a review. It fails if the conversion does not support all of
 // them.
 func (c *conversionKinds) check(path string, objects []json.RawMessage) ([]metav1.TypeMeta, error) {
 	all := make([]metav1.TypeMeta, len(objects))
@@ -130,7 +129,7 @@ func (c *conversionKinds) check(path string, objects []json.RawMessage) ([]metav
 		}
 		kind := all[n].GroupVersionKind()
 		if !slices.Contains(c.kinds, kind.Kind) || !slices.ContainsFunc(c.versions, func(v schema.GroupVersion) bool { return v.Group == kind.Group }) {
-			return nil, wrongKind{fmt.Errorf("the conversion at %s is for %s of %s and was sent %s: change the path in the CustomResourceDefinition",
+			return nil, wrongKind{fmt.Errorf("the conversion at %s is for %s in %s but received %s: change the path in the CustomResourceDefinition",
 				path, strings.Join(c.kinds, ", "), c.versionNames(), quoted(kind))}
 		}
 	}
@@ -145,8 +144,8 @@ func (c *conversionKinds) versionNames() string {
 	return strings.Join(names, ", ")
 }
 
-// conversionReview is the request side of the ConversionReview of apiextensions.k8s.io/v1, whose
-// module has too many dependencies. See
+// conversionReview is the request side of a ConversionReview (apiextensions.k8s.io/v1), whose module has
+// too many dependencies. See
 // https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 type conversionReview struct {
 	metav1.TypeMeta `json:",inline"`
@@ -159,7 +158,7 @@ type conversionRequest struct {
 	Objects           json.RawMessage `json:"objects"`
 
 	objects []json.RawMessage // set by unfold
-	taken   int64             // from the budget, for the results
+	taken   int64             // reserved from the budget for the results
 }
 
 func (r *conversionReview) weight() int64 {
@@ -253,17 +252,16 @@ func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionR
 	return converted, nil
 }
 
-// take reserves the size of a result in a budget until the review is answered.
+// take reserves budget for a result until the review is answered.
 func (r *conversionRequest) take(from *budget, bytes int64) error {
 	if !from.take(bytes) {
-		return errors.New("too little memory left for the results: try again later, or with fewer objects")
+		return errors.New("not enough memory left for the results: try again later, or with fewer objects")
 	}
 	r.taken += bytes
 	return nil
 }
 
-// through converts one object. During the conversion, it reserves the object's decoded size in the
-// budget.
+// through converts one object. During the conversion, it reserves budget for the object's decoded size.
 func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H], kind object.GVK) (json.RawMessage, error) {
 	weight, held := wire.EstimateJSONMemory(raw, from.of), callOf(ctx).conversion
 	if weight > maxDecoded {
@@ -281,11 +279,11 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 	if err != nil {
 		return nil, err
 	}
-	return written(text, kind) // here, so a panic in the type's methods is attributed to the type
+	return written(text, kind) // encode here, so that a panic in the type's methods is attributed to the type
 }
 
 // sameObject fails if the identity of the result differs from the original's. The API server would
-// refuse the whole response, with less detail.
+// reject the whole response, with less detail.
 func sameObject(before, after []byte) error {
 	type identity struct {
 		Metadata struct {
@@ -302,13 +300,13 @@ func sameObject(before, after []byte) error {
 		return err
 	}
 	if was != is {
-		return fmt.Errorf("the result is another object: it has namespace %q, name %q and UID %q, and the original %q, %q and %q: keep the metadata that out has when the function is called",
+		return fmt.Errorf("the result is a different object: it has namespace %q, name %q and UID %q, but the original has %q, %q and %q: keep the metadata that is already set in out",
 			is.Metadata.Namespace, is.Metadata.Name, is.Metadata.UID, was.Metadata.Namespace, was.Metadata.Name, was.Metadata.UID)
 	}
 	return nil
 }
 
-// written returns the JSON of a result, which must have the given kind.
+// written encodes a result as JSON. The result must have the given kind.
 func written(value any, kind object.GVK) (json.RawMessage, error) {
 	text, err := marshal(value)
 	switch {
@@ -318,7 +316,7 @@ func written(value any, kind object.GVK) (json.RawMessage, error) {
 		return nil, errors.New("the result is nil")
 	}
 	if _, err := wire.UnmarshalJSON[*metav1.PartialObjectMetadata](text, kind); err != nil {
-		return nil, fmt.Errorf("the result has the wrong kind: %w: keep the apiVersion and kind that out has when the function is called", err)
+		return nil, fmt.Errorf("the result has the wrong kind: %w: keep the apiVersion and kind that are already set in out", err)
 	}
 	return text, nil
 }
@@ -329,5 +327,5 @@ func (c *Conversion[H]) spoke(apiVersion string) (spoke[H], error) {
 			return s, nil
 		}
 	}
-	return spoke[H]{}, fmt.Errorf("no conversion is known for %.100s, only for %s: call Spoke with it", apiVersion, c.versionNames())
+	return spoke[H]{}, fmt.Errorf("no conversion is registered for %.100s, only for %s: call Spoke for it", apiVersion, c.versionNames())
 }

@@ -26,25 +26,25 @@ type wrongKind struct{ error }
 
 func (e wrongKind) Unwrap() error { return e.error }
 
-// wrong logs the first refused review of a wrong kind as a warning. Since anyone may send more of them,
-// the rest are only logged at debug level, like every refusal.
+// wrong logs the first rejected review of the wrong kind as a warning. Since anyone may send more of
+// them, the rest are only logged at debug level, like every rejected request.
 type wrong struct{ once sync.Once }
 
 func (w *wrong) warn(c *call, why error, about ...any) {
 	if _, ok := errors.AsType[wrongKind](why); ok {
-		w.once.Do(func() { c.log.Warn("the first review of a wrong kind was refused", append(about, "reason", why)...) })
+		w.once.Do(func() { c.log.Warn("rejected the first review of the wrong kind", append(about, "reason", why)...) })
 	}
 }
 
-// kinds holds the kinds that an admission handler accepts.
+// kinds contains the kinds accepted by an admission handler.
 type kinds struct {
 	all []object.GVK
 	wrong
 }
 
-// mustHaveKinds returns the kinds of a handler for objects of Go type t: the named kinds, or else those
-// that k8s.io/api has for t. If there are none, it panics, naming the line that called the exported
-// function.
+// mustHaveKinds returns the kinds for a handler of objects of Go type t: the named kinds, or else those
+// registered for t in k8s.io/api. If there are none, it panics, and the message includes the line that
+// called the exported function.
 func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	all, why := kindsOf(t, named)
 	if why != "" {
@@ -53,32 +53,32 @@ func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	return &kinds{all: all}
 }
 
-// kindsOf returns the kinds of a handler, or an error that says why they cannot be determined.
+// kindsOf returns the kinds for a handler, or the reason why they cannot be determined.
 func kindsOf(t reflect.Type, named []object.GVK) (all []object.GVK, why string) {
 	for _, kind := range named {
 		switch wild := slices.Contains([]string{kind.Group, kind.Version, kind.Kind}, anything); {
 		case kind.Version == "" || kind.Kind == "":
 			return nil, fmt.Sprintf("the kind %q lacks a version or a kind", kind)
 		case wild && !isUntyped(t):
-			return nil, fmt.Sprintf("a handler of %v cannot be for any kind: name each, or use *unstructured.Unstructured", t)
+			return nil, fmt.Sprintf("a handler for %v cannot accept any kind: list each one, or use *unstructured.Unstructured", t)
 		}
 	}
 	switch {
 	case len(named) > 0:
 		return slices.Clone(named), ""
 	case isUntyped(t):
-		return nil, fmt.Sprintf(`%v may be of any kind: name those that the handler is for, such as corev1.SchemeGroupVersion.WithKind("Pod")`, t)
+		return nil, fmt.Sprintf(`%v may be of any kind: pass the handler's kinds, such as corev1.SchemeGroupVersion.WithKind("Pod")`, t)
 	}
 	all, _, err := scheme.New().ObjectKinds(reflect.New(t.Elem()).Interface().(runtime.Object))
 	if err != nil {
-		return nil, fmt.Sprintf("%v is not a type of k8s.io/api: name its kind, such as v1.GroupVersion.WithKind(%q)", t, t.Elem().Name())
+		return nil, fmt.Sprintf("%v is not a type in k8s.io/api: pass its kind, such as v1.GroupVersion.WithKind(%q)", t, t.Elem().Name())
 	}
 	return all, ""
 }
 
-// mustHaveNames returns the kinds, without versions, of a conversion with hub type t: the named kinds,
-// or else the name of the type, as in runtime.Scheme.AddKnownTypes. Like mustHaveKinds, it panics if
-// there are none.
+// mustHaveNames returns the kinds, without versions, for a conversion with hub type t: the named kinds,
+// or else the type's name, as in runtime.Scheme.AddKnownTypes. Like mustHaveKinds, it panics if there
+// are none.
 func mustHaveNames(t reflect.Type, named []string) []string {
 	switch {
 	case slices.Contains(named, ""):
@@ -86,7 +86,7 @@ func mustHaveNames(t reflect.Type, named []string) []string {
 	case len(named) > 0:
 		return slices.Clone(named)
 	case isUntyped(t):
-		panic(fmt.Sprintf("webhook: %s: %v may be of any kind: name those that the conversion is for, such as %q", failure.Place(2), t, "Memcached"))
+		panic(fmt.Sprintf("webhook: %s: %v may be of any kind: pass the conversion's kinds, such as %q", failure.Place(2), t, "Memcached"))
 	}
 	return []string{t.Elem().Name()}
 }
@@ -96,14 +96,14 @@ func isUntyped(t reflect.Type) bool {
 	return t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 }
 
-// check fails if a request has a kind that the handler does not accept, which means that the webhook
+// check fails if a request is for a kind that the handler does not accept, which means that the webhook
 // configuration is wrong.
 func (k *kinds) check(path string, r *admissionv1.AdmissionRequest) error {
 	kind := object.GVK(r.Kind)
 	if slices.ContainsFunc(k.all, func(of object.GVK) bool { return covers(of, kind) }) {
 		return nil
 	}
-	return wrongKind{fmt.Errorf("the webhook at %s is for %s and was sent %s: change the rules or the path in the webhook configuration",
+	return wrongKind{fmt.Errorf("the webhook at %s is for %s but received %s: change the rules or the path in the webhook configuration",
 		path, strings.Join(namesOf(k.all), ", "), quoted(kind))}
 }
 

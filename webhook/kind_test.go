@@ -69,7 +69,7 @@ func TestAWebhookRefusesOtherKinds(t *testing.T) {
 		"pods/exec":       {admissionv1.Connect, execKind, objectOf(execKind), "null", `"v1 PodExecOptions"`},
 		"another version": {admissionv1.Create, schema.GroupVersionKind{Version: "v2", Kind: "Pod"}, `{"apiVersion":"v2","kind":"Pod"}`, "null", `"v2 Pod"`},
 		"another group":   {admissionv1.Create, schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1", Kind: "Pod"}, objectOf(podKind), "null", `"metrics.k8s.io/v1 Pod"`},
-		"no kind":         {admissionv1.Create, schema.GroupVersionKind{}, objectOf(podKind), "null", "was sent none"},
+		"no kind":         {admissionv1.Create, schema.GroupVersionKind{}, objectOf(podKind), "null", "but received none"},
 		"a long kind":     {admissionv1.Create, schema.GroupVersionKind{Version: "v1", Kind: strings.Repeat("x", 1000)}, objectOf(podKind), "null", strings.Repeat("x", 97) + `": `},
 
 		"another object":        {admissionv1.Create, podKind, objectOf(deploymentKind), "null", `got "apps/v1" "Deployment"`},
@@ -109,10 +109,10 @@ func TestAWebhookRefusesOtherKinds(t *testing.T) {
 					require.Equal(t, metav1.StatusReasonBadRequest, got.Result.Reason)
 					require.Contains(t, got.Result.Message, c.refused)
 					if c.kind == podKind {
-						require.Contains(t, got.Result.Message, "want v1 Pod, as the review says")
+						require.Contains(t, got.Result.Message, "want v1 Pod, as stated in the review")
 						return
 					}
-					require.Contains(t, got.Result.Message, "the webhook at /path is for v1 Pod and was sent ")
+					require.Contains(t, got.Result.Message, "the webhook at /path is for v1 Pod but received ")
 					require.Contains(t, got.Result.Message, ": change the rules or the path in the webhook configuration")
 				})
 			}
@@ -183,12 +183,12 @@ func TestWebhookOfAnUnknownKindIsRefused(t *testing.T) {
 	calls := 0
 	v2 := schema.GroupVersion{Group: "example.com", Version: "v2"}
 	for want, call := range map[string]func(){
-		`*webhook_test.two is not a type of k8s.io/api: name its kind, such as v1.GroupVersion.WithKind("two")`: func() { handlers[*two](&calls) },
-		`*unstructured.Unstructured may be of any kind: name those that the handler is for`:                     func() { handlers[*unstructured.Unstructured](&calls) },
-		`*v1.PartialObjectMetadata may be of any kind: name those that the handler is for`:                      func() { handlers[*metav1.PartialObjectMetadata](&calls) },
+		`*webhook_test.two is not a type in k8s.io/api: pass its kind, such as v1.GroupVersion.WithKind("two")`: func() { handlers[*two](&calls) },
+		`*unstructured.Unstructured may be of any kind: pass the handler's kinds`:                               func() { handlers[*unstructured.Unstructured](&calls) },
+		`*v1.PartialObjectMetadata may be of any kind: pass the handler's kinds`:                                func() { handlers[*metav1.PartialObjectMetadata](&calls) },
 		`the kind "/v1, Kind=" lacks a version or a kind`:                                                       func() { handlers[*corev1.Pod](&calls, schema.GroupVersionKind{Version: "v1"}) },
-		`a handler of *v1.Pod cannot be for any kind: name each`:                                                func() { handlers[*corev1.Pod](&calls, schema.GroupVersionKind{Version: "v1", Kind: "*"}) },
-		`*unstructured.Unstructured may be of any kind: name those that the conversion is for`:                  func() { webhook.NewConversion[*unstructured.Unstructured](v2) },
+		`a handler for *v1.Pod cannot accept any kind: list each one`:                                           func() { handlers[*corev1.Pod](&calls, schema.GroupVersionKind{Version: "v1", Kind: "*"}) },
+		`*unstructured.Unstructured may be of any kind: pass the conversion's kinds`:                            func() { webhook.NewConversion[*unstructured.Unstructured](v2) },
 		`a kind is empty`: func() { webhook.NewConversion[*two](v2, "") },
 	} {
 		func() {
@@ -234,8 +234,8 @@ func TestAWrongKindIsLoggedOnceAndCounted(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
-	require.Contains(t, log.String(), `msg="the first review of a wrong kind was refused" path=/pods resource=pods subresource=eviction `)
-	require.Contains(t, log.String(), `msg="the first review of a wrong kind was refused" path=/convert `)
+	require.Contains(t, log.String(), `msg="rejected the first review of the wrong kind" path=/pods resource=pods subresource=eviction `)
+	require.Contains(t, log.String(), `msg="rejected the first review of the wrong kind" path=/convert `)
 	for path, n := range map[string]int{"/pods": 3, "/convert": 3} {
 		require.Equal(t, n, strings.Count(strings.Join(counted.log, "\n"), "ended "+path+" 200 false"))
 	}
@@ -257,7 +257,7 @@ func TestAConversionRefusesOtherKinds(t *testing.T) {
 	obj := func(apiVersion, kind string) string {
 		return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a"}}`, apiVersion, kind)
 	}
-	const thing, sent = "example.com/v1", "is for Thing, Gadget of example.com/v2, example.com/v1 and was sent "
+	const thing, sent = "example.com/v1", "is for Thing, Gadget in example.com/v2, example.com/v1 but received "
 	for name, c := range map[string]struct{ to, objects, want string }{
 		"its kinds":                   {"example.com/v2", obj(thing, "Thing") + "," + obj(thing, "Gadget"), ""},
 		"the other way":               {"example.com/v1", obj("example.com/v2", "Thing") + "," + obj(thing, "Thing"), ""},
@@ -270,8 +270,8 @@ func TestAConversionRefusesOtherKinds(t *testing.T) {
 		"no version":                  {"example.com/v2", `{"kind":"Thing"}`, sent},
 		"null":                        {"example.com/v2", `null`, sent + "none"},
 		"a kind in another case":      {"example.com/v2", `{"apiVersion":"example.com/v1","Kind":"Thing"}`, sent},
-		"an unknown version":          {"example.com/v2", obj("example.com/v7", "Thing"), "no conversion is known for example.com/v7, only for example.com/v2, example.com/v1"},
-		"to an unknown version":       {"example.com/v7", obj(thing, "Thing"), "no conversion is known for example.com/v7, only for example.com/v2, example.com/v1"},
+		"an unknown version":          {"example.com/v2", obj("example.com/v7", "Thing"), "no conversion is registered for example.com/v7, only for example.com/v2, example.com/v1"},
+		"to an unknown version":       {"example.com/v7", obj(thing, "Thing"), "no conversion is registered for example.com/v7, only for example.com/v2, example.com/v1"},
 	} {
 		for form, h := range map[string]http.Handler{"typed": typed, "unstructured": untyped} {
 			t.Run(form+"/"+name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestAConversionIsForTheKindOfItsType(t *testing.T) {
 	webhook.Spoke(c, v1, none, none)
 	require.Equal(t, "Success", converted(t, c, "example.com/v2", objectOf(v1.WithKind("ConfigMap"))).Result.Status)
 	got := converted(t, c, "example.com/v2", objectOf(v1.WithKind("Secret")))
-	require.Contains(t, got.Result.Message, `the conversion at /path is for ConfigMap of example.com/v2, example.com/v1 and was sent "example.com/v1 Secret": change the path in the CustomResourceDefinition`)
+	require.Contains(t, got.Result.Message, `the conversion at /path is for ConfigMap in example.com/v2, example.com/v1 but received "example.com/v1 Secret": change the path in the CustomResourceDefinition`)
 	require.EqualValues(t, http.StatusBadRequest, got.Result.Code)
 }
 

@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// merged applies to raw the changes between before and after. Fields that our Go type does not know are
-// only in raw, and are kept. Fields that the type always writes but raw may lack are added only if they
-// changed.
+// merged applies the changes between before and after to raw. Fields unknown to our Go type are only in
+// raw, and are preserved. Fields that the type always encodes but that may be missing from raw are added
+// only if they changed.
 func merged(raw, before, after any) any {
 	if reflect.DeepEqual(before, after) {
 		return raw
@@ -57,8 +57,8 @@ func mergedArray(raw, before, after []any) []any {
 }
 
 // origins returns, for each element of after, its index in before, or -1 if it is new. An element
-// matches an equal one, or one with the same name if that name is unique. An element without a name
-// matches by its index, if the arrays have the same length.
+// matches an equal one, or one with the same name if that name is unique. An element without a name is
+// matched by index if the arrays have the same length.
 func origins(before, after []any) []int {
 	origins, taken := make([]int, len(after)), make([]bool, len(before))
 	for n := range origins {
@@ -66,7 +66,7 @@ func origins(before, after []any) []int {
 	}
 	for _, pass := range []struct {
 		mark func(any) string
-		any  bool // several elements share this mark
+		any  bool // several elements may have the same mark
 	}{{text, true}, {nameOf, false}} {
 		free, asking := map[string][]int{}, map[string]int{}
 		for m, e := range before {
@@ -100,12 +100,12 @@ func origins(before, after []any) []int {
 
 // text returns a value as JSON with sorted keys.
 func text(value any) string {
-	t, _ := json.Marshal(value) // cannot fail, the value came from JSON
+	t, _ := json.Marshal(value) // cannot fail: the value was decoded from JSON
 	return string(t)
 }
 
-// nameOf returns the value that identifies an array element to the API server, or "". Most kinds of
-// elements have one of these fields.
+// nameOf returns the value by which the API server identifies an array element, or "". Most element
+// types have one of these fields.
 func nameOf(element any) string {
 	o, _ := element.(map[string]any)
 	for _, field := range []string{"mountPath", "devicePath", "name", "key", "type", "ip"} {

@@ -7,27 +7,26 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// MetricsProvider creates the Metrics of each path of a server. Several servers may call it
+// MetricsProvider creates the Metrics for each of a server's paths. Multiple servers may call it
 // concurrently.
 type MetricsProvider interface {
 	// Register is called once for each path, before its first request.
 	Register(path string) Metrics
 }
 
-// Metrics receives the measurements of one path. Its methods are called concurrently.
+// Metrics receives the metrics for one path. Its methods are called concurrently.
 type Metrics interface {
 	// Started is called when a request arrives.
 	Started()
 
-	// Ended is called after the response, with its HTTP status, which is 200 for a refused request too.
-	// panicked reports whether the webhook panicked or called runtime.Goexit. If it did, Validate,
-	// Mutate and Conversion refuse the request, and any other handler closes the connection, which
-	// counts as 500.
+	// Ended is called after the response, with its HTTP status, which is 200 even for a rejected request.
+	// panicked reports whether the webhook panicked or called runtime.Goexit. If it did, Validate, Mutate
+	// and Conversion reject the request, and any other handler closes the connection, which counts as 500.
 	Ended(code int, took time.Duration, panicked bool)
 }
 
-// measured calls metrics for every request to h. A panic or runtime.Goexit in metrics is logged and does
-// not affect the response.
+// measured returns h with metrics recorded for every request. A panic or runtime.Goexit in metrics is
+// logged and does not affect the response.
 func measured(metrics Metrics, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, call := time.Now(), callOf(r.Context())
@@ -48,7 +47,7 @@ func measured(metrics Metrics, h http.Handler) http.Handler {
 	})
 }
 
-// answered records the status of a response.
+// answered records a response's status.
 type answered struct {
 	http.ResponseWriter
 	code int

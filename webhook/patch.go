@@ -13,10 +13,10 @@ import (
 // operation is one step of a JSON patch.
 type operation struct {
 	op, path string
-	value    any // unless op is remove
+	value    any // unused if op is remove
 }
 
-// MarshalJSON writes the value, even null, unless op is remove.
+// MarshalJSON encodes the value, even if it is null, unless op is remove.
 func (o operation) MarshalJSON() ([]byte, error) {
 	if o.op == "remove" {
 		return marshal(map[string]any{"op": o.op, "path": o.path})
@@ -27,8 +27,8 @@ func (o operation) MarshalJSON() ([]byte, error) {
 // patch is a JSON patch (RFC 6902) under construction.
 type patch []operation
 
-// newPatch returns the patch that applies a change to raw, the object as the API server has it. before
-// and after are the object as our Go type encodes it.
+// newPatch returns the patch that applies a change to raw, the object as sent by the API server. before
+// and after are the object as encoded from our Go type.
 func newPatch(raw, before, after []byte) (patch, error) {
 	var values [3]any
 	for n, text := range [][]byte{raw, before, after} {
@@ -43,7 +43,7 @@ func newPatch(raw, before, after []byte) (patch, error) {
 	return p, nil
 }
 
-// value adds the operations that turn raw, at path, into wanted. If smaller operations cannot do it,
+// value adds the operations that turn raw, at path, into wanted. If smaller operations do not suffice,
 // value uses op: "add" in an object, where it also replaces members, and "replace" in an array, where
 // "add" would insert.
 func (p *patch) value(path, op string, raw, wanted any) {
@@ -80,8 +80,8 @@ func (p *patch) object(path string, raw, wanted map[string]any) {
 	}
 }
 
-// array keeps equal elements at both ends. If the number of elements between them is the same, it
-// changes them one by one; otherwise it replaces them.
+// array keeps equal elements at both ends. If the arrays have the same length, it changes the elements
+// in between one by one; otherwise it replaces them.
 func (p *patch) array(path string, raw, wanted []any) {
 	if len(raw) == len(wanted) {
 		for n := range wanted {
@@ -105,7 +105,7 @@ func (p *patch) array(path string, raw, wanted []any) {
 	}
 }
 
-// member returns the path of a member of an object (RFC 6901).
+// member returns the path to an object's member (RFC 6901).
 func member(path, name string) string {
 	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -11,8 +11,8 @@ import (
 // such as "/validate-apps-v1-deployment" or, for the core group, "/validate--v1-pod".
 func ValidatePath(kind object.GVK) string { return path("validate", kind) }
 
-// MutatePath returns the path of a kind's mutating webhook: /mutate-GROUP-VERSION-KIND, as in
-// [ValidatePath].
+// MutatePath returns the path of a kind's mutating webhook: /mutate-GROUP-VERSION-KIND, in the same form
+// as [ValidatePath].
 func MutatePath(kind object.GVK) string { return path("mutate", kind) }
 
 func path(verb string, kind object.GVK) string {

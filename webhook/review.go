@@ -18,10 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// folded is a review whose lists and maps are not decoded yet, because a few bytes of JSON may take many
-// bytes of memory.
+// folded is a review whose lists and maps have not been decoded yet, because a few bytes of JSON may
+// decode to many bytes of memory.
 type folded interface {
-	// weight estimates the decoded bytes.
+	// weight estimates the decoded size.
 	weight() int64
 
 	// unfold decodes the lists and maps.
@@ -29,11 +29,11 @@ type folded interface {
 }
 
 // errHeavy means that the lists and maps in a review are too large.
-var errHeavy = errors.New("it has too many objects, or too much in one of them, or its user has too many groups or too much extra")
+var errHeavy = errors.New("it contains too many objects, or too much data in one of them, or too many groups or extra values for its user")
 
-// read decodes the body of a review, which may have at most limit bytes of JSON and take at most decoded
-// bytes in memory. If it fails, it has written the response. The caller must call release when it is
-// done with the review.
+// read decodes a review's body, which may contain at most limit bytes of JSON and use at most decoded
+// bytes of memory. If it fails, it has already written the response. The caller must call release once
+// it is done with the review.
 func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *budget, review folded) (release func(), ok bool) {
 	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
@@ -73,7 +73,7 @@ func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *bu
 }
 
 // isWanted reports whether a review has the wanted kind and a request. If it returns false, it has
-// written the response.
+// already written the response.
 func isWanted(w http.ResponseWriter, is metav1.TypeMeta, hasRequest bool, wanted object.GVK) bool {
 	if hasRequest && is.GroupVersionKind() == wanted {
 		return true
@@ -82,7 +82,7 @@ func isWanted(w http.ResponseWriter, is metav1.TypeMeta, hasRequest bool, wanted
 	return false
 }
 
-// elements returns the number of elements of a JSON list.
+// elements returns the number of elements in a JSON list.
 func elements(list []byte) (n int64) {
 	depth, quoted := 0, false
 	for i := 0; i < len(list); i++ {
@@ -107,7 +107,7 @@ func elements(list []byte) (n int64) {
 func answer(w http.ResponseWriter, review any) {
 	body, err := marshal(review)
 	if err != nil {
-		http.Error(w, fmt.Sprintf("the answer cannot be written: %v", err), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("the response cannot be encoded: %v", err), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", wire.MediaJSON)
@@ -115,7 +115,7 @@ func answer(w http.ResponseWriter, review any) {
 	_, _ = w.Write(body)
 }
 
-// marshal is json.Marshal without HTML escapes, which would let a stranger turn one byte into six.
+// marshal is json.Marshal without HTML escaping, which would let anyone turn one byte into six.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -124,18 +124,18 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// maxUID limits the bytes of a review's UID, because the response repeats it.
+// maxUID limits the length of a review's UID in bytes, because the response repeats it.
 const maxUID = 1 << 10
 
 func checkUID(uid types.UID) error {
 	if len(uid) > maxUID {
-		return fmt.Errorf("its UID has %d bytes, want %d at most", len(uid), maxUID)
+		return fmt.Errorf("its UID has %d bytes, want at most %d", len(uid), maxUID)
 	}
 	return nil
 }
 
-// decode decodes an object of a kind from JSON, or returns the zero T if there is no JSON. The object is
-// untrusted and may be a Secret, so it is handled like a server's response to a client.
+// decode decodes an object of the given kind from JSON, or returns the zero T if there is no JSON. The
+// object is untrusted and may be a Secret, so it is treated like a server's response to a client.
 func decode[T object.Object](raw []byte, kind object.GVK) (obj T, err error) {
 	if len(raw) > 0 && string(raw) != "null" {
 		obj, err = wire.UnmarshalJSON[T](raw, kind)
@@ -149,7 +149,7 @@ func undecoded(into reflect.Type, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, wire.ErrKind):
-		return wrongKind{fmt.Errorf("not a %v: %w, as the review says: an API server sends objects of the kind it names, so check who else can reach the webhook", into, err)}
+		return wrongKind{fmt.Errorf("not a %v: %w, as stated in the review: an API server sends objects of the kind it states, so check who else can reach the webhook", into, err)}
 	}
 	return fmt.Errorf("not a %v: %w", into, err)
 }
@@ -165,7 +165,8 @@ func mustBePointer[T object.Object]() {
 	}
 }
 
-// mustHave panics if an argument is missing, naming the line that called the exported function.
+// mustHave panics if an argument is missing. The message includes the line that called the exported
+// function.
 func mustHave(here bool, what string) {
 	if here {
 		return
@@ -173,7 +174,7 @@ func mustHave(here bool, what string) {
 	panic(fmt.Sprintf("webhook: %s: %s is nil", failure.Place(2), what))
 }
 
-// statusOf returns the status that the API server passes on to its client.
+// statusOf returns the status that the API server will pass on to its client.
 func statusOf(err error, code int32, reason metav1.StatusReason) *metav1.Status {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

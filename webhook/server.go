@@ -14,30 +14,30 @@ import (
 // Options configure a Server. CertDir or TLS is required, because the API server calls webhooks only
 // over HTTPS and verifies their certificates.
 type Options struct {
-	// Name identifies the server in messages and in /readyz if a process has several. Default
+	// Name identifies the server in messages and in /readyz if a process has several. The default is
 	// "webhook".
 	Name string
 
-	// Address is the listen address. Default ":9443".
+	// Address is the listen address. The default is ":9443".
 	Address string
 
 	// Listener, if not nil, is used instead of Address.
 	Listener net.Listener
 
-	// CertDir is a directory with tls.crt and tls.key, such as a mounted Secret. The files are read
-	// again when they change.
+	// CertDir is a directory containing tls.crt and tls.key, such as a mounted Secret. The files are
+	// reloaded when they change.
 	CertDir string
 
-	// TLS offers more options than CertDir, such as which clients to accept. With &serving.TLS{} the
+	// TLS offers more options than CertDir, such as which clients to accept. With &serving.TLS{}, the
 	// server creates a certificate for an API server that reaches it at localhost or a loopback address;
-	// put Server.SelfSigned into the caBundle.
+	// use Server.SelfSigned as the caBundle.
 	TLS *serving.TLS
 
-	// Metrics receives measurements of every request. Package metrics implements it for Prometheus.
+	// Metrics receives metrics for every request. Package metrics implements it for Prometheus.
 	Metrics MetricsProvider
 
-	// Logger logs panics and wrong kinds, and logs refusals at debug level. If it is nil, nothing is
-	// logged.
+	// Logger logs panics and reviews of the wrong kind, and rejected requests at debug level. If it is nil,
+	// nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -48,7 +48,7 @@ type Server struct {
 	metrics MetricsProvider // nil: none
 	log     *slog.Logger
 
-	admission, conversion *budget // for all paths together
+	admission, conversion *budget // shared by all paths
 }
 
 // New returns a server. It fails if the options are invalid or the certificate cannot be read.
@@ -64,7 +64,7 @@ func New(opts Options) (*Server, error) {
 	}
 	switch {
 	case opts.TLS != nil && opts.CertDir != "":
-		return nil, fmt.Errorf("%s server: CertDir and TLS are both set: leave one of them out", opts.Name)
+		return nil, fmt.Errorf("%s server: CertDir and TLS are both set: remove one of them", opts.Name)
 	case opts.TLS == nil && opts.CertDir == "":
 		return nil, fmt.Errorf("%s server: no certificate: set CertDir to where the Secret is mounted", opts.Name)
 	case opts.TLS == nil:
@@ -93,7 +93,7 @@ func (s *Server) Handle(path string, h http.Handler) {
 	s.mux.Handle(path, h)
 }
 
-// Handles reports whether a handler was added for exactly this path.
+// Handles reports whether a handler has been added for exactly this path.
 func (s *Server) Handles(path string) bool {
 	_, pattern := s.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
 	return pattern == path

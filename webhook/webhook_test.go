@@ -286,7 +286,7 @@ func TestConversion(t *testing.T) {
 	require.Contains(t, result.Message, "convert Thing from example.com/v1 to example.com/v2")
 	require.Empty(t, got, "all or none")
 	result, _ = convert("v9", obj("v1", `"7"`))
-	require.Contains(t, result.Message, "no conversion is known for example.com/v9")
+	require.Contains(t, result.Message, "no conversion is registered for example.com/v9")
 
 	webhook.Spoke(c, group("v4"), func(context.Context, *one, *two) error { panic("boom") },
 		func(context.Context, *two, *one) error { runtime.Goexit(); return nil })
@@ -460,5 +460,5 @@ func TestAConversionThatChangesTheIdentityFails(t *testing.T) {
 	c.ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"example.com/v2",
 		"objects":[{"apiVersion":"example.com/v1","kind":"ConfigMap","metadata":{"name":"a","uid":"1"},"data":{"a":"b"}}]}}`)))
 	require.Contains(t, w.Body.String(), `"status":"Failure"`)
-	require.Contains(t, w.Body.String(), `the result is another object: it has namespace \"\", name \"\" and UID \"\", and the original \"\", \"a\" and \"1\"`)
+	require.Contains(t, w.Body.String(), `the result is a different object: it has namespace \"\", name \"\" and UID \"\", but the original has \"\", \"a\" and \"1\"`)
 }

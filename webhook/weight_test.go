@@ -137,7 +137,7 @@ func TestMemoryOfAConversionIsCounted(t *testing.T) {
 		return w.Body.String()
 	}
 	require.Contains(t, ask(2), "Success")
-	require.Contains(t, ask(15), "convert ConfigMap from v1 to v2: too little memory left for the results")
+	require.Contains(t, ask(15), "convert ConfigMap from v1 to v2: not enough memory left for the results")
 }
 
 // A real pod is far below the limits.

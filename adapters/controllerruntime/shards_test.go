@@ -148,7 +148,7 @@ func TestAGroupIsOneShare(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		group, err := controllerruntime.NewGroup(r.cfg, membership.Options{Namespace: "shop", Name: "carts"})
 		require.NoError(r, err)
-		require.ErrorContains(r, group.Ready(nil), "this member does not run", "nobody has added it to a manager")
+		require.ErrorContains(r, group.Ready(nil), "this member is not running", "nobody has added it to a manager")
 		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: group}, &corev1.ConfigMap{}: group.Shard(shard.ByOwner())})
 		_, err = controllerruntime.Sharded(r.cache(cache.Options{}), reconcile.Func(nil), &corev1.Pod{}, &corev1.ConfigMap{})
 		require.NoError(r, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// surplus is the percentage of slots that a member may have above its share. A smaller surplus would
-// move more slots when members join and leave; a larger one would overload some members.
+// surplus is the percentage by which a member may exceed its share of the slots. A smaller surplus would
+// move more slots when members join or leave; a larger one would overload some members.
 const surplus = 10
 
 // Assign assigns slots to members, given their names and weights, and returns the name of the member for
 // each slot. The names are empty if no member takes slots. Every member computes the assignment from the
-// members it sees. Assign panics if Options would reject the number of slots or a weight.
+// members it sees. Assign panics if the number of slots or a weight is outside the limits of [Options].
 func Assign(slots int, weights map[string]int) []string {
 	if slots < 1 || slots > mostSlots {
 		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))
@@ -32,13 +32,13 @@ func Assign(slots int, weights map[string]int) []string {
 	return owners
 }
 
-// candidate is a member that may get slots.
+// candidate is a member that slots may be assigned to.
 type candidate struct {
 	name   string
 	weight int // 0 to get none
 }
 
-// distinct returns the candidates ordered by name, one per name.
+// distinct returns the candidates sorted by name, one per name.
 func distinct(all []candidate) []candidate {
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
 	return slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
@@ -48,11 +48,11 @@ func distinct(all []candidate) []candidate {
 // result depends only on names and weights, not on their order, so members that see the same candidates
 // agree.
 //
-// It is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a price, a
-// pseudo-random number that depends on their names and is lower for greater weights. The cheapest pair
-// is matched first, then the cheapest remaining one, and so on; a candidate that has its share plus the
-// surplus takes no more slots. So a slot moves only if its candidate leaves, a cheaper candidate joins,
-// or the bounds change.
+// The algorithm is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a
+// price, a pseudo-random number that depends on their names and is lower for greater weights. The
+// cheapest pair is matched first, then the cheapest remaining one, and so on; a candidate that has
+// reached its share plus the surplus takes no more slots. So a slot moves only if its candidate leaves,
+// a cheaper candidate joins, or the bounds change.
 func assign(total int, candidates []candidate) []int {
 	a := assignment{owners: make([]int, total), candidates: candidates}
 	a.prepare()
@@ -65,19 +65,19 @@ func assign(total int, candidates []candidate) []int {
 	return a.owners
 }
 
-// assignment computes the pairs as a stable marriage, which works because the prices give both sides
-// the same order: each slot asks the cheapest candidate that has not refused it, and a full candidate
-// refuses its most expensive slot.
+// assignment computes the pairs by solving a stable marriage problem, which works because both sides
+// order the pairs by the same prices: each slot asks the cheapest candidate that has not rejected it,
+// and a full candidate rejects its most expensive slot.
 type assignment struct {
 	candidates []candidate
 	owners     []int
 	classes    []class
 	room       []int         // slots that each candidate may still take
 	taken      []offerHeap   // by candidate, most expensive first
-	refused    map[int][]int // by slot: the candidates that refused it
+	refused    map[int][]int // by slot: the candidates that rejected it
 }
 
-// class holds the candidates of one weight, ordered by name.
+// class contains the candidates with the same weight, sorted by name.
 type class struct {
 	weight  uint64
 	members []int
@@ -116,7 +116,7 @@ func draw(slot int, seed uint64) uint64 {
 	return shard.Stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
 }
 
-// place finds a candidate for a slot, then for the slot that this displaced, and so on.
+// place finds a candidate for a slot, then for the slot displaced by that, and so on.
 func (a *assignment) place(slot int) {
 	for {
 		best := a.cheapest(slot)
@@ -135,14 +135,14 @@ func (a *assignment) place(slot int) {
 // offer is a slot and a candidate with a price of cost/weight.
 type offer struct {
 	slot, candidate int
-	draw            uint64 // greater means cheaper, among candidates of one weight
+	draw            uint64 // greater means cheaper, among candidates with the same weight
 	cost            uint64
 	weight          uint64
 }
 
-// cheapest returns the best offer for a slot. Among candidates of one weight, the one with the greatest
-// draw is the cheapest. Only the cheapest of each weight are compared by cost, which is slower to
-// compute.
+// cheapest returns the best offer for a slot. Among candidates with the same weight, the one with the
+// greatest draw is the cheapest. Only the cheapest candidates for each weight are compared by cost,
+// which is slower to compute.
 func (a *assignment) cheapest(slot int) offer {
 	refused := a.refused[slot]
 	var best offer
@@ -177,7 +177,7 @@ func (a *assignment) compare(x, y offer) int {
 }
 
 // cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so the result is the same on every
-// processor. Choosing the least cost/weight makes each candidate win in proportion to its weight.
+// processor. Choosing the lowest cost/weight makes each candidate win in proportion to its weight.
 func cost(draw uint64) uint64 {
 	draw |= 1
 	zeros := bits.LeadingZeros64(draw)
@@ -196,7 +196,7 @@ func cost(draw uint64) uint64 {
 	return 64<<32 - log
 }
 
-// offerHeap is a heap with the most expensive offer of a candidate first.
+// offerHeap is a heap of a candidate's offers, with the most expensive one first.
 type offerHeap []offer
 
 func (h offerHeap) Len() int { return len(h) }

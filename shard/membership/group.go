@@ -18,22 +18,22 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// ErrRunning means that Run was called while it runs.
+// ErrRunning means that Run was called while another call was running.
 var ErrRunning = errors.New("the member is already running")
 
 var _ shard.Share = (*Group)(nil)
 
-// Group is one member of a group, with its share. Create it with [New].
+// Group is a member of a group, with its share. Create it with [New].
 type Group struct {
 	opts     Options
 	leases   *lease.Client
 	trouble  lease.Trouble
 	informer *sharedinformer.Informer[*coordinationv1.Lease]
 	seen     *sightings
-	turn     chan struct{} // holds a token while Run runs
-	wake     chan struct{} // holds a token if there may be work for the keeper
+	turn     chan struct{} // contains a token while Run is active
+	wake     chan struct{} // contains a token if there may be work for the keeper
 
-	mu      sync.Mutex // guards the fields below; nothing is called while it is held
+	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	slots   []slot
 	until   time.Time // the deadline for all work
 	owned   shard.Slots
@@ -41,11 +41,11 @@ type Group struct {
 	status  Status
 	running bool
 	refused error   // why we take no slots
-	places  []place // by slot, from the last judgement; empty before it
+	places  []place // by slot, from the last call to judge; empty before that
 }
 
-// New returns a member. It fails if the options are invalid, and makes no requests. The client's
-// scheme must contain Lease.
+// New returns a member. It fails if the options are invalid; it makes no requests. The client's scheme
+// must include Lease.
 func New(client *rest.Client, opts Options) (*Group, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -71,7 +71,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	g.informer = sharedinformer.New[*coordinationv1.Lease](leases.Source(), sharedinformer.Options{
 		Name: "leases of group " + opts.Name, Logger: opts.Logger,
 		LabelSelector: labels.SelectorFromSet(labels.Set{GroupLabel: opts.Name}),
-		Timing: reflector.Timing{ // a member that does not see the others takes no slots
+		Timing: reflector.Timing{ // detect failures quickly, because a member that cannot see the others takes no slots
 			WatchTimeout: time.Minute, StallTimeout: opts.RenewDeadline,
 			Backoff: reflector.Backoff{Max: 2 * opts.RetryPeriod},
 		},
@@ -80,7 +80,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	return g, nil
 }
 
-// look makes the keeper check everything again.
+// look makes the keeper recheck everything.
 func (g *Group) look() {
 	select {
 	case g.wake <- struct{}{}:
@@ -88,9 +88,9 @@ func (g *Group) look() {
 	}
 }
 
-// Run takes part in the group until ctx is done, and then leaves it: Run waits until the work in its
-// slots has ended, hands the slots over, and deletes its Lease. Errors from the server do not make Run
-// fail; it retries and reports them in Status.
+// Run participates in the group until ctx is done, and then leaves it: Run waits until the work in its
+// slots has ended, hands over the slots, and deletes its Lease. Run does not fail because of server
+// errors; it retries and reports them in Status.
 func (g *Group) Run(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -98,7 +98,7 @@ func (g *Group) Run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("membership: group %s: %w", g.opts.Name, ErrRunning)
 	}
-	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving must outlive ctx
+	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving outlives ctx
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -121,7 +121,7 @@ func (g *Group) setRunning(running bool) {
 	g.running = running
 }
 
-// watch ends the work at the deadline, even if a transport or a logger blocks. Each renewal postpones
+// watch cancels the work at the deadline, even if a transport or logger blocks. Each renewal postpones
 // the deadline.
 func (g *Group) watch(ctx context.Context) {
 	for {
@@ -132,15 +132,15 @@ func (g *Group) watch(ctx context.Context) {
 			left, changed = time.Hour, g.changed
 		}
 		g.mu.Unlock()
-		if !lease.Sleep(ctx, left, changed) { // after a change we may have to give up slots
+		if !lease.Sleep(ctx, left, changed) { // a change may mean that we have to give up slots
 			return
 		}
 	}
 }
 
-// Owned returns the slots of this member, and a channel that is closed when they change. A slot that
-// will be handed over is included until the work in it has ended or its context is done, because the
-// work may still read the slot's objects.
+// Owned returns this member's slots, and a channel that is closed when they change. A slot that is about
+// to be handed over is included until the work in it has ended or its context is done, because the work
+// may still read the slot's objects.
 func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,7 +161,7 @@ func (g *Group) Term(slot int) (shard.Token, bool) {
 	return s.token, true
 }
 
-// Owns reports whether this member currently owns the slot of a hash.
+// Owns reports whether this member currently owns the slot that contains hash.
 func (g *Group) Owns(hash uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

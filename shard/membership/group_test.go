@@ -152,7 +152,7 @@ func TestS01_MembersOfAnotherLayout(t *testing.T) {
 		b := r.join("b", membership.Options{Layout: "namespace"})
 		settle(time.Minute)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(a))
-		require.ErrorContains(t, b.Status().Refusal, `"a" works with "8 slots; uid", but this member has "8 slots; namespace"`)
+		require.ErrorContains(t, b.Status().Refusal, `"a" uses "8 slots; uid", but this member uses "8 slots; namespace"`)
 		a.stop()
 		settle(2 * time.Second)
 		require.Equal(t, map[string]int{"b": 8}, r.counts(b))

@@ -19,12 +19,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Look reads the groups of a namespace, or only the named group, from their Leases and returns their
-// statuses. An empty namespace means all namespaces. Use it to inspect groups from outside. It needs
-// permission to list leases, and the client's scheme must contain Lease. The statuses are ordered by
+// Look returns the statuses of all groups in a namespace, or only the named group, as determined from
+// their Leases. An empty namespace means all namespaces. Use it to inspect groups from outside. It needs
+// permission to list leases, and the client's scheme must include Lease. The statuses are sorted by
 // namespace and name. They have no Identity, and their moves have no times. How long members have been
-// silent is computed from their clocks and ours. If a member's layout differs from the majority's, its
-// Trouble is set.
+// silent is computed by comparing their clocks with ours. If a member's layout differs from the
+// majority's, its Trouble is set.
 func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]Status, error) {
 	selector := GroupLabel
 	if group != "" {
@@ -42,7 +42,7 @@ func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]
 			if namespace == "" {
 				where = "all namespaces"
 			}
-			return nil, fmt.Errorf("the Leases of groups in %s: %w", where, err)
+			return nil, fmt.Errorf("list the Leases of groups in %s: %w", where, err)
 		}
 		all = append(all, l)
 	}
@@ -93,7 +93,7 @@ func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Stat
 	return s
 }
 
-// silence returns how long a member has been silent according to its clock and ours.
+// silence returns how long a member has been silent, comparing its clock with ours.
 func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
 	at := l.CreationTimestamp.Time
 	if l.Spec.RenewTime != nil {
@@ -102,7 +102,7 @@ func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
 	return max(now.Sub(at), 0)
 }
 
-// layoutOf returns the number of slots and the layout that most Leases have.
+// layoutOf returns the number of slots and the layout that occur in most Leases.
 func layoutOf(leases []*coordinationv1.Lease) (o Options) {
 	counts := map[string]int{}
 	for _, l := range leases {

@@ -17,42 +17,42 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// keeper maintains our Lease and decides which slots we take. Only the goroutine of Run uses it.
+// keeper maintains our Lease and decides which slots we take. It is used only by Run's goroutine.
 //
-// After every change it looks at a snapshot of all Leases:
+// After every change, it evaluates a snapshot of all Leases:
 //
 //  1. Assign all slots to the live members (see assign).
 //  2. Claim in our Lease the slots that are assigned to us and that no other Lease claims.
-//  3. Hold the slots that a snapshot shows as claimed only by us. A snapshot shows all Leases at
-//     one moment, so if two members claim a slot, at least one of them sees the other's claim. So
-//     no two members hold the slot.
-//  4. Release the slots that we hold and that are assigned to another member: start no new work in
-//     them, and when the last work has ended, remove the claim from our Lease.
-//  5. Remove the claims from the Leases of members that were silent for too long, and then delete
-//     those Leases, on the condition that they have not changed, so a late renewal fails. By that
-//     time such a member has ended its work, since it counts a shorter time from an earlier moment.
+//  3. Hold the slots that a snapshot shows as claimed only by us. A snapshot shows all Leases at a
+//     single point in time, so if two members claim a slot, at least one of them sees the other's claim.
+//     So two members never hold the same slot.
+//  4. Release the slots that we hold but that are assigned to another member: start no new work in them,
+//     and once all work in them has ended, remove the claims from our Lease.
+//  5. Remove the claims from the Leases of members that have been silent for too long, and then delete
+//     those Leases, on condition that they have not changed, so that a late renewal fails. By then, such
+//     a member has ended its work, because its own timeout is shorter and started earlier.
 //
-// If the snapshots do not show our own renewals, they may not show those of others either, so the keeper
+// If the snapshots do not show our own renewals, they may be missing those of others too, so the keeper
 // reopens the watch.
 type keeper struct {
 	*Group
 	ours     map[types.UID]bool // UIDs of our Leases in this run
 	requests *sync.WaitGroup
 	answers  chan answer
-	writes   int // writes of our Lease in progress
-	expels   int // deletions of other Leases in progress
+	writes   int // number of writes to our Lease in progress
+	expels   int // number of deletions of other Leases in progress
 
 	own      *coordinationv1.Lease // last known state; nil if there is none
 	fresh    *coordinationv1.Lease // the Lease to create; nil if there is one
-	sure     shard.Slots           // slots that the Lease claims whether or not pending writes succeeded
+	sure     shard.Slots           // slots claimed by the Lease whether or not pending writes succeed
 	attempt  *attempt              // the pending write, or nil
-	due      time.Time             // of the next renewal
-	deadline time.Time             // same as Group.until
+	due      time.Time             // when the next renewal is due
+	deadline time.Time             // copy of Group.until
 	rest     time.Time             // no writes before this time
-	shown    string                // resource version of our Lease in the last view
+	shown    string                // resource version of our Lease as of the last view
 	unseen   time.Time             // time of the first renewal after that; zero if there was none
 	leaving  bool
-	given    time.Time // when to give up the last attempt to leave; zero before leaving
+	given    time.Time // when to abandon the last attempt to leave; zero before leaving
 	done     bool
 
 	expelling map[types.UID]time.Time // when to check on an expired member
@@ -85,7 +85,7 @@ func (k *keeper) keep(ctx, beyond context.Context) {
 	}
 }
 
-// finish ends all work.
+// finish cancels all work.
 func (k *keeper) finish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,11 +96,11 @@ func (k *keeper) finish() {
 	}
 }
 
-// step does everything that is due. It returns the time to look again if nothing happens before.
+// step does everything that is due. It returns the time of the next step if nothing happens before.
 func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
-	// A snapshot that does not show our own last renewal may also lack renewals of others.
+	// A snapshot that does not show our own last renewal may also be missing renewals by others.
 	if synced && (k.own == nil && k.hears() || k.current(now, v)) {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
@@ -120,7 +120,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 	return next
 }
 
-// view returns a view of the Leases, or false until they have been listed.
+// view returns a view of the Leases, and false until they have been listed.
 func (k *keeper) view(now time.Time) (view, bool) {
 	if !k.informer.HasSynced() {
 		return view{taken: shard.AllSlots(k.opts.Slots)}, false
@@ -129,8 +129,8 @@ func (k *keeper) view(now time.Time) (view, bool) {
 	return k.seen.look(now, slices.Collect(objects), k.ours), true
 }
 
-// current reports whether a view shows our latest renewal and the deadline has not passed. If it does,
-// what the view says about others is as recent as our own state.
+// current reports whether a view shows our latest renewal and the deadline has not passed. If so, the
+// view's information about other members is as recent as our own state.
 func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
@@ -152,14 +152,14 @@ func (k *keeper) checkWatch(now time.Time, v view) {
 	}
 }
 
-// hears reports whether the watch seems to work. It is for members that have no Lease whose renewals
-// they could see.
+// hears reports whether the watch appears to be working. It is used by members that have no Lease yet,
+// so they cannot watch for their own renewals.
 func (k *keeper) hears() bool {
 	s := k.informer.Status().Reflector
 	return s.State == reflector.Watching && s.Attempts == 0
 }
 
-// judge decides whether this member may take part, and assigns the slots.
+// judge decides whether this member may participate, and assigns the slots.
 func (k *keeper) judge(now time.Time, v view) {
 	var refusal error
 	var all []candidate
@@ -171,13 +171,13 @@ func (k *keeper) judge(now time.Time, v view) {
 	for _, other := range v.others {
 		switch {
 		case other.expired(now) || other.said.leaving:
-		case other.said.err != nil: // it claims everything until it expires
+		case other.said.err != nil: // treat it as claiming everything until it expires
 			if idle && refusal == nil {
-				refusal = fmt.Errorf("shard: group %s: the Lease %s has the group's label but cannot be read, so it may claim anything: %w: no slots are taken until it has been silent for %s; delete it if it does not belong to a member", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
+				refusal = fmt.Errorf("shard: group %s: the Lease %s has the group's label but cannot be read, so it may claim any slot: %w: no slots are taken until it has been silent for %s; delete it if it does not belong to a member", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
 			}
 		case other.said.layout != k.opts.layout():
 			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.Lease, k.own)) {
-				refusal = fmt.Errorf("shard: group %s: %q works with %q, but this member has %q and waits until the other has left; give the group another name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
+				refusal = fmt.Errorf("shard: group %s: %q uses %q, but this member uses %q and waits until the other has left; give the group a different name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
 			}
 		default:
 			all = append(all, candidate{lease.Holder(other.Lease), other.said.weight})
@@ -196,7 +196,7 @@ func (k *keeper) judge(now time.Time, v view) {
 	k.places, k.status.Seen = places, now
 	k.mu.Unlock()
 	if told {
-		k.opts.Logger.Error("this member takes no part", "err", refusal)
+		k.opts.Logger.Error("this member does not participate", "err", refusal)
 	}
 }
 
@@ -207,7 +207,7 @@ func older(a, b *coordinationv1.Lease) bool {
 	return a.Name < b.Name
 }
 
-// retarget assigns the slots again if the members have changed.
+// retarget recomputes the assignment if the members have changed.
 func (k *keeper) retarget(all []candidate) {
 	all = distinct(all)
 	if k.targets.owners == nil || !slices.Equal(k.targets.all, all) {
@@ -221,15 +221,15 @@ func (k *keeper) wanted(identity string) shard.Slots {
 	return k.targets.slots[identity].Union(shard.NewSlots(k.opts.Slots))
 }
 
-// decide changes the phases of slots according to steps 2 to 4 of keeper. It returns the time when the
-// next patience ends.
+// decide updates the slots' phases according to steps 2 to 4 of keeper. It returns the time when
+// patience next expires for a slot.
 func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	next := now.Add(time.Hour)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := k.wanted(k.opts.Identity)
 	current := synced && k.current(now, v)
-	var epoch uint64 // less than in an earlier term only if the server's history went back
+	var epoch uint64 // lower than in an earlier term only if the server's history went back
 	if current {
 		epoch, _ = strconv.ParseUint(k.own.ResourceVersion, 10, 64)
 	}
@@ -243,11 +243,11 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 			}
 		case claimed:
 			switch {
-			case !want && s.hands > 0: // of a lost term
+			case !want && s.hands > 0: // work from a lost term is still running
 				s.phase, s.since = leaving, now
 			case !want:
 				s.phase = none
-			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise after the next renewal
+			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise hold it after the next renewal
 				s.hold(shard.Token{Slot: n, Epoch: epoch})
 			}
 		case held:

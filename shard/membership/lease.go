@@ -17,11 +17,11 @@ import (
 
 // Labels and annotations of a member's Lease.
 const (
-	// GroupLabel is the label of all Leases of a group. Its value is the group's name.
+	// GroupLabel is the label on all Leases of a group. Its value is the group's name.
 	GroupLabel = "shard.millrace.dev/group"
 
 	layoutAnnotation = "shard.millrace.dev/layout"
-	slotsAnnotation  = "shard.millrace.dev/slots" // slots that the member has, or is about to have
+	slotsAnnotation  = "shard.millrace.dev/slots" // slots that the member owns or is about to own
 	weightAnnotation = "shard.millrace.dev/weight"
 	stateAnnotation  = "shard.millrace.dev/state" // stateLeaving, or empty
 
@@ -37,7 +37,7 @@ func leaseName(group, identity string) string {
 // layout returns the settings that all members of a group must share.
 func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o.Layout) }
 
-// statement is the content of our Lease.
+// statement is what a Lease states about its member.
 type statement struct {
 	claims  shard.Slots
 	leaving bool
@@ -51,7 +51,7 @@ func (o Options) fresh(c statement) *coordinationv1.Lease {
 	return l
 }
 
-// write renews our Lease with a statement.
+// write renews our Lease and sets its content to a statement.
 func (o Options) write(l *coordinationv1.Lease, c statement) {
 	lease.Renew(l, o.LeaseDuration)
 	if l.Labels == nil {
@@ -70,8 +70,8 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
-// behind reports whether resource version rv is older than another. If rv arrived after the other one,
-// the server's history went back.
+// behind reports whether the resource version rv is older than another one. If rv arrived later, the
+// server's history went back.
 func behind(rv, than string) bool {
 	order, err := object.CompareRV(rv, than)
 	return err == nil && order < 0
@@ -82,18 +82,18 @@ type said struct {
 	statement
 	layout string
 	weight int
-	lasts  time.Duration // how long its member may be silent
-	err    error         // why it cannot be parsed; it then claims everything
+	lasts  time.Duration // how long the member may be silent
+	err    error         // why the Lease cannot be parsed; it is then treated as claiming everything
 }
 
-// read parses a Lease of a group with this layout. In another layout, slots are different ranges, so a
-// member that has any of those claims all of ours.
+// read parses a Lease of a group with this layout. With a different layout, slots are different ranges,
+// so a member that claims any of them is treated as claiming all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
 	var err3 error
-	if s.lasts > longest { // too long to wait for
-		err3 = fmt.Errorf("it may be silent for %s: want %s at most", s.lasts, longest)
+	if s.lasts > longest { // too long to wait
+		err3 = fmt.Errorf("it may be silent for %s: want at most %s", s.lasts, longest)
 		s.lasts = o.LeaseDuration
 	}
 	slots := l.Annotations[slotsAnnotation]

@@ -18,38 +18,38 @@ const (
 
 	mostSlots  = 1 << 14
 	mostWeight = 1000
-	longest    = time.Hour // of the silence of a member
-	mostText   = 256       // bytes of an identity or a layout
+	longest    = time.Hour // maximum time that a member may be silent
+	mostText   = 256       // maximum length in bytes of an identity or a layout
 )
 
 // Options configure a member of a group. Namespace and Name are required.
 type Options struct {
-	// Namespace is the namespace of the group's Leases. Name is the group's name: a DNS label of at
-	// most 40 characters. It is the value of a label of the Leases and a prefix of their names.
+	// Namespace is the namespace of the group's Leases. Name is the group's name: a DNS label of at most 40
+	// characters. It is the value of a label on the Leases and the prefix of their names.
 	Namespace string
 	Name      string
 
-	// Identity must be unique among the members. The default consists of the host name, the process ID
-	// and a random text. A member that restarts under the same identity after an unclean exit must wait
-	// until its old Lease expires. At most 256 bytes of UTF-8.
+	// Identity must be unique among the members. The default consists of the host name, the process ID and
+	// a random string. A member that restarts under the same identity after an unclean exit must wait until
+	// its old Lease expires. The maximum is 256 bytes of UTF-8.
 	Identity string
 
-	// Slots is the number of slots of the group; default 1024. Layout describes everything else that
-	// members must agree on, such as the names of keys. A member whose Slots or Layout differ from
-	// those of working members does not work; see Status.Refusal. At most 256 bytes of UTF-8.
+	// Slots is the number of slots in the group; the default is 1024. Layout describes everything else that
+	// members must agree on, such as the names of keys, in at most 256 bytes of UTF-8. A member whose Slots
+	// or Layout differ from those of working members does not work; see Status.Refusal.
 	Slots  int
 	Layout string
 
-	// Weight is this member's part of the work relative to the others, from 1 to 1000. Default 1.
+	// Weight is this member's share of the work relative to the others, from 1 to 1000. The default is 1.
 	Weight int
 
 	// Patience is how long running work may continue after its slot is assigned to another member. After
-	// that its context is done, and the slot is handed over when the work has ended. Default 10 s;
-	// negative means no time.
+	// that, its context is canceled, and the slot is handed over once the work has ended. The default is 10
+	// s; a negative value means that the context is canceled at once.
 	Patience time.Duration
 
 	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with the same
-	// defaults: 15 s, 10 s and 2 s. The maximum is an hour.
+	// defaults: 15 s, 10 s and 2 s. The maximum is one hour.
 	LeaseDuration time.Duration
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
@@ -57,11 +57,11 @@ type Options struct {
 	// Labels are set on our Lease in addition to the group's.
 	Labels map[string]string
 
-	// Logger logs failures, and members that join and leave. If it is nil, nothing is logged.
+	// Logger logs failures, and members that join or leave. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// withDefaults returns o with defaults filled in, or an error that lists all contradictions.
+// withDefaults returns o with defaults filled in, or an error that lists all invalid options.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

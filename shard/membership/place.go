@@ -8,37 +8,37 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// place holds the present and the assigned owner of a slot.
+// place is the current and the assigned owner of a slot.
 type place struct {
-	has, wants string    // identities; empty for none
-	since      time.Time // when it was first seen to have its present owner
-	waiting    time.Time // when it was first seen to be about to move
+	has, wants string    // identities; empty if there is none
+	since      time.Time // when the current owner was first seen
+	waiting    time.Time // when the pending move was first seen
 }
 
-// moves reports whether the slot will move to another member.
+// moves reports whether the slot is going to move to another member.
 func (p place) moves() bool { return p.has != "" && p.has != p.wants }
 
-// Move is a set of slots that will move from one member to another.
+// Move is a set of slots that are going to move from one member to another.
 type Move struct {
 	Slots shard.Slots
 	From  string
-	To    string    // empty if they are not assigned
-	Since time.Time // when that was first seen, for the slot that waits longest; zero in results of Look
-	Hands int       // work in progress in these slots, if they are ours
+	To    string    // empty if the slots are not assigned
+	Since time.Time // when the move was first seen, for the slot that has waited longest; zero in results of Look
+	Hands int       // amount of work in progress in these slots, if they are ours
 }
 
-// Holding describes a slot as this member sees it.
+// Holding describes a slot as seen by this member.
 type Holding struct {
 	Slot    int
-	Owner   string    // the member that claims it; empty for none
-	Since   time.Time // when that was first seen
-	To      string    // the member it is assigned to
-	Waiting time.Time // when it was first seen to be about to move; zero if it is not
-	Hands   int       // work in progress here
+	Owner   string    // the member that claims the slot; empty if there is none
+	Since   time.Time // when that owner was first seen
+	To      string    // the member the slot is assigned to
+	Waiting time.Time // when its pending move was first seen; zero if there is none
+	Hands   int       // amount of work in progress in this member
 }
 
-// Slot describes one slot. If the slot does not exist or the group has not been seen yet, only the
-// number is set.
+// Slot describes a slot. If the slot does not exist or the group has not been seen yet, only the number
+// is set.
 func (g *Group) Slot(n int) Holding {
 	h := Holding{Slot: n}
 	g.mu.Lock()
@@ -70,7 +70,7 @@ func targets(total int, all []candidate) (owners []string, slots map[string]shar
 	return owners, slots
 }
 
-// place returns the place of each slot. Members with another layout own none.
+// place returns the current and assigned owners of each slot. Members with a different layout own none.
 func (k *keeper) place(now time.Time, members []Member) []place {
 	k.mu.Lock()
 	before := k.places
@@ -101,7 +101,7 @@ func placesOf(total int, members []Member, wants []string) []place {
 			continue
 		}
 		for _, slot := range m.Claims.All() {
-			if all[slot].has == "" || all[slot].has == all[slot].wants { // if two members claim it, one of them is about to get it
+			if all[slot].has == "" || all[slot].has == all[slot].wants { // if two members claim it, one of them is about to take it over
 				all[slot].has = m.Identity
 			}
 		}
@@ -109,7 +109,7 @@ func placesOf(total int, members []Member, wants []string) []place {
 	return all
 }
 
-// movesOf groups the slots that will move by their old and new owners.
+// movesOf groups the slots that are going to move by old and new owner.
 func movesOf(all []place, hands func(slot int) int) (moving shard.Slots, moves []Move) {
 	type pair struct{ from, to string }
 	each, found := map[pair][]int{}, map[pair]*Move{}

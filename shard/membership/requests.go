@@ -19,32 +19,32 @@ import (
 )
 
 var (
-	// errGone means that our Lease was deleted or taken.
+	// errGone means that our Lease was deleted or taken over.
 	errGone = errors.New("our Lease was deleted, or taken by another process")
-	// errTwin means that another process has the Lease of our identity.
-	errTwin = errors.New("another process has a Lease of our identity, since it still runs or was not stopped cleanly: waiting until the Lease expires; give each member its own identity")
+	// errTwin means that another process holds the Lease for our identity.
+	errTwin = errors.New("another process holds the Lease for our identity, because it is still running or was not stopped cleanly: waiting until the Lease expires; give each member its own identity")
 )
 
-// attempt is one write of our Lease.
+// attempt is a single write to our Lease.
 type attempt struct {
 	statement
-	last      *coordinationv1.Lease // the state before the write; the Lease to create if there is none
-	shown     string                // resource version that the watch had reached
+	last      *coordinationv1.Lease // the Lease before the write, or the Lease to create
+	shown     string                // resource version that the watch had reached by then
 	sent      time.Time
-	given     time.Time   // when to give it up
-	abandoned atomic.Bool // it was given up
+	given     time.Time   // when to abandon it
+	abandoned atomic.Bool // the attempt was abandoned
 	deletes   bool
-	back      bool // the server had our Lease in a state older than last
+	back      bool // the server's copy of our Lease was older than last
 }
 
 // answer is the result of a request.
 type answer struct {
-	*attempt // nil for the deletion of another member's Lease
+	*attempt // nil if another member's Lease was deleted
 	lease    *coordinationv1.Lease
 	err      error
 }
 
-// begin starts a write of our Lease.
+// begin starts a write to our Lease.
 func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context, *attempt) (*coordinationv1.Lease, error)) {
 	a := &attempt{statement: s, last: cmp.Or(k.own, k.fresh), shown: k.informer.Status().Reflector.RV, sent: time.Now()}
 	// Leave time for two attempts before the deadline.
@@ -58,7 +58,7 @@ func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context
 	})
 }
 
-// ask sends a request in its own goroutine.
+// ask sends a request in a separate goroutine.
 func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	pending := &k.writes
 	if of == nil {
@@ -71,7 +71,7 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	})
 }
 
-// create creates our Lease. An earlier attempt may have created it although we never received the
+// create creates our Lease. An earlier attempt may have created it even though we never received the
 // response.
 func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	now, err := k.leases.Create(ctx, a.last)
@@ -80,11 +80,11 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		switch {
 		case err != nil:
 		case now.Labels[GroupLabel] != k.opts.Name:
-			return nil, fmt.Errorf("the Lease %s has the name of ours but lacks the group's label %s=%s: delete it, or give this member another identity", now.Name, GroupLabel, k.opts.Name)
+			return nil, fmt.Errorf("the Lease %s has the same name as ours but lacks the group's label %s=%s: delete it, or give this member a different identity", now.Name, GroupLabel, k.opts.Name)
 		case !lease.SameTerm(now, a.last):
 			return nil, errTwin
 		}
-		a.shown = "" // it was written before
+		a.shown = "" // an earlier attempt wrote it
 	}
 	return now, err
 }
@@ -96,7 +96,7 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		case now.UID != a.last.UID || !lease.SameTerm(now, a.last):
 			return errGone
 		case a.abandoned.Load():
-			return lease.ErrDeaf // what it would report is out of date
+			return lease.ErrDeaf // the result would be outdated
 		}
 		a.back = behind(now.ResourceVersion, a.last.ResourceVersion)
 		return nil
@@ -124,9 +124,9 @@ func (k *keeper) answered(a answer) {
 	}
 	if a.attempt == nil || a.attempt != k.attempt {
 		if a.err != nil && a.attempt == nil && !apierrors.IsConflict(a.err) {
-			k.trouble.Failed("the lease of a member that is silent could not be deleted", a.err)
+			k.trouble.Failed("a silent member's lease could not be deleted", a.err)
 		}
-		return // the write was given up, so its result does not matter
+		return // the attempt was abandoned, so its result does not matter
 	}
 	k.attempt = nil
 	switch {
@@ -158,23 +158,23 @@ func (k *keeper) answered(a answer) {
 	}
 }
 
-// wentBack ends all terms, because the server's history went back. We hold claimed slots again when a
+// wentBack ends all terms, because the server's history went back. We hold claimed slots again once a
 // snapshot of the new history shows that only we claim them.
 func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
 	k.mu.Unlock()
 	k.opts.Logger.Error("the server's history went back, as after a restore from a backup; the work has to stop", "shown", a.shown, "before", a.last.ResourceVersion, "written", a.lease.ResourceVersion)
-	k.informer.Reconnect(fmt.Errorf("%w: our lease of version %s was written at %s, and the watch had shown %s; the server's history went back", reflector.ErrDeaf, a.last.ResourceVersion, a.lease.ResourceVersion, a.shown))
+	k.informer.Reconnect(fmt.Errorf("%w: our lease at version %s was written at version %s, after the watch had shown %s; the server's history went back", reflector.ErrDeaf, a.last.ResourceVersion, a.lease.ResourceVersion, a.shown))
 }
 
-// lost forgets our Lease and ends all work.
+// lost forgets our Lease and cancels all work.
 func (k *keeper) lost(err error) {
 	k.own, k.sure = nil, shard.NewSlots(k.opts.Slots)
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, err))
 	for n := range k.slots {
-		k.slots[n].phase = none // others ignore our claims now
+		k.slots[n].phase = none // others now ignore our claims
 	}
 	k.until = time.Time{}
 	k.mu.Unlock()
@@ -182,11 +182,11 @@ func (k *keeper) lost(err error) {
 	k.opts.Logger.Error("our lease was lost; the work has to stop", "err", err)
 }
 
-// bury deletes the Lease of a member that was silent for too long. If the Lease claims slots, bury first
-// marks it as left, on the condition that it has not changed. So a member that sees the last renewal and
-// this write together knows that the slots are free; if the Lease were deleted with its claims, that
-// member would have to wait. Without an acquire time the Lease belongs to no term, so a late renewal
-// fails.
+// bury deletes the Lease of a member that has been silent for too long. If the Lease claims slots, bury
+// first marks its member as having left, on condition that the Lease has not changed. That way, a member
+// that sees the last renewal and this write at the same time knows that the slots are free; if the Lease
+// were deleted along with its claims, that member would have to wait. Without an acquire time, the Lease
+// belongs to no term, so a late renewal fails.
 func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) error {
 	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {
 		l = l.DeepCopy()
@@ -202,8 +202,8 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 	return k.leases.Delete(ctx, l)
 }
 
-// expel deletes the Leases of members that have been silent for too long. The members do not all do this
-// at once.
+// expel deletes the Leases of members that have been silent for too long. A random delay keeps the
+// members from all doing this at once.
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 	there := map[types.UID]bool{}
 	for _, other := range v.others {

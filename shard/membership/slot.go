@@ -9,36 +9,37 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// phase is the phase of a slot.
+// phase is a slot's phase.
 type phase uint8
 
 const (
 	none    phase = iota
-	claimed       // our Lease claims it, or is about to; no work yet
+	claimed       // our Lease claims the slot or is about to; no work is allowed yet
 	held          // work is allowed
-	leaving       // our Lease still claims it; no new work
+	leaving       // our Lease still claims the slot; no new work is allowed
 )
 
-// slot is the state of one slot at this member.
+// slot is the state of a slot in this member.
 type slot struct {
 	phase phase
-	hands int       // calls of Enter that have not been left
+	hands int       // number of calls to Enter whose leave has not been called
 	since time.Time // when leaving began
 	token shard.Token
-	ctx   context.Context // parent context of the work in it; nil if no work is allowed
+	ctx   context.Context // parent context for work in the slot; nil if no work is allowed
 	end   context.CancelCauseFunc
 }
 
-// ours reports whether the slot's objects are still needed here, because work may begin or is running
-// and was not cancelled. The caller holds mu.
+// ours reports whether the slot's objects are still needed here, because work may start, or is running
+// and has not been canceled. The caller holds mu.
 func (s *slot) ours() bool {
 	return s.phase == held || s.phase == leaving && s.hands > 0 && s.ctx.Err() == nil
 }
 
-// Enter begins work on something with the given hash. The returned context carries the Token. It is done
-// when ctx is done, when the slot is lost, or when the slot's patience has expired; in the last two
-// cases its cause wraps shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; the slot is
-// not handed over before that. If this member does not own the slot, the error wraps shard.ErrNotOurs.
+// Enter starts work on something with the given hash. The returned context carries the Token. It is
+// canceled when ctx is done, when the slot is lost, or when Options.Patience has expired for the slot;
+// in the last two cases, its cause wraps shard.ErrLost or shard.ErrMoved. Call leave once the work has
+// ended; the slot is not handed over before that. If this member does not own the slot, the error wraps
+// shard.ErrNotOurs.
 func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error) {
 	n := shard.SlotOf(hash, g.opts.Slots)
 	g.mu.Lock()
@@ -58,7 +59,7 @@ func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context
 	}), nil
 }
 
-// left records that work in a slot has ended.
+// left records that some work in a slot has ended.
 func (g *Group) left(n int) {
 	g.mu.Lock()
 	s := &g.slots[n]
@@ -70,21 +71,21 @@ func (g *Group) left(n int) {
 	}
 }
 
-// hold begins a term. The caller holds mu.
+// hold starts a term. The caller holds mu.
 func (s *slot) hold(token shard.Token) {
 	s.phase, s.token = held, token
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 }
 
-// lose ends the work in a slot. The caller holds mu.
+// lose cancels the work in a slot. The caller holds mu.
 func (s *slot) lose(cause error) {
 	if s.end != nil {
 		s.end(cause)
 	}
 }
 
-// loseAll ends all work, because it is no longer allowed. The claims stay, because no other member has
-// these slots while our Lease exists. The caller holds mu.
+// loseAll cancels all work, because it is no longer allowed. The claims remain, because no other member
+// takes these slots as long as our Lease exists. The caller holds mu.
 func (g *Group) loseAll(cause error) {
 	lost := 0
 	for n := range g.slots {
@@ -117,7 +118,7 @@ func (g *Group) claims() shard.Slots {
 	return g.those(func(s *slot) bool { return s.phase != none })
 }
 
-// those returns the slots for which are returns true. The caller holds mu.
+// those returns the slots that satisfy are. The caller holds mu.
 func (g *Group) those(are func(*slot) bool) shard.Slots {
 	var all []int
 	for n := range g.slots {

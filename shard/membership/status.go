@@ -10,31 +10,31 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Status is a snapshot of a group as one member sees it.
+// Status is a snapshot of a group as seen by one member.
 type Status struct {
 	Namespace string // of the Leases
 	Group     string
 	Identity  string // ours
 	Weight    int    // ours
-	Slots     int    // number of slots of the group
+	Slots     int    // number of slots in the group
 	Layout    string // other settings that all members must share
 
 	Owned   shard.Slots // slots that this member may work in
 	Wanted  shard.Slots // slots assigned to this member
-	Leaving shard.Slots // slots that this member still has to hand over, because work in them continues
+	Leaving shard.Slots // slots that this member has yet to hand over, because work in them continues
 
-	// Seen is when the group was last seen; zero means never. If this member is cut off from the server,
-	// the fields below may be outdated.
+	// Seen is when the group was last seen; zero means never. If this member is disconnected from the
+	// server, the fields below may be outdated.
 	Seen    time.Time
-	Members []Member    // all members with a Lease, including this one, by identity
+	Members []Member    // all members with a Lease, including this one, sorted by identity
 	Orphans shard.Slots // slots that no member claims
-	Moving  shard.Slots // slots that are to move to another member
-	Moves   []Move      // the same, grouped by members
+	Moving  shard.Slots // slots that are going to move to another member
+	Moves   []Move      // the same, grouped by old and new owner
 
-	Refusal error    // why this member takes no part; nil if it does
-	Lost    *Failure // why this member last lost its Lease; nil if it never did
+	Refusal error    // why this member does not participate; nil if it does
+	Lost    *Failure // why this member last lost its Lease; nil if it never has
 
-	Attempts int      // failures of renewals or of the watch since the last success
+	Attempts int      // number of failed renewals or watches since the last success
 	Failure  *Failure // the last failure, nil if there was none
 }
 
@@ -44,16 +44,16 @@ type Member struct {
 	Lease    string // its name
 	Layout   string // including the number of slots
 	Weight   int
-	Claims   shard.Slots // slots that it has, or is about to have
-	Wanted   int         // number of slots assigned to it
+	Claims   shard.Slots // slots that the member owns or is about to own
+	Wanted   int         // number of slots assigned to the member
 	Leaving  bool
-	Silent   time.Duration // since its last sign of life
-	Late     bool          // it has been silent for a third of the permitted time, which does not happen to a healthy member
-	Expired  bool          // it has been silent for too long
-	Trouble  string        // why it takes no part; empty if it does
+	Silent   time.Duration // time since the last renewal
+	Late     bool          // silent for a third of the permitted time, which does not happen to a healthy member
+	Expired  bool          // silent for too long
+	Trouble  string        // why the member does not participate; empty if it does
 }
 
-// Failure is a failed request to the server.
+// Failure describes a failed request to the server.
 type Failure = lease.Failure
 
 // Status returns a snapshot of the group.
@@ -73,8 +73,8 @@ func (g *Group) Status() Status {
 	return s
 }
 
-// refusal returns an error that says why this member takes no part, or nil if it does. The caller holds
-// mu.
+// refusal returns an error explaining why this member does not participate, or nil if it does. The
+// caller holds mu.
 func (g *Group) refusal(s Status, unsynced error) error {
 	trouble := func(what string) error {
 		if s.Attempts == 0 || s.Failure == nil {
@@ -86,24 +86,24 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	case g.refused != nil:
 		return g.refused
 	case !g.running:
-		return trouble("this member does not run")
+		return trouble("this member is not running")
 	case unsynced != nil && s.Attempts == 0:
-		return fmt.Errorf("shard: group %s: the Leases of the group are not known yet: %w", g.opts.Name, unsynced)
+		return fmt.Errorf("shard: group %s: the group's Leases are not known yet: %w", g.opts.Name, unsynced)
 	case unsynced != nil:
-		return trouble("the Leases of the group are not known yet")
+		return trouble("the group's Leases are not known yet")
 	case !time.Now().Before(g.until):
 		return trouble("this member has no valid Lease")
 	case s.Owned.Len() == 0 && time.Since(s.Seen) >= g.opts.RenewDeadline:
-		return trouble("the watch of the Leases does not show that ours was renewed, and so nothing of the others: no slots are taken until it does")
+		return trouble("the watch does not show renewals of our own Lease, so it may be missing those of others: no slots are taken until it does")
 	}
 	return nil
 }
 
-// A member is late after 1/late of the silence that it is permitted. By default that is 5 s, enough for
-// two renewals.
+// A member is late after being silent for 1/late of the permitted time. By default that is 5 s, enough
+// for two renewals.
 const late = 3
 
-// members describes all members with a Lease, and this one.
+// members describes all members with a Lease, including this one.
 func (k *keeper) members(now time.Time, v view) []Member {
 	var all []Member
 	if k.own != nil {
@@ -121,7 +121,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 	return all
 }
 
-// member describes a member by its Lease.
+// member describes a member based on its Lease.
 func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) Member {
 	m := Member{
 		Identity: lease.Holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,
@@ -131,7 +131,7 @@ func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) M
 	case s.err != nil:
 		m.Trouble = fmt.Sprintf("its Lease %s cannot be read: %v", l.Name, s.err)
 	case s.layout != o.layout():
-		m.Trouble = fmt.Sprintf("it works with %q, and the others with %q", s.layout, o.layout())
+		m.Trouble = fmt.Sprintf("it uses %q, but the others use %q", s.layout, o.layout())
 	}
 	return m
 }

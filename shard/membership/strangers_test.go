@@ -31,10 +31,10 @@ func (r *rig) stranger(name string, change func(*coordinationv1.Lease)) {
 // A Lease that cannot be parsed blocks all members while it is renewed, and is reported.
 func TestALeaseThatCannotBeRead(t *testing.T) {
 	for want, change := range map[string]func(l *coordinationv1.Lease){
-		`"nonsense" are not slots of 8`: func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/slots"] = "nonsense" },
-		"its weight is 0":               func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "0" },
-		"its weight is 1001":            func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "1001" },
-		"want 1h0m0s at most":           func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(1 << 30)) },
+		`"nonsense" is not an ordered set of slots of 8`: func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/slots"] = "nonsense" },
+		"its weight is 0":     func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "0" },
+		"its weight is 1001":  func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "1001" },
+		"want 1h0m0s at most": func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(1 << 30)) },
 	} {
 		inBubble(t, 8, func(r *rig) {
 			renew := func(n int) {
@@ -94,7 +94,7 @@ func TestForeignLeaseInPlaceOfOurs(t *testing.T) {
 		r.stranger(name, func(l *coordinationv1.Lease) { l.Labels = nil })
 		a := r.join("a", membership.Options{})
 		settle(time.Minute)
-		require.ErrorContains(t, a.Status().Refusal, "the Lease "+name+" has the name of ours")
+		require.ErrorContains(t, a.Status().Refusal, "the Lease "+name+" has the same name as ours")
 		require.NoError(t, r.srv.Delete(leases, object.Key{Namespace: "shop", Name: name}))
 		settle(2 * time.Second)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(a))

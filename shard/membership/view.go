@@ -30,9 +30,9 @@ type sightings struct {
 type sighting struct {
 	lease.Sighting
 	said  said
-	back  bool // it went back to an older state, and its member has not written since
+	back  bool // the Lease went back to an older state, and its member has not written it since
 	gone  bool // the handler last received a Delete
-	empty bool // it claimed nothing when it was deleted
+	empty bool // the Lease claimed nothing when it was deleted
 }
 
 func (s *sighting) expired(now time.Time) bool { return now.Sub(s.Since) >= s.said.lasts }
@@ -43,7 +43,7 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	if e.Type == sharedinformer.Delete {
 		one := s.see(e.Object, time.Now())
 		one.gone, one.empty = true, one.said.claims.Len() == 0 && !e.FinalStateUnknown
-	} else if one := s.all[e.Object.UID]; one != nil { // its label was restored
+	} else if one := s.all[e.Object.UID]; one != nil { // the group's label was restored
 		one.gone = false
 	}
 	s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 }
 
 // see updates the sighting of a Lease. If the server's history went back, the member may still work in
-// its earlier claims until it has written the Lease again. The caller holds mu.
+// the slots it claimed earlier until it has written the Lease again. The caller holds mu.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	if one == nil {
@@ -74,15 +74,15 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 // view is a snapshot of the group's Leases.
 type view struct {
 	own     *coordinationv1.Lease // nil if there is none
-	others  []*sighting           // the other Leases, by name; copies
-	taken   shard.Slots           // slots that others have or may have
-	expires time.Time             // when the first of the others expires; zero for never
+	others  []*sighting           // copies of the other Leases, sorted by name
+	taken   shard.Slots           // slots that others own or may own
+	expires time.Time             // when the first of the others expires; zero if none does
 }
 
-// look returns a view of the given Leases. Leases whose UID is in ours do not count as others.
+// look returns a view of the given Leases. Leases whose UID is in ours are not included in others.
 //
 // If a Lease with claims was deleted, its member may not have noticed and may still be working. So its
-// slots stay taken until the Lease would have expired.
+// slots remain taken until the Lease would have expired.
 func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 		if there[uid] || ours[uid] {
 			return ours[uid]
 		}
-		if one.gone && (one.empty || one.expired(now)) { // a Lease without claims need not be remembered
+		if one.gone && (one.empty || one.expired(now)) { // there is no need to remember a Lease without claims
 			return true
 		}
 		v.taken = v.taken.Union(one.said.claims)
