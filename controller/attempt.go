@@ -57,7 +57,7 @@ func Attempt(ctx context.Context) int {
 }
 
 // Causes returns the reasons for the reconcile that ctx belongs to: at most 8, oldest first. A cause
-// that arrives just as the reconcile starts may be listed even though it triggers another reconcile.
+// that arrives while the reconcile is starting may be listed even though it triggers another reconcile.
 func Causes(ctx context.Context) []Cause {
 	if a := attemptOf(ctx); a != nil {
 		return a.reasons.list(a.request)

@@ -13,13 +13,13 @@ type CauseType uint8
 
 // Types of causes.
 const (
-	// Initial means that the object existed when the source started.
+	// Initial means that the object already existed when the source started.
 	Initial CauseType = iota + 1
 	// Created means that the object is new.
 	Created
 	// Updated means that the object changed.
 	Updated
-	// Deleted means that the object is gone.
+	// Deleted means that the object was deleted.
 	Deleted
 	// Resynced means that nothing changed, but the Options.Resync interval has elapsed.
 	Resynced
@@ -69,7 +69,7 @@ func (c Cause) String() string {
 // maxCauses limits the causes kept for one reconcile.
 const maxCauses = 8
 
-// causes holds the causes of each queued request.
+// causes tracks the causes of each queued request.
 type causes struct {
 	mu   sync.Mutex // guards the fields below; no other code is called while it is held
 	of   map[Request]reasons
@@ -80,7 +80,7 @@ type causes struct {
 // and need no slice.
 type reasons struct {
 	source    fmt.Stringer
-	others    *[]Cause // nil if the only cause is about the request's object
+	others    *[]Cause // nil if the only cause is a change to the request's own object
 	placement placement
 	typ       CauseType
 	urgent    bool // at least one cause is urgent

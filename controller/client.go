@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Client reads the objects of one kind from an informer's cache and writes them to the server.
+// Client reads objects of one kind from an informer's cache and writes them to the server.
 //
 // A controller reads its own writes: if a reconcile writes through a Client, using the context it
 // received, the next reconcile of that request finds the write in the cache. Until the cache catches up,
@@ -33,9 +33,9 @@ import (
 //
 //	c.Watch(controller.Awaited(secrets))
 //
-// The Client of a kind that bypasses the cache (factory.Options.DisableFor) has no informer. Its Read,
+// A Client for a kind that bypasses the cache (factory.Options.DisableFor) has no informer. Its Read,
 // Objects and CreateOrUpdate query the server, and no request waits for its writes. Get and Copy panic,
-// and a source made from it fails.
+// and sources created from it fail.
 type Client[T object.Object] struct {
 	served *rest.Resource[object.Object] // the resource that serves the kind
 	late   *late                         // sets the fields below on first use; nil if they are set
@@ -50,7 +50,7 @@ type client struct {
 	informer *sharedinformer.Informer[object.Object] // nil if the kind bypasses the cache
 	resource *rest.Resource[object.Object]
 	declared string        // the type of the objects as declared in the program
-	owned    bool          // written objects get owner as their controller
+	owned    bool          // objects are written with owner as their controller
 	owner    object.Object // may be nil
 
 	// parentWrites is called before a write to a subresource of the object under key. It returns a function
@@ -103,7 +103,7 @@ func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 	return c
 }
 
-// bind requests the informer of a late client from the factory.
+// bind requests a late client's informer from the factory.
 func (c *Client[T]) bind(f *factory.Factory, of factory.For[T], s shard.Scope) {
 	of.Scope.Shard = s
 	bound := ClientWith(f, of)
@@ -116,20 +116,20 @@ func (c *Client[T]) plain() *client {
 	return c.of
 }
 
-// Shard narrows the cache of a client made by [LateClient] to a share of the objects. It fails for other
-// clients, if the informer has a different share, or if the informer is in use, that is, after the first
-// index, source or read. Package manager calls it; see manager.Builder.Sharded.
+// Shard narrows the cache of a client created by [LateClient] to a share of the objects. It fails for
+// other clients, if the informer has a different share, or if the informer is in use, that is, after the
+// first index, source or read. Package manager calls it; see manager.Builder.Sharded.
 func (c *Client[T]) Shard(scope shard.Scope) error { return c.late.shard(c.served.String(), scope) }
 
 // Kind returns the kind of the objects, or the empty kind if unknown.
 func (c *Client[T]) Kind() object.GVK { return c.served.Kind() }
 
-// OwnedBy returns a client for objects controlled by owner. Objects that it creates, updates, applies or
-// passes to CreateOrUpdate get owner as their controller, as with [SetControllerReference] and the
-// client's scheme. That way [Owns] finds them, and the garbage collector deletes them once owner is
-// deleted. The write fails with an *AlreadyOwnedError if something else controls the object, and with a
-// different error if owner is nil or cannot be an owner. Patches, status updates and deletions are
-// unaffected.
+// OwnedBy returns a client for objects controlled by owner. When it creates, updates or applies objects,
+// or CreateOrUpdate does so through it, it sets owner as their controller, like [SetControllerReference]
+// with the client's scheme. That way [Owns] finds them, and the garbage collector deletes them once
+// owner is deleted. The write fails with an *AlreadyOwnedError if something else controls the object,
+// and with a different error if owner is nil or cannot be an owner. Patches, status updates and
+// deletions are unaffected.
 //
 // owner is not modified, so it may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {

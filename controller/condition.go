@@ -20,12 +20,12 @@ import (
 // change, it makes no request. It returns the current object, which is o itself if nothing was sent.
 //
 // LastTransitionTime is kept if the condition's status stays the same; otherwise it is set to the given
-// time, or to now. An ObservedGeneration of 0 is replaced by the generation of o. Other conditions are
+// time, or to now. An ObservedGeneration of 0 is replaced with o's generation. Other conditions are
 // kept. To make several status changes in one request, use meta.SetStatusCondition in [PatchStatus].
 //
-// The patch contains the whole list of conditions and the resource version of o. If o is not the
-// latest version, SetCondition fails with a conflict (apierrors.IsConflict), which the reconciler
-// returns. SetCondition also fails if the condition lacks its Type, Status or Reason, or if T has no
+// The patch contains the whole list of conditions and o's resource version. If o is not the latest
+// version, SetCondition fails with a conflict (apierrors.IsConflict), which the reconciler should
+// return. SetCondition also fails if the condition lacks its Type, Status or Reason, or if T has no
 // Status.Conditions of type []metav1.Condition; Pods, for example, have their own condition type.
 func SetCondition[T object.Object](ctx context.Context, c *Client[T], o T, condition metav1.Condition) (T, error) {
 	return as[T](c.plain().setCondition(ctx, o, condition))
@@ -69,8 +69,8 @@ func changeConditions(o object.Object, change func(*[]metav1.Condition)) error {
 	return nil
 }
 
-// fieldOf returns a field of a struct or of a pointer to one, allocating the struct if the pointer is
-// nil. It returns the zero Value if there is no such field.
+// fieldOf returns a field of a struct or struct pointer, allocating the struct if the pointer is nil. It
+// returns the zero Value if there is no such field.
 func fieldOf(v reflect.Value, name string) reflect.Value {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() && v.CanSet() {
@@ -82,7 +82,7 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 		return reflect.Value{}
 	}
 	field, _ := v.Type().FieldByName(name)
-	found, err := v.FieldByIndexErr(field.Index) // fails for a field of an embedded nil pointer
+	found, err := v.FieldByIndexErr(field.Index) // FieldByName would panic on a nil embedded pointer
 	if err != nil || len(field.Index) == 0 {
 		return reflect.Value{}
 	}
@@ -135,7 +135,7 @@ func untyped(condition metav1.Condition, old any) (fields map[string]any, err er
 	return fields, nil
 }
 
-// transcode converts from into to through JSON.
+// transcode copies from into to via JSON.
 func transcode(from, to any) error {
 	body, err := json.Marshal(from)
 	if err != nil {

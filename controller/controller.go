@@ -16,12 +16,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Controller calls a Reconciler for the requests of its sources. Create it with [New].
+// Controller calls a Reconciler for each request from its sources. Create it with [New].
 type Controller struct {
 	core
 	sources sourceList
 
-	mu      sync.Mutex // guards the fields below; taken before the locks of the queue, the causes and the sources
+	mu      sync.Mutex // guards the fields below; acquired before the locks of the queue, the causes and the sources
 	session *session   // nil while not running
 	state   State
 	since   time.Time // of state
@@ -61,7 +61,7 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	return c, nil
 }
 
-// Name returns the name given to New.
+// Name returns the name passed to New.
 func (c *Controller) Name() string { return c.name }
 
 // Watch adds a source. It may be called before, during or after Run. The first reconcile waits until the
@@ -172,8 +172,8 @@ func (c *Controller) enter(state State) {
 	c.state, c.since = state, time.Now()
 }
 
-// Ready returns nil while the controller reconciles. Otherwise the error wraps ErrWaiting and lists each
-// source that has not synced, with the reason.
+// Ready returns nil while the controller is reconciling. Otherwise the error wraps ErrWaiting and lists
+// each source that has not synced, with the reason.
 func (c *Controller) Ready() error {
 	c.mu.Lock()
 	state := c.state
@@ -256,6 +256,6 @@ func (c *Controller) Unfinished() []string {
 	return all
 }
 
-// Share returns the share of the informer given to [For], which limits the requests this controller
+// Share returns the share of the informer passed to [For], which limits the requests this controller
 // reconciles. It is nil if the controller handles all objects.
 func (c *Controller) Share() shard.Share { return shareOf(c.sources.all()) }

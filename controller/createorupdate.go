@@ -34,7 +34,7 @@ const (
 // [Client.Apply], the server takes care of all this. If c comes from [Client.OwnedBy], CreateOrUpdate
 // adds the owner.
 //
-// It fails if the object has no name, or if [Client.Update] refuses the object.
+// It fails if the object has no name, or if [Client.Update] rejects the object.
 //
 // If the cache lags behind writes by other clients, the server responds with a conflict or "already
 // exists". The reconciler should return that error, so that it is called again with a newer cache; after
@@ -52,7 +52,7 @@ func mustChange[T object.Object](change func(T) error) {
 	}
 }
 
-// onObjects adapts change to objects of any type.
+// onObjects adapts change to work on objects of any type.
 func onObjects[T object.Object](change func(T) error) func(object.Object) error {
 	return func(o object.Object) error { return change(o.(T)) }
 }

@@ -52,17 +52,17 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A controller runs its workers, two goroutines for each
-// source, a third for each source with a map function, and one for each cache that parked requests wait
-// for. Handlers run in their informers' goroutines.
+// All methods are safe for concurrent use. A controller runs its workers, two goroutines per source, a
+// third for sources with a map function, and one for each cache that parked requests are waiting for.
+// Handlers run in their informers' goroutines.
 //
 // Lock order: Controller.mu comes first. The locks of the queue, the causes, the own-writes barrier, the
 // held namespaces, a mapping and an attempt are acquired only while no lock other than Controller.mu or
 // a mapping's is held. There is one exception: the barrier and the held namespaces acquire the locks of
 // queues, causes and caches while holding their own. The source list's lock is a leaf.
 //
-// No lock is held while a reconciler or a predicate runs. A map function runs while its mapping's lock
-// is held, which serializes the calls.
+// No lock is held while a reconciler or predicate runs. A map function runs while its mapping's lock is
+// held, which serializes the calls.
 //
 // # Failure
 //

@@ -49,7 +49,7 @@ func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Ev
 	return err == nil, err
 }
 
-// admits reports whether an event passes. If a predicate fails, the failure counts against the source
+// admits reports whether an event passes. If a predicate fails, the failure is attributed to the source,
 // and the event passes. If a predicate calls runtime.Goexit, otherwise is called.
 func (f filter) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
 	if len(f.heads) == 0 && f.rest == nil {

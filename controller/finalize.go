@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Finalize delays the deletion of o until cleanup is done. Call it at the beginning of each reconcile:
+// Finalize delays the deletion of o until cleanup is done. Call it at the start of each reconcile:
 //
 //	site, err := sites.Finalize(ctx, site, "example.com/dns", r.removeRecords)
 //	if err != nil || site.DeletionTimestamp != nil {
@@ -24,13 +24,13 @@ import (
 // object.
 //
 // cleanup gets a copy of o; changes to the copy are not written. It may be called again after it has
-// succeeded, so it must tolerate that nothing is left to clean up. Both writes carry the resource
-// version of o, so other controllers' finalizers are never lost; if o is not the latest version,
-// Finalize fails with a conflict (apierrors.IsConflict), which the reconciler returns. If cleanup itself
+// succeeded, so it must tolerate that nothing is left to clean up. Both writes carry o's resource
+// version, so other controllers' finalizers are never lost; if o is not the latest version, Finalize
+// fails with a conflict (apierrors.IsConflict), which the reconciler should return. If cleanup itself
 // writes to o, for example to set a condition, removing the finalizer fails with a conflict, and the
-// next reconcile calls cleanup again. So cleanup must eventually succeed without writing to o. If o is
-// gone when Finalize adds the finalizer, Finalize fails with a not-found error. Both writes are patches,
-// so the controller needs permission to patch the kind. Finalize panics if cleanup is nil.
+// next reconcile calls cleanup again. So cleanup must eventually succeed without writing to o. If o no
+// longer exists when Finalize adds the finalizer, it fails with a not-found error. Both writes are
+// patches, so the controller needs permission to patch the kind. Finalize panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
 	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, copyOf(o)) }))
@@ -56,7 +56,7 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 	case !deleted || !has:
 		return o, nil
 	}
-	was := copyOf(o) // cleanup may remove the finalizer from o, and then o would show no difference to send
+	was := copyOf(o) // copy o, because cleanup may remove the finalizer from it, leaving no difference to send
 	if done, err := cleanup(); err != nil || !done {
 		return o, err
 	}

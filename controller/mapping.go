@@ -20,9 +20,9 @@ import (
 // predicates, and adds the requests it returns. For an update, it calls requests for both the old and
 // the new object.
 //
-// If requests fails or panics, the error is reported, and requests is called again for that object after
-// a back-off, until it succeeds. Calls do not overlap. They may receive an outdated state of the object.
-// The objects are shared and must not be changed. While requests fails for every initial object, the
+// If requests fails or panics, the error is reported, and the call is retried for that object with
+// back-off until it succeeds. Calls do not overlap. They may receive an outdated state of the object.
+// The objects are shared and must not be modified. While requests fails for every initial object, the
 // source does not become synced, unless the failures mean that a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
@@ -38,7 +38,7 @@ func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) 
 	})
 }
 
-// anywhere returns requests without a placement.
+// anywhere wraps requests without a placement.
 func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 	all := make([]placedRequest, len(reqs))
 	for n, req := range reqs {
@@ -161,7 +161,7 @@ func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	}
 }
 
-// retry repeats failed calls until ctx is done.
+// retry retries failed calls until ctx is done.
 func (m *mapping) retry(tasks *sync.WaitGroup) {
 	exited := true
 	defer func() {
@@ -189,8 +189,8 @@ func (m *mapping) again(key object.Key) error {
 	return err
 }
 
-// try maps the remaining states of u, up to the first failure. If the function calls runtime.Goexit,
-// exited is called. The caller holds mu.
+// try maps u's remaining states, up to the first failure. If the function calls runtime.Goexit, exited
+// is called. The caller holds mu.
 func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 	for len(u.states) > 0 {
 		reqs, err := m.call(u.states[0], func(err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// AlreadyOwnedError means that an object already has another controller.
+// AlreadyOwnedError means that an object already has a different controller.
 type AlreadyOwnedError struct {
 	Object object.Object
 	Owner  metav1.OwnerReference // its controller
@@ -27,10 +27,10 @@ func (e *AlreadyOwnedError) Error() string {
 // for o. An existing reference with owner's UID is updated. The owner's kind is taken from owner itself,
 // or from the scheme if owner does not specify one.
 //
-// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object with
-// owner's name; the garbage collector will then delete o along with that object. It also fails if the
-// reference could not work: if owner is nil, has no UID because it has not been created yet, or is in
-// another namespace. See
+// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object with the
+// same name as owner; the garbage collector will then delete o along with that object. It also fails if
+// the reference could not work: if owner is nil, has no UID because it has not been created yet, or is
+// in another namespace. See
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, true)
@@ -127,8 +127,8 @@ func HasFinalizer(o object.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// AddFinalizer adds a finalizer to o, in memory, and reports whether o lacked it. The server refuses
-// to add finalizers to an object that is being deleted.
+// AddFinalizer adds a finalizer to o, in memory, and reports whether o lacked it. The server does not
+// allow finalizers to be added to an object that is being deleted.
 func AddFinalizer(o object.Object, finalizer string) (added bool) {
 	if HasFinalizer(o, finalizer) {
 		return false

@@ -40,10 +40,10 @@ type Options struct {
 	// failure of the request, up to 5 min.
 	RateLimiter workqueue.RateLimiter[Request]
 
-	// FairEvery is passed to the queue; see workqueue.Options.FairEvery.
+	// FairEvery configures the queue; see workqueue.Options.FairEvery.
 	FairEvery int
 
-	// QueueMetrics is passed to the queue; see workqueue.Options.Metrics. Package metrics implements
+	// QueueMetrics receives the queue's metrics; see workqueue.Options.Metrics. Package metrics implements
 	// it for Prometheus.
 	QueueMetrics workqueue.MetricsProvider
 
@@ -58,7 +58,7 @@ type Options struct {
 
 	// Resync, if not 0, is how often every object of every source is reconciled. Resyncs have
 	// InitialPriority, so live changes go first. Each source's interval is varied by up to 10 %. Resyncs
-	// read the cache and make no request to the server. Predicates such as GenerationChanged drop them. A
+	// read the cache and make no requests to the server. Predicates such as GenerationChanged drop them. A
 	// resync is skipped if the source is still busy with the previous one (L11).
 	Resync time.Duration
 
@@ -73,7 +73,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// complete checks the options and fills in the defaults.
+// complete validates the options and fills in the defaults.
 func (o *Options) complete() error {
 	switch {
 	case o.Concurrency < 0:
@@ -105,8 +105,8 @@ type core struct {
 	track      *flight.Track
 }
 
-// notReady returns the error for a controller that is not Running and is waiting for sources for the
-// given reasons.
+// notReady returns the error for a controller that is not Running because it is waiting for sources for
+// the given reasons.
 func (c *core) notReady(state State, why []error) error {
 	if state != Waiting || len(why) == 0 {
 		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)
@@ -130,7 +130,7 @@ var (
 	// ErrRunning means that Run was called while the controller was already running.
 	ErrRunning = errors.New("it is already running")
 	// ErrNoSource means that Run was called before Watch, so nothing would ever be reconciled. If all
-	// sources are added later, start with a Channel.
+	// sources are added later, start with a Channel source.
 	ErrNoSource = errors.New("it has no sources: call Watch before Run")
 	// ErrWaiting means that the controller is not reconciling yet because a source has not synced. The
 	// error that wraps it includes the source and the reason.

@@ -25,7 +25,7 @@ func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T])
 	return ownersSource(watchedBy(of, predicates), owner, controls)
 }
 
-// OwnsAny is like [Owns], but requests every owner of the kind, whether it controls the object or not.
+// OwnsAny is like [Owns], but requests every owner of the kind, whether or not it controls the object.
 // With a sharded informer, an owner that does not control the object is requested only if both are in
 // the same share.
 func OwnsAny[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
@@ -47,7 +47,7 @@ func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool
 // errNoKind means that owners cannot be recognized because the kind is nil.
 var errNoKind = errors.New("the owner kind is nil: pass a *Client or a *rest.Resource to Owns or OwnsAny")
 
-// controls reports whether the reference is marked as controller.
+// controls reports whether the reference is marked as the controller.
 func controls(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
 
 // owners returns a function that maps an object to its owners of a given kind, in any API version.

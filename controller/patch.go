@@ -36,9 +36,9 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), false))
 }
 
-// PatchLocked is [Patch] with the resource version of o: it fails with a conflict (apierrors.IsConflict)
-// if o is not the latest version. A reconciler should return that error; it is called again once the
-// cache has another version. Outside a reconcile, rest.Resource.Change retries conflicts.
+// PatchLocked is [Patch] with o's resource version: it fails with a conflict (apierrors.IsConflict) if o
+// is not the latest version. A reconciler should return that error; it is called again once the cache
+// has another version. Outside a reconcile, rest.Resource.Change retries conflicts.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), true))
@@ -64,7 +64,7 @@ func written(before, after object.Object, err error) (object.Object, error) {
 	return after, nil
 }
 
-// difference returns the patch that Patch sends, or nil if nothing changed.
+// difference returns the patch to send for [Patch], or nil if nothing changed.
 func (c *client) difference(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
 	wanted, before, after, err := changed(o, change)
 	if err != nil || before == nil {
@@ -117,17 +117,17 @@ func unread(o object.Object) bool { return o.GetResourceVersion() == "" && o.Get
 // A status field that was empty before is sent as a whole. Go also encodes zero fields inside it unless
 // they have omitempty. The server may require them, and other clients may have set them in the meantime.
 // So a patch with such a field carries o's resource version and fails with a conflict
-// (apierrors.IsConflict) if o is not the latest version. Other patches carry no resource version.
+// (apierrors.IsConflict) if o is not the latest version. Other patches do not carry a resource version.
 //
-// If the kind has no status subresource, the server answers not found (apierrors.IsNotFound).
-// PatchStatus fails, as [Client.Update] does, if the cached status is partial or transformed, because a
-// list in the patch replaces the whole list.
+// If the kind has no status subresource, the server responds with a not-found error
+// (apierrors.IsNotFound). PatchStatus fails, as [Client.Update] does, if the cached status is partial or
+// transformed, because a list in the patch replaces the whole list.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), false))
 }
 
-// PatchStatusLocked is [PatchStatus] with the resource version of o: it fails with a conflict
+// PatchStatusLocked is [PatchStatus] with o's resource version: it fails with a conflict
 // (apierrors.IsConflict) if o is not the latest version. Use it if replicas share the work: a replica
 // that is suspended during a write sends it after waking up, and must not overwrite a status written by
 // the new owner.
@@ -156,7 +156,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 	return written(o, patched, err)
 }
 
-// statusPatch returns the patch that PatchStatus sends, or nil if nothing changed.
+// statusPatch returns the patch to send for [PatchStatus], or nil if nothing changed.
 func statusPatch(o object.Object, change func(object.Object) error, locked bool) ([]byte, error) {
 	_, before, after, err := changed(o, change)
 	if err != nil || before == nil {

@@ -34,7 +34,7 @@ func (c *shardedCache) find(key object.Key) (hash uint64, has bool) {
 	return c.scope.Key.Hash(head), true
 }
 
-// placement is the shard hash of the object that a request names, if known.
+// placement is the shard hash of the object that a request identifies, if known.
 type placement struct {
 	hash      uint64
 	known     bool

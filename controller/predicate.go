@@ -16,7 +16,7 @@ import (
 
 // A Predicate reports whether an event matters. A source drops events that do not pass all of its
 // predicates. Predicates must be fast and must not modify the objects. If one panics or calls
-// runtime.Goexit, the failure counts against the source, and the event passes.
+// runtime.Goexit, the failure is attributed to the source, and the event passes.
 //
 // A source with a nil predicate never works, and its Source.Err returns an error.
 //
@@ -150,8 +150,8 @@ func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return slices.Contains(types, e.Type) })
 }
 
-// Selected passes objects for which selected is true. An update passes if selected is true for the old
-// or the new object, so the controller also sees objects that are no longer selected.
+// Selected passes objects for which selected returns true. An update passes if selected is true for the
+// old or the new object, so the controller also sees objects that are no longer selected.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
 	if selected == nil {
 		panic(failure.Place(1) + ": the predicate's function is nil")
@@ -163,9 +163,9 @@ func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bo
 	return selected(e.Object) || e.Type == sharedinformer.Update && selected(e.Old)
 }
 
-// Labelled passes objects whose labels match, in the same way as [Selected]. To avoid watching other
-// objects at all, put the selector in the informer's scope. The source fails if the cache does not keep
-// labels.
+// Labelled passes objects whose labels match the selector, in the same way as [Selected]. To avoid
+// watching other objects at all, put the selector in the informer's scope. The source fails if the cache
+// does not keep labels.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 	if selector == nil {
 		panic(failure.Place(1) + ": the predicate's selector is nil: labels.Everything selects all")

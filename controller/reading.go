@@ -28,7 +28,7 @@ func (c *client) mustBeCached() {
 	}
 }
 
-// Read returns the cached object under key, which is shared and must not be changed. If the kind
+// Read returns the cached object under key, which is shared and must not be modified. If the kind
 // bypasses the cache, Read gets the object from the server. If there is no such object, or the server
 // does not serve the kind, the error satisfies apierrors.IsNotFound. If the cache cannot tell whether
 // the object exists, Read fails
@@ -110,11 +110,11 @@ func (c *client) read(ctx context.Context, key object.Key) (object.Object, error
 	return o, nil
 }
 
-// Get returns the cached object under key, which is shared and must not be changed. While the cache is
+// Get returns the cached object under key, which is shared and must not be modified. While the cache is
 // not synced, a missing object may still exist; see Client. For other ways to read, see Cache.
 func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
 
-// Copy returns a copy of the cached object under key. The caller may change it.
+// Copy returns a copy of the cached object under key. The caller may modify it.
 func (c *Client[T]) Copy(key object.Key) (o T, ok bool) {
 	if o, ok = c.Cache().Get(key); ok {
 		o = copyOf(o)

@@ -64,7 +64,7 @@ type Func func(ctx context.Context, req Request) (Result, error)
 // Reconcile calls f.
 func (f Func) Reconcile(ctx context.Context, req Request) (Result, error) { return f(ctx, req) }
 
-// Terminal marks an error that a retry cannot fix: only a change triggers the next reconcile.
+// Terminal marks an error that a retry cannot fix, so that only a change triggers the next reconcile.
 // Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {

@@ -67,7 +67,7 @@ func (r *requests) recordTaken(req Request, number int, now time.Time) {
 	r.record(req, &flight.Event{At: now, Kind: flight.Taken, Attempt: number, Took: r.queue.Waited(req)})
 }
 
-// failures counts the consecutive failures of requests. The back-off count does not suffice, because a
+// failures counts each request's consecutive failures. The back-off count does not suffice, because a
 // reconcile that requests another one without failing also increases it.
 type failures struct {
 	mu   sync.Mutex // guards the fields below; no other code is called while it is held

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/throttle"
 )
 
-// A controller that waits for its sources logs a warning after firstTold, and then at doubling intervals
-// up to lastTold.
+// A controller that is waiting for its sources logs a warning after firstTold, and then at doubling
+// intervals up to lastTold.
 const (
 	firstTold = 10 * time.Second
 	lastTold  = 5 * time.Minute

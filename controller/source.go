@@ -16,7 +16,7 @@ import (
 )
 
 // A Source adds requests to a controller's queue. Sources are returned by For, Owns, Map, MapFunc,
-// Handle, Channel and SourceFunc. A Source is a value and may be used more than once.
+// Handle, Channel and SourceFunc. A Source is a value and may be reused.
 type Source struct {
 	name     func() string
 	cluster  string
@@ -89,8 +89,8 @@ func (s Source) InCluster(cluster string) Source {
 
 // Optional returns a source that the controller does not wait for as long as the server does not serve
 // its kind, such as a custom resource that is not installed. The source starts when the kind appears;
-// until then, the informer keeps polling. If the kind disappears, its objects are deleted as usual.
-// Other causes of failed syncs, such as missing permissions, still block the controller. Also set
+// until then, the informer keeps polling. If the kind disappears, its objects are deleted as usual. If
+// syncing fails for other reasons, such as missing permissions, the controller still waits. Also set
 // factory.For.Optional on the informer; otherwise the factory and the manager wait for it.
 func (s Source) Optional() Source {
 	s.optional = true
@@ -99,7 +99,7 @@ func (s Source) Optional() Source {
 
 // SourceFunc returns a source that calls run, which must add requests to in until ctx is done. The first
 // reconcile waits for run to call in.Synced. If run fails or panics, the error is reported and run is
-// called again after a back-off. If run returns nil, the source is finished.
+// called again with back-off. If run returns nil, the source is finished.
 func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
 	if run == nil {
 		panic(failure.Place(1) + ": the source's function is nil")
@@ -174,8 +174,8 @@ func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement)
 	in.requests.enqueue(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
 }
 
-// Synced marks the source as synced: it has added the requests for all objects that existed when it
-// started.
+// Synced marks the source as synced: the requests for all objects that existed at the start have been
+// added.
 func (in *Inbox) Synced() {
 	if in.ctx.Err() != nil {
 		return

@@ -13,7 +13,7 @@ type sourceList struct {
 	changed chan struct{} // contains a token if the sources should be checked again
 
 	mu   sync.Mutex      // guards list; no other code is called while it is held
-	list []*subscription // copied on write, since all returns it
+	list []*subscription // copied on write, because all returns it
 }
 
 func (l *sourceList) add(s *subscription) {
@@ -28,7 +28,7 @@ func (l *sourceList) remove(s *subscription) {
 	l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *subscription) bool { return other == s })
 }
 
-// all returns the current sources. The caller must not change the slice.
+// all returns the current sources. The caller must not modify the slice.
 func (l *sourceList) all() []*subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()

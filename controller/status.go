@@ -27,7 +27,7 @@ const (
 	Stopped
 )
 
-// String returns the name of the state, in lower case.
+// String returns the state's name.
 func (s State) String() string {
 	switch s {
 	case Idle:
@@ -96,10 +96,10 @@ type Status struct {
 	Elsewhere uint64 // requests dropped because they belong to another process; see Controller.Share
 	Held      uint64 // number of times a request waited until the caches contained all objects in its slot
 
-	Failure *Failure // the last failed reconcile, nil if there was none
+	Failure *Failure // the last failed reconcile; nil if there was none
 }
 
-// SourceStatus is a snapshot of one source of a controller.
+// SourceStatus is a snapshot of one of a controller's sources.
 type SourceStatus struct {
 	Name     string
 	Optional bool
@@ -111,7 +111,7 @@ type SourceStatus struct {
 	Waiting  error  // why the source is not synced, even if the controller does not wait for it; nil if it is synced
 }
 
-// MarshalJSON writes errors as strings, or null.
+// MarshalJSON encodes errors as strings, or null.
 func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	type fields SourceStatus
 	text := func(err error) *string {
@@ -146,7 +146,7 @@ type Contents struct {
 // Parked is a request that is waiting for the cache to see a write.
 type Parked struct {
 	Key      Request
-	Until    time.Time // when it is reconciled even if the cache still lags
+	Until    time.Time // when the request is reconciled even if the cache still lags
 	Write    string    // the first write that the cache has not seen
 	Requeues int       // consecutive failures
 }

@@ -89,7 +89,7 @@ func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.
 // details.
 var errUnreturned = errors.New("its function panicked or called runtime.Goexit: see the status of the informer's handler")
 
-// informerSource returns a source whose run function handles the events of an informer.
+// informerSource returns a source whose run function handles an informer's events.
 func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) Source {
 	i := w.informer
 	if i == nil {
@@ -145,7 +145,7 @@ func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 
-// causeOf returns the cause that corresponds to an event.
+// causeOf returns the cause type corresponding to an event.
 func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	switch e.Type {
 	case sharedinformer.Add:

@@ -26,8 +26,8 @@ type Cached[T object.Object] interface {
 	Informer() *sharedinformer.Informer[T]
 }
 
-// Where attaches predicates to a kind: sources made from the result drop events that fail any of them.
-// Use it with a builder's Owns method, which accepts kinds of any type:
+// Where attaches predicates to a kind: sources created from the result drop events that fail any of
+// them. Use it with a builder's Owns method, which accepts kinds of any type:
 //
 //	Owns(controller.Where(deployments, controller.GenerationChanged[*appsv1.Deployment]()))
 //

@@ -192,7 +192,7 @@ func (c *core) failed(a *attempt, err error) {
 	}
 }
 
-// recordDone records the outcome of a reconcile.
+// recordDone records a reconcile's outcome.
 func (s *session) recordDone(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
 	switch {

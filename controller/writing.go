@@ -58,8 +58,8 @@ func (c *client) update(ctx context.Context, o object.Object, opts metav1.Update
 	return c.wrote(ctx, object.KeyOf(o), o.GetResourceVersion(), opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
-// UpdateStatus replaces the status of an object. It rejects the same objects as [Client.Update], because
-// the request includes labels and annotations.
+// UpdateStatus replaces an object's status. It rejects the same objects as [Client.Update], because the
+// request includes labels and annotations.
 func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	return c.UpdateStatusWith(ctx, o, metav1.UpdateOptions{})
 }
@@ -93,7 +93,7 @@ func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, 
 
 // Apply sends o as a server-side apply by a field manager: the manager sets and owns the fields present
 // in o; fields it owned before that are missing from o are removed. See rest.Resource.Apply. Conflicts
-// with other managers are resolved in favour of o, which is right for a controller that does not share
+// with other managers are resolved in favor of o, which is right for a controller that does not share
 // its fields; use [Client.ApplyWith] to get an error instead. Set only the fields in o that you want to
 // own. If the cache contains partial objects, Apply, like Update, rejects objects that were read from
 // it.

@@ -81,9 +81,9 @@ func (c *Context) Controller() controller.Options {
 	return opts
 }
 
-// ClientFor returns a client that reads from the shared informer and writes under this controller's
-// name. If the kind bypasses the cache (factory.Options.DisableFor), the client also reads from the
-// server under this controller's name.
+// ClientFor returns a client that reads from the shared informer and writes under the controller's name.
+// If the kind bypasses the cache (factory.Options.DisableFor), the client also reads from the server,
+// under the controller's name.
 func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{})
 }

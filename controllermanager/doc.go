@@ -32,14 +32,14 @@
 // Each run goes through these steps:
 //
 //  1. Discover the server's resources, retrying until it responds.
-//  2. Create the controllers that are enabled and whose resources are served, in the order of the
-//     registry. They get their informers from the Context.
+//  2. Create the controllers that are enabled and whose resources are served, in registry order. They
+//     get their informers from the Context.
 //  3. Close the Context.InformersStarted channel, because every shared informer is now known.
 //  4. Start the controllers one after another, at random intervals.
 //  5. While any controller is skipped, repeat discovery every Options.DiscoveryInterval, and create and
 //     start the controllers whose resources have appeared. If a resource disappears, its controllers
 //     keep running: their informers report this, and recover when the resource reappears.
-//  6. When the context is done, wait for all controllers.
+//  6. Once the context is done, wait for all controllers to return.
 //
 // # Guarantees
 //

@@ -17,7 +17,7 @@ import (
 var (
 	// ErrRunning means that Run was called while another call was running.
 	ErrRunning = errors.New("the controllers are already running")
-	// ErrStarting means that some controllers have not been started yet.
+	// ErrStarting means that not all controllers have been started yet.
 	ErrStarting = errors.New("controllers are being started")
 )
 
@@ -27,7 +27,7 @@ const (
 	mostPause  = 30 * time.Second
 )
 
-// Manager runs the selected controllers of a registry whose resources are served. It is a
+// Manager runs the selected controllers in a registry, provided that their resources are served. It is a
 // manager.Runnable: add it to a manager.Manager for leader election and probes. Create it with [New].
 type Manager struct {
 	registry *Registry

@@ -25,9 +25,9 @@ type Options struct {
 	// Controllers selects the controllers to run; see [Registry.Select]. The default is "*".
 	Controllers string
 
-	// NewClient creates the client for a controller's writes, so the server's audit log and flow
-	// control can distinguish controllers; see [Clients]. If it is nil, all controllers use the
-	// factory's client.
+	// NewClient creates a client for each controller's writes, so that the server's audit log and flow
+	// control can distinguish controllers; see [Clients]. If it is nil, all controllers use the factory's
+	// client.
 	NewClient func(controller string) (*rest.Client, error)
 
 	// Shard, if not nil, implements Context.Shard. An example is the Shard method of a manager.Manager with
@@ -48,11 +48,11 @@ type Options struct {
 	// DefaultDiscoveryInterval; a negative value disables it.
 	DiscoveryInterval time.Duration
 
-	// Controller holds options for all controllers, such as their metrics; see [Context.Controller]. A
+	// Controller sets options for all controllers, such as their metrics; see [Context.Controller]. A
 	// RateLimiter cannot be shared.
 	Controller controller.Options
 
-	// Logger logs which controllers run and which do not. If it is nil, nothing is logged.
+	// Logger logs which controllers are running and which are not. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 

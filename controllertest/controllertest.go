@@ -39,7 +39,7 @@ type Options struct {
 	// Scheme maps kinds to Go types. The default is scheme.New().
 	Scheme *runtime.Scheme
 
-	// Factory configures the factory. DetectMutations defaults to one minute; a negative value turns it
+	// Factory sets the factory's options. DetectMutations defaults to one minute; a negative value turns it
 	// off.
 	Factory factory.Options
 

@@ -84,7 +84,7 @@ func (o *observed) named() string {
 	return " (" + strings.Join(keys, ", ") + ")"
 }
 
-// runningIn returns some of the requests that a controller is reconciling.
+// runningIn returns the keys of up to shownKeys requests that a controller is reconciling.
 func runningIn(c controller.View) (keys []string) {
 	for _, held := range c.Contents(shownKeys).Running {
 		keys = append(keys, held.Key.String())

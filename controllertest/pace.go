@@ -121,7 +121,7 @@ func most(r *http.Request, limit int) int {
 
 func key(r *http.Request) string { return r.Method + " " + r.URL.Path }
 
-// end fails the test, once, and stops all writers. The caller holds mu.
+// end fails the test (once) and stops all writers. The caller holds mu.
 func (p *pace) end(why string, args ...any) {
 	if !p.over {
 		p.over = true

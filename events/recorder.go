@@ -58,7 +58,7 @@ type Event struct {
 	Reason  string        // why, in one word: "ScalingReplicaSet"
 	Action  string        // what was done or failed, in one word: "Scale"; the default is Reason
 	Note    string        // human-readable text; truncated to 1 KiB
-	Related object.Object // another object that the event concerns; nil if there is none
+	Related object.Object // another object involved in the event; nil if there is none
 }
 
 // Recorder records events (events.k8s.io/v1). Repetitions within 6 minutes (same object, type, reason,
@@ -128,14 +128,14 @@ type series struct {
 	place int // index in Recorder.sent; -1 if it is not in there
 }
 
-// sent reports whether the server has the event, as far as we know.
+// sent reports whether the event has been created on the server.
 func (s *series) sent() bool { return s.place >= 0 }
 
 // untold returns the number of occurrences that have not been reported to the server.
 func (s *series) untold() int { return int(s.count - s.told) }
 
-// over reports whether the next occurrence starts a new series. A series with untold occurrences is not
-// over.
+// over reports whether the next occurrence starts a new series. A series with unreported occurrences is
+// not over.
 func (s *series) over(now time.Time) bool {
 	return s.untold() == 0 && now.Sub(s.last) >= seriesWindow
 }
@@ -173,7 +173,7 @@ func (r *Recorder) valid() error {
 	return nil
 }
 
-// Record records an event about an object, which may come from a cache.
+// Record records an event about an object. The object may come from a cache.
 func (r *Recorder) Record(about object.Object, e Event) {
 	if source.IsNil(about) {
 		r.drop("it is about nil", e.Reason)
@@ -291,8 +291,7 @@ func (r *Recorder) NeedLeaderElection() bool { return false }
 // make a program unready. Status counts them.
 func (r *Recorder) Ready() error { return nil }
 
-// recent is a heap of the series that are on the server. The series that has not repeated for the
-// longest time is first.
+// recent is a heap of the series on the server. The least recently repeated series is first.
 type recent struct{ all seriesHeap }
 
 func (r *recent) add(s *series) { heap.Push(&r.all, s) }
@@ -302,7 +301,7 @@ func (r *recent) remove(s *series) { heap.Remove(&r.all, s.place) }
 // touch moves s to its new position after a repetition.
 func (r *recent) touch(s *series) { heap.Fix(&r.all, s.place) }
 
-// over returns the series to forget if there are more than limit, or nil if there are not.
+// over returns the series to forget if there are more than limit, or nil if there are not more.
 func (r *recent) over(limit int) *series {
 	if len(r.all) <= limit {
 		return nil

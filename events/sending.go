@@ -177,7 +177,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 		r.sent.add(s)
 		over := r.sent.over(r.opts.Limit)
 		if over != nil {
-			r.forget(over) // before its last count is written, so no count follows
+			r.forget(over) // forget it before its last count is written, so that no more counts follow
 		}
 		r.mu.Unlock()
 		if over == nil {
@@ -209,7 +209,7 @@ func count(e *eventsv1.Event) int32 {
 	return e.Series.Count
 }
 
-// updateAll writes the count of each series that has grown, and reports whether all writes succeeded.
+// updateAll writes the counts of all series that have grown, and reports whether all writes succeeded.
 // The next refresh retries failed writes.
 func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	r.mu.Lock()

@@ -40,7 +40,7 @@ type entry struct {
 	forget context.CancelFunc
 }
 
-// user is a caller that requested an informer and has not released it.
+// user is a caller that has requested an informer and not released it yet.
 type user struct {
 	optional bool  // the user can work without the kind
 	misuse   error // why the request cannot be satisfied

@@ -132,7 +132,7 @@ func (f *Factory) newInformer(want want, namespaces []string) informer {
 }
 
 // SetNamespaces replaces Options.Namespaces and changes the namespaces of every informer requested
-// without any; see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are not affected. It
+// without any; see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are unaffected. It
 // returns ErrUndivided if Options.Namespaces was nil.
 func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
@@ -257,7 +257,7 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 	return e.ended
 }
 
-// errOther cancels the waits for other informers when one has failed.
+// errOther cancels waiting for the other informers once one has failed.
 var errOther = errors.New("no longer waited for")
 
 // WaitForSync waits until every informer currently in the factory has synced, along with its handlers.

@@ -52,15 +52,15 @@ func misuse(e *entry, want want, id identity) error {
 	return nil
 }
 
-// alone is a share that cannot be compared with others. An informer with such a share fails because
-// of its options.
+// alone is a share that cannot be compared with others. An informer with such a share fails with an
+// error about its options.
 type alone struct{ shard.Share }
 
 // nothing represents a selector that selects nothing. Its text form would mean something else.
 const nothing = "\x00"
 
-// identify returns the same identity for all equivalent requests. For example, the kind of a Go type is
-// optional, and the requirements of a selector may come in any order.
+// identify returns the same identity for all equivalent requests. For example, the kind may be omitted
+// for Go types that determine it, and a selector's requirements may be in any order.
 func identify(client *rest.Client, want want, namespaces []string, follows bool) identity {
 	id := identity{goType: want.goType, kind: want.Kind, follows: follows}
 	if !follows {

@@ -46,7 +46,7 @@ type Options struct {
 	// Store selects how objects are cached, for informers requested without Store.
 	Store sharedinformer.Store
 
-	// Snapshot is a directory for the caches of informers. A later process starts from them without
+	// Snapshot is a directory for storing the informers' caches. A later process starts from them without
 	// listing; see sharedinformer.Options. Nil disables snapshots.
 	Snapshot *snapshot.Directory
 
@@ -73,11 +73,11 @@ type Options struct {
 	// reported (L16). Use it in tests.
 	DetectMutations time.Duration
 
-	// OnError is called with each failure and decides whether to continue. It must return quickly.
-	// Calls may be concurrent. If OnError is nil, every failure is retried.
+	// OnError is called for each failure and decides whether to continue. It must return quickly. Calls may
+	// be concurrent. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState is called with each state change of each reflector. It must return quickly. Calls for
+	// OnState is called for each state change of each reflector. It must return quickly. Calls for
 	// different reflectors may be concurrent.
 	OnState func(reflector.Status)
 

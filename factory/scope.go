@@ -51,7 +51,7 @@ func (s Scope) namespaces() []string {
 
 // For selects an informer when the type alone is not enough.
 type For[T object.Object] struct {
-	// Kind is the kind of the objects. It is required if T does not determine it: for
+	// Kind is the objects' kind. It is required if T does not determine it, as with
 	// *unstructured.Unstructured, *metav1.PartialObjectMetadata (which reads only metadata) and
 	// object.Object.
 	Kind object.GVK

@@ -49,6 +49,6 @@
 //
 // # Debugging
 //
-// Status reports the leader and the start of its term. Check is intended for health endpoints: it fails
-// if the work is still running although another candidate may be the leader.
+// Status reports the current leader and the start of its term. Check is intended for health endpoints:
+// it fails if the work is still running although another candidate may be the leader.
 package leaderelection

@@ -70,11 +70,11 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 
 // Run waits until this process is the leader and calls lead, once, in the caller's goroutine. The
 // context passed to lead carries the [Token]. It is canceled when ctx is done or the lease is lost; if
-// the lease is lost, its cause wraps ErrLost. The lease is kept until lead returns, and then released.
+// the lease is lost, its cause wraps ErrLost. The lease is held until lead returns, and then released.
 //
 // Run returns nil if ctx is done before this process becomes the leader. Otherwise it returns lead's
 // error, joined with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does
-// Run, and the lease is then neither renewed nor released.
+// Run; the lease is then neither renewed nor released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
 		panic(fmt.Sprintf("leader election: %s: Run was called with a nil function", failure.Place(1)))
@@ -167,7 +167,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	return term{lease: taken, sent: sent}, true
 }
 
-// serve calls lead and keeps the lease until lead returns.
+// serve calls lead and holds the lease until lead returns.
 func (e *Elector) serve(ctx context.Context, held term, lead func(context.Context) error) error {
 	e.update(func(s *Status) { s.Leading = true })
 	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", lease.Token(held.lease))

@@ -82,7 +82,7 @@ func (k *keeper) report(err error) {
 	k.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
 }
 
-// renewals renews until ctx is done or another candidate has the lease.
+// renewals keeps renewing the lease until ctx is done or another candidate holds it.
 func (k *keeper) renewals(ctx context.Context) {
 	wait := k.opts.RetryPeriod
 	for lease.Sleep(ctx, wait, nil) {
@@ -202,7 +202,7 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 	}
 }
 
-// renew writes the current time into our lease. If the Lease was deleted, renew recreates it, unless it
+// renew writes the current time to our lease. If the Lease was deleted, renew recreates it, unless it
 // had already expired, because another candidate may have held it before the deletion.
 func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
 	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)

@@ -22,7 +22,7 @@ const longest = math.MaxInt32 * time.Second
 
 // Options configure an Elector. Name and Namespace are required.
 type Options struct {
-	// Namespace and Name identify the Lease. It is created if it does not exist.
+	// Namespace and Name identify the Lease, which is created if it does not exist.
 	Namespace string
 	Name      string
 

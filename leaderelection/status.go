@@ -15,7 +15,7 @@ type Status struct {
 	Identity string // this candidate's
 
 	Leading bool      // the work runs
-	Holder  string    // the last seen holder of the lease; empty if it is free
+	Holder  string    // the last known holder of the lease; empty if it is free
 	Token   int64     // the token of the holder's term
 	Since   time.Time // when this candidate first saw the term; local time
 	Renewed time.Time // when the lease was last seen to change or, while leading, when the last renewal was sent; local time
@@ -23,7 +23,7 @@ type Status struct {
 	Lost *Failure // the last reason for losing the lease while the work is still running; nil if it was not lost
 
 	Attempts int      // number of failures since the last success
-	Failure  *Failure // the last failure, nil if there was none
+	Failure  *Failure // the last failure; nil if there was none
 }
 
 // Failure describes a failed request to the server.

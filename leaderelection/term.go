@@ -20,7 +20,7 @@ type term struct {
 
 type tokenKey struct{}
 
-// Token returns the fencing token of the term that ctx, the work's context, belongs to: the lease's
+// Token returns the fencing token for the term that ctx, the work's context, belongs to: the lease's
 // number of transitions. It increases with each term. Send it with each request that only a leader may
 // make. The receiver should remember the greatest token it has seen and reject smaller ones. Token
 // returns false if ctx is not the work's context.
@@ -61,7 +61,7 @@ func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1
 
 func (e *Elector) renewed(l *coordinationv1.Lease) { lease.Renew(l, e.opts.LeaseDuration) }
 
-// released clears the holder. The duration of a Lease must be positive even if the Lease is not held.
+// released clears the holder. A Lease's duration must be positive even if the Lease is not held.
 func released(l *coordinationv1.Lease) {
 	lease.Renew(l, time.Second)
 	l.Spec.HolderIdentity = new("")

@@ -78,14 +78,14 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 	return b
 }
 
-// Sharded divides the objects among the processes of Options.Sharding: each process caches and
+// Sharded divides the objects among the processes in the Options.Sharding group: each process caches and
 // reconciles its share of them, by UID, together with the objects of Owns kinds that they own. Objects
-// of Reads and Watches are not divided. Without Options.Sharding, Sharded does nothing.
+// of Reads and Watches kinds are not divided. Without Options.Sharding, Sharded does nothing.
 //
 // The share applies to the [Client] for the kind, and thus to everything that uses it. Complete fails if
 // a client's cache is already in use, for example by an index for controller.MapByIndex. To avoid that,
-// call Sharded first, keep the builder, and then add the index and its source. Without Options.Sharding,
-// Complete does not detect this mistake, so test with it. For keys other than the UID, pass scopes from
+// call Sharded first, keep the builder, and then add the index and its source. Complete detects this
+// mistake only with Options.Sharding, so test with it. For keys other than the UID, pass scopes from
 // [Manager.Shard] to ControllerWith and controller.ClientWith.
 //
 // Sharding is experimental.
@@ -172,7 +172,7 @@ func newBuilder(m *Manager, client reconciled, t reflect.Type, place string) *bu
 	b := &builder{manager: m, client: client, name: strings.ToLower(client.Kind().Kind)}
 	if client.Kind().Empty() {
 		b.name = t.String()
-		_, err := client.Mapping(context.Background()) // makes no request if the kind is unknown
+		_, err := client.Mapping(context.Background()) // this makes no request if the kind is unknown
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", place, err))
 	}
 	return b

@@ -133,7 +133,7 @@ func (c *Cluster) SetNamespaces(namespaces []string) error {
 // Client returns the cluster's client.
 func (c *Cluster) Client() *rest.Client { return c.client }
 
-// Factory returns the factory of the cluster's informers.
+// Factory returns the cluster's informer factory.
 func (c *Cluster) Factory() *factory.Factory { return c.factory }
 
 // Mapper returns the client's mapper, which maps kinds to resources.

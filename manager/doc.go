@@ -29,7 +29,7 @@
 //	LeaderElected  runnables for the leader only: the default
 //
 // All ports are opened before anything runs, so a port that is already in use is reported at once. Plain
-// runnables of the last two groups start after the caches are synced. A Readier, such as a controller,
+// runnables in the last two groups start after the caches are synced. A Readier, such as a controller,
 // and a Warmer wait for their own sources instead, so a kind that cannot be listed blocks only the
 // runnables that need it. The manager joins the election once the caches are synced and the warm-ups are
 // done, or after Options.WarmupTimeout.
@@ -58,8 +58,8 @@
 //
 // # Debugging
 //
-// Options.PprofBindAddress serves /debug/pprof/ and /debug/status, as a page for browsers and as JSON
-// otherwise. The status shows every informer, every controller with its queue, sources and last failure,
-// the election, and the running runnables. To include other informers, use Manager.AddInformers.
-// /readyz?verbose lists all checks.
+// The server at Options.PprofBindAddress serves /debug/pprof/ and /debug/status, the latter as HTML for
+// browsers and as JSON otherwise. The status shows every informer, every controller with its queue,
+// sources and last failure, the election, and the running runnables. To include other informers, use
+// Manager.AddInformers. /readyz?verbose lists all checks.
 package manager

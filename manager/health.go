@@ -46,13 +46,13 @@ func newChecks(prefix string, logger *slog.Logger) *checks {
 	return &checks{prefix: prefix, logger: logger, named: map[string]*question{}}
 }
 
-// question is a check with its state.
+// question is a check along with its state.
 type question struct {
 	check Check
 	slow  func() string // lists slow parts of a healthy program, or returns ""; may be nil
 
 	mu      sync.Mutex // guards the fields below; no other code is called while it is held
-	call    *call      // the call in progress, nil if there is none
+	call    *call      // the call in progress; nil if there is none
 	failing bool       // the last call failed
 }
 
@@ -189,7 +189,7 @@ func (q *question) said(reasons bool) string {
 	return ""
 }
 
-// changed records the result and reports whether the check has started to fail.
+// changed records the result and reports whether the check has just started to fail.
 func (q *question) changed(err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

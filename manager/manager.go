@@ -27,7 +27,7 @@ import (
 var (
 	// ErrStopped means that the manager is stopping or has already stopped.
 	ErrStopped = errors.New("the manager has stopped")
-	// ErrRunning means that Run was called before.
+	// ErrRunning means that Run has already been called.
 	ErrRunning = errors.New("the manager has already run: create another one")
 	// ErrNotStopped means that something did not stop within Options.GracefulShutdownTimeout.
 	ErrNotStopped = errors.New("not stopped in time")

@@ -39,7 +39,7 @@ type Options struct {
 	// defaults to the configuration's namespace.
 	LeaderElection *leaderelection.Options
 
-	// LeaderElectionConfig is the configuration of the cluster that holds the Lease, if it is not the
+	// LeaderElectionConfig is the configuration for the cluster that contains the Lease, if it is not the
 	// manager's own.
 	LeaderElectionConfig *config.Config
 
@@ -61,7 +61,7 @@ type Options struct {
 	// MetricsTLS enables HTTPS for metrics.
 	MetricsTLS *serving.TLS
 
-	// MetricsAccess makes the API server decide, by bearer token, which clients may read metrics; see
+	// MetricsAccess lets the API server decide, based on bearer tokens, which clients may read metrics; see
 	// serving.Access. It requires MetricsTLS.
 	MetricsAccess bool
 

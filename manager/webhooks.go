@@ -165,7 +165,7 @@ func (b *webhookBuilder) complete() error {
 	return nil
 }
 
-// webhooks is the state of a manager's webhook server.
+// webhooks is the state of the manager's webhook server.
 type webhooks struct {
 	mu     sync.Mutex // guards the fields below
 	server *webhook.Server

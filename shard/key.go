@@ -131,7 +131,7 @@ func (k Key) Hash(o object.Head) uint64 {
 	return Hash(k.text(o))
 }
 
-// call calls a user's function so that a panic is attributed to it.
+// call calls a user's function such that a panic is attributed to it.
 func (k Key) call(o object.Head) (text string) {
 	var err error
 	guard := failure.Guard{In: k.user}
@@ -165,8 +165,8 @@ func Stir(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// KeyNamed returns the key whose String method returns name. It does not support keys returned by
-// ByFunc.
+// KeyNamed returns the key with the given name, as returned by String. It does not support keys returned
+// by ByFunc.
 func KeyNamed(name string) (Key, bool) {
 	for _, k := range []Key{ByUID(), ByNamespace(), ByOwner()} {
 		if k.String() == name {

@@ -33,7 +33,7 @@ var (
 	ErrNotOurs = errors.New("the slot is not ours")
 	// ErrMoved means that the slot is moving to another process, or that this process is leaving.
 	ErrMoved = errors.New("the slot is moving to another member")
-	// ErrLost means that our Lease was not renewed in time, or was deleted or taken.
+	// ErrLost means that our Lease was not renewed in time, or was deleted or taken over.
 	ErrLost = errors.New("our lease was lost")
 )
 
@@ -49,7 +49,7 @@ type Token struct {
 
 type tokenKey struct{}
 
-// WithToken returns a context for work in a term. Implementations of Share use it.
+// WithToken returns a context for work in a term. It is meant for implementations of Share.
 func WithToken(ctx context.Context, t Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, t)
 }

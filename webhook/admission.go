@@ -41,7 +41,7 @@ func (r *Request[T]) Warn(format string, args ...any) {
 // Validate returns a handler that decides whether an object may be written. If check returns nil, the
 // request is allowed; otherwise it is rejected with the error's text.
 //
-// The handler accepts the given kinds, or by default the kind that k8s.io/api has for T. It rejects
+// The handler accepts the given kinds, or by default the kind registered for T in k8s.io/api. It rejects
 // requests for other kinds, and objects of other kinds, without calling check; see Guarantees in the
 // package documentation. For custom types, and if T has several kinds, pass the kinds:
 //

@@ -66,9 +66,9 @@ func (b *budget) give(n int64) {
 	}
 }
 
-// readAll reads a body from a reader that fails beyond limit. It reserves budget as bytes arrive, not
-// for the length that the client announces, and may read one byte beyond limit to detect the end. The
-// caller must return taken to the budget once it is done with the body, even after an error.
+// readAll reads a body from a reader that returns an error beyond limit. It reserves budget as bytes
+// arrive, not for the length that the client announces, and may read one byte beyond limit to detect the
+// end. The caller must return taken to the budget once it is done with the body, even after an error.
 func (b *budget) readAll(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	for {
 		if len(body) == cap(body) {

@@ -57,13 +57,13 @@
 //
 // # Failure
 //
-// A request that is not a review gets status 400. A review gets 413 if it is too large (16 MiB, or 256
-// MiB for a conversion), if its objects and user info need more than 64 MiB when decoded (for example,
-// user info of more than 4 MiB), or if it contains more than 1,048,576 objects. It gets 503 if it would
-// exceed the limits above. In these cases, the API server applies the failurePolicy. A review of the
-// wrong kind gets a response that is not allowed, with code 400, regardless of the failurePolicy. A
-// conversion fails if an object needs more than 64 MiB when decoded, or if the results would exceed the
-// limits.
+// A request that is not a review gets a status of 400. A review gets 413 if it is too large (16 MiB, or
+// 256 MiB for a conversion), if its objects and user info need more than 64 MiB when decoded (for
+// example, user info of more than 4 MiB), or if it contains more than 1,048,576 objects. It gets 503 if
+// it would exceed the limits above. In these cases, the API server applies the failurePolicy. A review
+// of the wrong kind gets a response that is not allowed, with code 400, regardless of the failurePolicy.
+// A conversion fails if an object needs more than 64 MiB when decoded, or if the results would exceed
+// the limits.
 //
 // # Debugging
 //

@@ -10,7 +10,7 @@ import (
 // MetricsProvider creates the Metrics for each of a server's paths. Multiple servers may call it
 // concurrently.
 type MetricsProvider interface {
-	// Register is called once for each path, before its first request.
+	// Register is called once per path, before its first request.
 	Register(path string) Metrics
 }
 

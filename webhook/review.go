@@ -158,7 +158,7 @@ func empty[T object.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// mustBePointer panics for a T that cannot be instantiated, such as object.Object.
+// mustBePointer panics if T cannot be instantiated, as with object.Object.
 func mustBePointer[T object.Object]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer {
 		panic(fmt.Sprintf("webhook: %v is not a pointer to an API type: use one, or *unstructured.Unstructured", t))

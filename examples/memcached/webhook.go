@@ -14,7 +14,7 @@ import (
 // lose most of the cache at once.
 func validate(_ context.Context, r *webhook.Request[*v1.Memcached]) error {
 	if r.Object.DeletionTimestamp != nil {
-		return nil // its finalizer must be removable
+		return nil // allow the finalizer to be removed
 	}
 	if _, version, _ := strings.Cut(path.Base(r.Object.Spec.Image), ":"); version == "" || version == "latest" {
 		return fmt.Errorf("spec.image: %q has no version: use one such as memcached:1.6", r.Object.Spec.Image)

@@ -15,8 +15,9 @@ import (
 const surplus = 10
 
 // Assign assigns slots to members, given their names and weights, and returns the name of the member for
-// each slot. The names are empty if no member takes slots. Every member computes the assignment from the
-// members it sees. Assign panics if the number of slots or a weight is outside the limits of [Options].
+// each slot. The names are empty if no member accepts slots. Every member computes the assignment from
+// the members it sees. Assign panics if the number of slots or a weight is outside the limits of
+// [Options].
 func Assign(slots int, weights map[string]int) []string {
 	if slots < 1 || slots > mostSlots {
 		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))

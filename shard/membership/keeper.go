@@ -22,7 +22,7 @@ import (
 // After every change, it evaluates a snapshot of all Leases:
 //
 //  1. Assign all slots to the live members (see assign).
-//  2. Claim in our Lease the slots that are assigned to us and that no other Lease claims.
+//  2. In our Lease, claim the slots that are assigned to us and not claimed by any other Lease.
 //  3. Hold the slots that a snapshot shows as claimed only by us. A snapshot shows all Leases at a
 //     single point in time, so if two members claim a slot, at least one of them sees the other's claim.
 //     So two members never hold the same slot.
@@ -36,21 +36,21 @@ import (
 // reopens the watch.
 type keeper struct {
 	*Group
-	ours     map[types.UID]bool // UIDs of our Leases in this run
+	ours     map[types.UID]bool // UIDs of our Leases during this run
 	requests *sync.WaitGroup
 	answers  chan answer
 	writes   int // number of writes to our Lease in progress
 	expels   int // number of deletions of other Leases in progress
 
 	own      *coordinationv1.Lease // last known state; nil if there is none
-	fresh    *coordinationv1.Lease // the Lease to create; nil if there is one
+	fresh    *coordinationv1.Lease // the Lease to create; nil if it exists
 	sure     shard.Slots           // slots claimed by the Lease whether or not pending writes succeed
 	attempt  *attempt              // the pending write, or nil
 	due      time.Time             // when the next renewal is due
 	deadline time.Time             // copy of Group.until
 	rest     time.Time             // no writes before this time
 	shown    string                // resource version of our Lease as of the last view
-	unseen   time.Time             // time of the first renewal after that; zero if there was none
+	unseen   time.Time             // time of the first renewal after that; zero if there has been none
 	leaving  bool
 	given    time.Time // when to abandon the last attempt to leave; zero before leaving
 	done     bool
@@ -135,8 +135,8 @@ func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
 
-// checkWatch reopens the watch if it has not shown a renewal of our Lease for a long time. Nothing else
-// reveals a half-open connection.
+// checkWatch reopens the watch if it has not shown a renewal of our Lease for a long time. There is no
+// other way to detect a half-open connection.
 func (k *keeper) checkWatch(now time.Time, v view) {
 	var shown string
 	if v.own != nil {

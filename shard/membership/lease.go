@@ -77,7 +77,7 @@ func behind(rv, than string) bool {
 	return err == nil && order < 0
 }
 
-// said is the parsed content of a Lease of the group.
+// said is the parsed content of one of the group's Leases.
 type said struct {
 	statement
 	layout string

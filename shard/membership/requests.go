@@ -158,8 +158,8 @@ func (k *keeper) answered(a answer) {
 	}
 }
 
-// wentBack ends all terms, because the server's history went back. We hold claimed slots again once a
-// snapshot of the new history shows that only we claim them.
+// wentBack ends all terms, because the server's history has gone back. We hold claimed slots again once
+// a snapshot of the new history shows that only we claim them.
 func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))

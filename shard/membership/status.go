@@ -35,7 +35,7 @@ type Status struct {
 	Lost    *Failure // why this member last lost its Lease; nil if it never has
 
 	Attempts int      // number of failed renewals or watches since the last success
-	Failure  *Failure // the last failure, nil if there was none
+	Failure  *Failure // the last failure; nil if there was none
 }
 
 // Member is the content of a member's Lease.

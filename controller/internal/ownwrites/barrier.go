@@ -40,9 +40,9 @@ func (r Request) String() string {
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
-	tasks sync.WaitGroup // the timers of parked requests and the goroutines of waitlists
+	tasks sync.WaitGroup // tracks the timers of parked requests and the waitlists' goroutines
 
-	mu        sync.Mutex // guards the fields below; held while caches are read and requests are queued
+	mu        sync.Mutex // guards the fields below; also held while caches are read and requests are queued
 	notes     map[Request]*note
 	order     []*note // ordered by check time; some are no longer in notes
 	count     int     // parked notes
@@ -88,11 +88,11 @@ type note struct {
 	req    Request
 	writes []Write
 	until  time.Time // when patience expires
-	look   time.Time // when to check whether it is still needed
+	look   time.Time // when to check whether the note is still needed
 
 	parked bool
 	timer  *time.Timer // set while parked; fires at until
-	in     *waitlist   // the waitlist it is in; nil while it moves
+	in     *waitlist   // the waitlist it is in; nil while it is being moved
 	index  int         // its index there
 }
 
@@ -284,7 +284,7 @@ func (b *Barrier) Close() {
 // Parked is a request that is waiting for the caches to see its writes.
 type Parked struct {
 	Request Request
-	Until   time.Time // when it is reconciled even if the cache still lags
+	Until   time.Time // when the request is reconciled even if the cache still lags
 	Write   string    // the first write that its cache has not seen
 }
 

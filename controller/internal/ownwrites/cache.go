@@ -21,8 +21,8 @@ type cache interface {
 	wait(ctx context.Context, done func() bool) error
 	// heard returns the number of messages received by the watch of a namespace.
 	heard(namespace string) uint64
-	// reconnect reopens the watch of a namespace if it has been open for at least d and has received
-	// nothing since heard was read.
+	// reconnect reopens a namespace's watch if it has been open for at least d and has received nothing
+	// since heard was read.
 	reconnect(namespace string, heard uint64, d time.Duration, why error)
 	name() string
 }
@@ -88,8 +88,8 @@ func (c Cache) Conflict(key object.Key, sent string) Write {
 	}}
 }
 
-// UID returns the UID of the cached object under key. Read it before a deletion; afterwards the cache
-// may already have the next object with that key.
+// UID returns the UID of the cached object under key. Read it before a deletion; afterwards, the cache
+// may already contain the next object with that key.
 func (c Cache) UID(key object.Key) (uid types.UID, cached bool) {
 	o, cached := c.informer.Heads().Get(key)
 	if cached {

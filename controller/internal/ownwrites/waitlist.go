@@ -25,7 +25,7 @@ type waitlist struct {
 }
 
 // At each cache change, up to someDeletions deletions are checked. If there are more, the next ones are
-// checked after nextDeletions at the latest.
+// checked within nextDeletions.
 const (
 	someDeletions = 64
 	nextDeletions = 10 * time.Millisecond
@@ -139,7 +139,7 @@ func (l *waitlist) look() bool {
 	return !l.watched
 }
 
-// giveUp releases all notes, because the cache will not catch up soon.
+// giveUp releases all notes, because the cache will not catch up any time soon.
 func (l *waitlist) giveUp(err error) {
 	b := l.barrier
 	b.mu.Lock()

@@ -29,8 +29,8 @@ func (w *Write) seen() bool {
 	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
-// due reports whether a working watch would deliver the write. If the UID of a deleted object is not
-// known, the cache may already have a new object with the same name.
+// due reports whether a working watch would deliver the write. If the UID of a deleted object is
+// unknown, the cache may already contain a new object with the same name.
 func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
 
 // String describes the write for use in messages.
@@ -48,7 +48,7 @@ func (w *Write) String() string {
 // concurrent use.
 type Writes struct {
 	mu        sync.Mutex // guards the fields below; no other code is called while it is held
-	versions  []Write    // writes with a resource version, one for each cache and namespace
+	versions  []Write    // writes with a resource version, one per cache and namespace
 	deletions []Write
 }
 

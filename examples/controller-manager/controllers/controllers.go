@@ -1,4 +1,4 @@
-// Package controllers lists the controllers of examples/controller-manager.
+// Package controllers lists the controllers in examples/controller-manager.
 package controllers
 
 import (

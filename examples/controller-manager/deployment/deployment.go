@@ -213,7 +213,7 @@ func (c *deployments) scale(ctx context.Context, r *rollout, targets map[types.U
 	return nil
 }
 
-// forget deletes the oldest ReplicaSets without Pods, beyond the history limit.
+// forget deletes the oldest ReplicaSets without Pods in excess of the history limit.
 func (c *deployments) forget(ctx context.Context, r *rollout) error {
 	var idle []*appsv1.ReplicaSet
 	for _, rs := range r.old { // sorted by revision

@@ -58,7 +58,7 @@ func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool 
 }
 
 // templateHash distinguishes templates in ReplicaSet names and Pod labels. ReplicaSets are matched by
-// template, not by hash, so the hash may change between versions of Kubernetes.
+// template, not by hash, so the hash may change between Kubernetes versions.
 func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
 	hash := fnv.New32a()
 	if err := json.NewEncoder(hash).Encode(template); err != nil {

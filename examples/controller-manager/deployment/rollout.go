@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// rollout decides the next step of a Deployment and its ReplicaSets. It sends no requests.
+// rollout determines the next step for a Deployment and its ReplicaSets. It sends no requests.
 type rollout struct {
 	deployment *appsv1.Deployment
 	current    *appsv1.ReplicaSet   // has the Deployment's template; nil if there is none

@@ -114,7 +114,7 @@ func retry(err error) (controller.Result, error) {
 	return controller.Result{}, err
 }
 
-// over reports whether a Pod has finished.
+// over reports whether a Pod has terminated.
 func over(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }

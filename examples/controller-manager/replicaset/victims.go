@@ -13,8 +13,8 @@ import (
 // useful ones
 //
 //   - the one with the lowest deletion cost,
-//   - the one with more of these Pods on its node,
-//   - the one that has been ready for a shorter time,
+//   - the one whose node runs more of these Pods,
+//   - the one that became ready more recently,
 //   - the one with more restarts,
 //   - the younger one.
 func victims(pods []*corev1.Pod) []*corev1.Pod {
