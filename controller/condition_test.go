@@ -152,14 +152,14 @@ func TestAFunctionThatChangesTheWrongObject(t *testing.T) {
 		for range 2 { // new, and when it is there
 			m.Data = nil
 			_, _, err := controller.CreateOrUpdate(e.Context(), maps, m, func(*corev1.ConfigMap) error { m.Data = map[string]string{"a": "b"}; return nil })
-			require.ErrorContains(t, err, "create or update configmaps: the function changed the given *v1.ConfigMap shop/m "+want)
+			require.ErrorContains(t, err, "create or update configmaps: the function changed the original *v1.ConfigMap shop/m "+want)
 			controllertest.Put(e, m)
 		}
 		p := controllertest.Put(e, pod("a"))
 		_, err := controller.Patch(e.Context(), pods, p, func(*corev1.Pod) error { p.Labels = map[string]string{"a": "b"}; return nil })
 		require.ErrorContains(t, err, want)
 		_, err = controller.PatchStatus(e.Context(), pods, p, func(*corev1.Pod) error { p.Status.Reason = "x"; return nil })
-		require.ErrorContains(t, err, "the function changed the given *v1.Pod shop/a "+want)
+		require.ErrorContains(t, err, "the function changed the original *v1.Pod shop/a "+want)
 		require.Zero(t, e.Server.Stats().Requests("patch", "pods"))
 	})
 }

@@ -202,11 +202,11 @@ func TestInvalidFinalize(t *testing.T) {
 		require.ErrorContains(t, err, "the object is nil")
 		p := controllertest.Put(e, pod("a"))
 		_, err = pods.Finalize(e.Context(), p, "", done)
-		require.ErrorContains(t, err, "finalize pods shop/a: the finalizer is empty: give a name")
+		require.ErrorContains(t, err, "finalize pods shop/a: the finalizer is empty: use a name")
 		part, ok := parts.Copy(podA)
 		require.True(t, ok)
 		_, err = parts.Finalize(e.Context(), part, finalizer, done)
-		require.ErrorContains(t, err, "the cache may have metadata.finalizers in part")
+		require.ErrorContains(t, err, "the cached metadata.finalizers may be incomplete")
 		func() {
 			defer func() {
 				require.Regexp(t, `^controller/finalize_test.go:\d+: the cleanup function passed to Finalize is nil$`, recover())

@@ -76,7 +76,7 @@ func TestPartialObjectsAreNotWrittenBack(t *testing.T) {
 				}
 				for way, write := range ways {
 					err := write(e.Context())
-					require.ErrorContains(e, err, "would replace the whole: use Patch", way)
+					require.ErrorContains(e, err, "would replace the whole", way)
 					require.ErrorContains(e, err, "shop/a", way)
 				}
 				require.Equal(e, before, controllertest.Get[*corev1.Pod](e, key))

@@ -137,7 +137,7 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "other"})
 			return nil
 		})
-		require.ErrorContains(e, err, "the cache may have spec.taints in part")
+		require.ErrorContains(e, err, "the cached spec.taints may be incomplete")
 	})
 }
 
@@ -207,7 +207,7 @@ func TestAPatchOfATransformedObject(t *testing.T) {
 		e.Settle(0)
 		p, _ = pods.Get(podA)
 		_, err = controller.PatchLocked(e.Context(), pods, p, func(p *corev1.Pod) error { controller.RemoveFinalizer(p, "ours.example.com/f"); return nil })
-		require.ErrorContains(e, err, "the cache may have metadata.finalizers in part")
+		require.ErrorContains(e, err, "the cached metadata.finalizers may be incomplete")
 		require.Len(e, controllertest.Get[*corev1.Pod](e, podA).Finalizers, 2)
 	})
 }

@@ -58,7 +58,7 @@ func TestFailingReconcilesAreLogged(t *testing.T) {
 		e.TB = h
 		Put(e, namespace("shop"))
 		e.Start(failing(t, e.Factory, &fails))
-		require.Contains(t, h.log.String(), "controller greeter: reconciles that failed: 1, the last: shop: no greeting in this language (1 attempt, 0s ago)")
+		require.Contains(t, h.log.String(), "controller greeter: failed reconciles: 1, the last: shop: no greeting in this language (1 attempt, 0s ago)")
 		h.log.Reset()
 		fails = false
 		e.Settle(0)

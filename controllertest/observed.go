@@ -69,7 +69,7 @@ func (e *Env) tell(o *observed, s controller.Status) {
 	e.Helper()
 	before, now := o.told[s.Name], told{s.Errors, s.Panics, s.State == controller.Waiting}
 	if s.Errors > before.errors {
-		e.Logf("controller %s: reconciles that failed: %d, the last: %v", s.Name, s.Errors-before.errors, s.Failure)
+		e.Logf("controller %s: failed reconciles: %d, the last: %v", s.Name, s.Errors-before.errors, s.Failure)
 	}
 	if s.Panics > before.panics && !e.allowPanics {
 		e.Errorf("controller %s: panicked reconciles: %d%s", s.Name, s.Panics-before.panics, stackOf(s.Failure))

@@ -310,7 +310,7 @@ func TestPanicsCanBeAllowed(t *testing.T) {
 		e.TB = h
 		Put(e, namespace("shop"))
 		e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") }))
-		require.Contains(t, h.log.String(), "reconciles that failed: 1, the last: shop: reconciler panicked: no greeting")
+		require.Contains(t, h.log.String(), "failed reconciles: 1, the last: shop: reconciler panicked: no greeting")
 	})
 }
 

@@ -258,7 +258,7 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 }
 
 // errOther cancels waiting for the other informers once one has failed.
-var errOther = errors.New("no longer waited for")
+var errOther = errors.New("canceled because another informer failed to sync")
 
 // WaitForSync waits until every informer currently in the factory has synced, along with its handlers.
 // It does not wait for a kind that is not served if all users of its informer set For.Optional. It gives

@@ -444,7 +444,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 			"give each its own port":         {MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8080"},
 			"is not of the form host:port":   {HealthProbeBindAddress: "8081"},
 			"SyncPeriod is -1s":              {SyncPeriod: -time.Second},
-			"leave one of them out":          {Namespaces: []string{"shop"}, Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{"shop"}}}},
+			"remove one of the two":          {Namespaces: []string{"shop"}, Factory: factory.Options{Scope: factory.Scope{Namespaces: []string{"shop"}}}},
 			"WarmupTimeout is -1s":           {WarmupTimeout: -time.Second},
 			"CertFile and KeyFile belong":    {MetricsBindAddress: ":1", MetricsTLS: &serving.TLS{CertFile: "x"}},
 			"is the secret mounted there?":   {MetricsBindAddress: ":1", MetricsTLS: &serving.TLS{CertFile: "/x", KeyFile: "/y"}},

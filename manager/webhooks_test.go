@@ -153,11 +153,11 @@ func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 		"nil": {func() error { return manager.WebhookFor[*corev1.Pod](m).Validate(nil).Default(nil).Complete() },
 			[]string{"manager/webhooks_test.go:", ": Validate: the function is nil", ": Default: the function is nil"}},
 		"all at once": {func() error { return manager.WebhookFor[*unregistered](bare).Validate(nil).Complete() },
-			[]string{"webhook of *manager_test.unregistered: manager/webhooks_test.go:", "is not registered in the manager's scheme: add it", "the function is nil", "no certificate"}},
+			[]string{"webhook of *manager_test.unregistered: manager/webhooks_test.go:", "is not registered in the manager's scheme: register it", "the function is nil", "no certificate"}},
 		"twice": {func() error { return manager.WebhookFor[*corev1.Pod](m).Default(pods).Validate(pods).Complete() },
-			[]string{"/validate--v1-pod is served by the webhook at manager/webhooks_test.go:"}},
+			[]string{"/validate--v1-pod is already served by the webhook at manager/webhooks_test.go:"}},
 		"twice in one": {func() error { return manager.WebhookFor[*corev1.Pod](m).Default(pods).Default(pods).Complete() },
-			[]string{"/mutate--v1-pod is served by the webhook at manager/webhooks_test.go:"}},
+			[]string{"/mutate--v1-pod is already served by the webhook at manager/webhooks_test.go:"}},
 		"a handler of the server": {func() error {
 			server, err := m.WebhookServer()
 			require.NoError(t, err)

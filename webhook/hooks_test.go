@@ -26,7 +26,7 @@ func TestAMutationToNilNamesTheWebhook(t *testing.T) {
 	response := ask(t, h, admissionv1.Create, pod, "null")
 	require.False(t, response.Allowed)
 	require.EqualValues(t, 500, response.Result.Code)
-	require.Contains(t, response.Result.Message, "the webhook has set Request.Object to nil")
+	require.Contains(t, response.Result.Message, "the webhook set Request.Object to nil")
 }
 
 // unwritable is a version that cannot be written.

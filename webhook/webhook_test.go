@@ -167,7 +167,7 @@ func TestAServerOfWebhooks(t *testing.T) {
 	_, err := webhook.New(webhook.Options{})
 	require.ErrorContains(t, err, "set CertDir")
 	_, err = webhook.New(webhook.Options{CertDir: "x", TLS: &serving.TLS{}})
-	require.ErrorContains(t, err, "leave one of them out")
+	require.ErrorContains(t, err, "remove one of them")
 	_, err = webhook.New(webhook.Options{CertDir: t.TempDir()})
 	require.ErrorContains(t, err, "is the secret mounted there?")
 

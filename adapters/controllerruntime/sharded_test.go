@@ -432,13 +432,13 @@ func TestSharingThatCannotWork(t *testing.T) {
 	share, nothing := newEstate(0), reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 	pods, maps := &corev1.Pod{}, &corev1.ConfigMap{}
 	for want, shards := range map[string]map[client.Object]shard.Scope{
-		"Pod has no scope: add it to Options.Shards":                                                                {maps: {Share: share}},
-		"Pod, which owns ConfigMap: the owned kind is not shared but its owners are":                                {pods: {Share: share}},
-		"the two have different shares":                                                                             {pods: {}, maps: {Share: share}},
-		"the two have different shares: give both the same share":                                                   {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},
-		"owned objects are sharded by uid and their owners by uid":                                                  {pods: {Share: share}, maps: {Share: share}},
-		"shard owners by uid and owned objects by controller owner, or both by namespace":                           {pods: {Key: shard.ByNamespace(), Share: share}, maps: {Key: shard.ByOwner(), Share: share}},
-		"owned objects are sharded by label app and their owners by label team, so one process would have an owner": {pods: {Key: shard.ByLabel("team"), Share: share}, maps: {Key: shard.ByLabel("app"), Share: share}},
+		"Pod has no scope: add it to Options.Shards":                                      {maps: {Share: share}},
+		"Pod, which owns ConfigMap: the owned kind is not shared but its owners are":      {pods: {Share: share}},
+		"the two have different shares":                                                   {pods: {}, maps: {Share: share}},
+		"the two have different shares: give both the same share":                         {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},
+		"owned objects are sharded by uid and their owners by uid":                        {pods: {Share: share}, maps: {Share: share}},
+		"shard owners by uid and owned objects by controller owner, or both by namespace": {pods: {Key: shard.ByNamespace(), Share: share}, maps: {Key: shard.ByOwner(), Share: share}},
+		"owned objects are sharded by label app and their owners by label team, so an owner and the objects it owns could belong to different processes": {pods: {Key: shard.ByLabel("team"), Share: share}, maps: {Key: shard.ByLabel("app"), Share: share}},
 	} {
 		on(t, newCache, func(r *rig) {
 			r.sharing(shards)

@@ -78,7 +78,7 @@ type assignment struct {
 	refused    map[int][]int // by slot: the candidates that rejected it
 }
 
-// class contains the candidates with the same weight, sorted by name.
+// class contains the candidates of a given weight, sorted by name.
 type class struct {
 	weight  uint64
 	members []int

@@ -138,7 +138,7 @@ func TestTwoMembersWithOneIdentity(t *testing.T) {
 		twin := r.join("a", membership.Options{})
 		settle(time.Minute)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(a))
-		require.ErrorContains(t, twin.Status().Failure, "another process has a Lease of our identity")
+		require.ErrorContains(t, twin.Status().Failure, "another process holds the Lease for our identity")
 		a.stop()
 		settle(2 * time.Second)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(twin))

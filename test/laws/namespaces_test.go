@@ -513,7 +513,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 
 		require.NoError(r, pair.SetNamespaces([]string{"bank", "shop"}))
 		require.Same(r, pair, of("mail", "shop"))
-		require.ErrorContains(r, f.WaitForSync(r.ctx), "the informer has others: change namespaces with Factory.SetNamespaces only")
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "the informer has others: change namespaces only with Factory.SetNamespaces")
 
 		fixed := newFactory(r.client, factory.Options{})
 		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), factory.ErrUndivided)

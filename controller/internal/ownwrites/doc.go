@@ -5,6 +5,6 @@
 // A parked request waits in the waitlist of the first lagging cache, which checks its requests after
 // each change to that cache.
 //
-// A Barrier has one goroutine for each cache that parked requests wait for, and a timer for each parked
-// request. Close stops them. It calls the queue and the caches while holding its lock.
+// A Barrier has one goroutine for each cache that parked requests are waiting for, and one timer per
+// parked request. Close stops them. It calls the queue and the caches while holding its lock.
 package ownwrites

@@ -32,7 +32,7 @@ const (
 )
 
 // errNextDeletions interrupts a wait in order to check more deletions.
-var errNextDeletions = errors.New("time for the next deletions")
+var errNextDeletions = errors.New("time to check more deletions")
 
 // add adds a lagging note. The caller holds Barrier.mu.
 func (l *waitlist) add(n *note) {
