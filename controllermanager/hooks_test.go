@@ -39,7 +39,7 @@ func TestAFunctionThatPanicsExitsOrLies(t *testing.T) {
 		"x: Run called runtime.Goexit":   {new: runs(runtime.Goexit)},
 		"x: NewClient panicked: oh":      {new: idle, client: func(string) (*rest.Client, error) { panic("oh") }},
 		"x: NewClient called":            {new: idle, client: func(string) (*rest.Client, error) { runtime.Goexit(); return nil, nil }},
-		"x: NewClient returned no":       {new: idle, client: func(string) (*rest.Client, error) { return nil, nil }},
+		"x: NewClient returned neither":  {new: idle, client: func(string) (*rest.Client, error) { return nil, nil }},
 		"x: new client: the config is":   {new: idle, client: controllermanager.Clients(nil, nil)},
 		"x: New returned a *controller.": {new: func(*controllermanager.Context) (manager.Runnable, error) { return (*controller.Controller)(nil), nil }},
 	} {

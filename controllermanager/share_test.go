@@ -55,7 +55,7 @@ func TestUnshardedControllerIsRefusedInAShardedManager(t *testing.T) {
 		require.NoError(e, err)
 		ctx, cancel := context.WithTimeout(e.Context(), time.Minute)
 		defer cancel()
-		require.ErrorContains(e, m.Run(ctx), "labeller: it works on everything")
+		require.ErrorContains(e, m.Run(ctx), "labeller: it handles all objects")
 
 		m, err = controllermanager.New(all, e.Factory, controllermanager.Options{Shard: func(shard.Key) shard.Scope { return shard.Scope{} }})
 		require.NoError(e, err)

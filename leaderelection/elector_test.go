@@ -584,7 +584,7 @@ func TestBadOptionsSayWhatToChange(t *testing.T) {
 	client, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:1"}, scheme)
 	require.NoError(t, err)
 	for want, opts := range map[string]options{
-		"no Name: say":        {Namespace: "shop"},
+		"no Name: set it":     {Namespace: "shop"},
 		"raise LeaseDuration": {Namespace: "shop", Name: "janitor", LeaseDuration: 10 * time.Second},
 		"lower RetryPeriod":   {Namespace: "shop", Name: "janitor", RetryPeriod: 9 * time.Second},
 		"LeaseDuration is 1193046h28m16s: want 1ms to 596523h14m7s": {Namespace: "shop", Name: "janitor", LeaseDuration: 1 << 32 * time.Second},

@@ -342,8 +342,8 @@ func TestEventsOfAManager(t *testing.T) {
 func TestZeroBuilderIsRefused(t *testing.T) {
 	for _, b := range []*manager.Builder[*corev1.Pod]{{}, nil} {
 		err := b.Complete(func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Result{}, nil })
-		require.ErrorContains(t, err, "begin with manager.ControllerFor")
+		require.ErrorContains(t, err, "start with manager.ControllerFor")
 		_, err = b.Build(nil)
-		require.ErrorContains(t, err, "begin with manager.ControllerFor")
+		require.ErrorContains(t, err, "start with manager.ControllerFor")
 	}
 }

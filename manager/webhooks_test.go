@@ -178,9 +178,9 @@ func TestWebhookBuilderRefusesInvalidWebhooks(t *testing.T) {
 		"an interface": {func() error { return manager.WebhookFor[object.Object](m).Complete() },
 			[]string{"object.Object is not a pointer to an API type"}},
 		"zero": {func() error { return new(manager.WebhookBuilder[*corev1.Pod]).Validate(pods).Default(pods).Complete() },
-			[]string{"begin with manager.WebhookFor"}},
+			[]string{"start with manager.WebhookFor"}},
 		"nobody": {func() error { var none *manager.WebhookBuilder[*corev1.Pod]; return none.Complete() },
-			[]string{"begin with manager.WebhookFor"}},
+			[]string{"start with manager.WebhookFor"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.build()

@@ -60,7 +60,7 @@ func TestAShareThatCannotBeCompared(t *testing.T) {
 func TestSlotsThatAreOutOfOrder(t *testing.T) {
 	for _, text := range []string{"3,2", "0-9,5", "5,5", strings.Repeat("0-1023,", 1000) + "0"} {
 		_, err := ParseSlots(text, 1024)
-		require.ErrorContains(t, err, "not slots of 1024 in order", "%.20s", text)
+		require.ErrorContains(t, err, "is not an ordered set of slots of 1024", "%.20s", text)
 	}
 }
 
