@@ -102,6 +102,7 @@ func BenchmarkPacking(b *testing.B) {
 			for i := range n {
 				list.Items = append(list.Items, *objects.Pod(1, i, o))
 			}
+			sortByKey(list.Items)
 			body := encodeAs(b, media, podListKind, list)
 			opts := Options{Kind: podKind, Pool: NewPool(), Keep: WithoutManagedFields}
 			b.Run(media+"/"+name+"/straight", func(b *testing.B) {
