@@ -388,7 +388,7 @@ func TestWatchThatDeliversNothingIsReopened(t *testing.T) {
 			}
 			require.Equal(e, watches+1, s.Watches)
 			require.ErrorIs(e, s.Failure, reflector.ErrDeaf)
-			require.ErrorContains(e, s.Failure, "the controller")
+			require.ErrorContains(e, s.Failure, "; controller test waited")
 			p, _ := pods.Get(object.KeyOf(pod("a")))
 			require.Equal(e, "yes", p.Labels["touched"])
 		})

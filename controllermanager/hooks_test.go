@@ -33,15 +33,15 @@ func TestAFunctionThatPanicsExitsOrLies(t *testing.T) {
 		new    func(*controllermanager.Context) (manager.Runnable, error)
 		client client
 	}{
-		"x: New panicked: oh":            {new: makes(oh)},
-		"x: New called runtime.Goexit":   {new: makes(runtime.Goexit)},
-		"x: Run panicked: oh":            {new: runs(oh)},
-		"x: Run called runtime.Goexit":   {new: runs(runtime.Goexit)},
-		"x: NewClient panicked: oh":      {new: idle, client: func(string) (*rest.Client, error) { panic("oh") }},
-		"x: NewClient called":            {new: idle, client: func(string) (*rest.Client, error) { runtime.Goexit(); return nil, nil }},
-		"x: NewClient returned neither":  {new: idle, client: func(string) (*rest.Client, error) { return nil, nil }},
-		"x: new client: the config is":   {new: idle, client: controllermanager.Clients(nil, nil)},
-		"x: New returned a *controller.": {new: func(*controllermanager.Context) (manager.Runnable, error) { return (*controller.Controller)(nil), nil }},
+		"x: New panicked: oh":                {new: makes(oh)},
+		"x: New called runtime.Goexit":       {new: makes(runtime.Goexit)},
+		"x: Run panicked: oh":                {new: runs(oh)},
+		"x: Run called runtime.Goexit":       {new: runs(runtime.Goexit)},
+		"x: NewClient panicked: oh":          {new: idle, client: func(string) (*rest.Client, error) { panic("oh") }},
+		"x: NewClient called":                {new: idle, client: func(string) (*rest.Client, error) { runtime.Goexit(); return nil, nil }},
+		"x: NewClient returned neither":      {new: idle, client: func(string) (*rest.Client, error) { return nil, nil }},
+		"x: new client: the config is":       {new: idle, client: controllermanager.Clients(nil, nil)},
+		"x: New returned a nil *controller.": {new: func(*controllermanager.Context) (manager.Runnable, error) { return (*controller.Controller)(nil), nil }},
 	} {
 		t.Run(want, func(t *testing.T) {
 			controllertest.Run(t, func(e *controllertest.Env) {
