@@ -178,10 +178,6 @@ func (s *filter) checkUnmarshaler(f *tableField, raw []byte) bool {
 	case reflect.TypeFor[resource.Quantity]():
 		text, rest, ok := lengthField(raw, 1)
 		return ok && len(rest) == 0 && guard.PlainQuantity(text) || f.unmarshal(unsafe.Pointer(&s.quantity), raw) == nil
-	case reflect.TypeFor[metav1.FieldsV1]():
-		if _, rest, ok := lengthField(raw, 1); ok && len(rest) == 0 {
-			return true
-		}
 	}
 	return f.guard.check(raw, &s.budget) == nil && f.unmarshal(reflect.New(f.typ).UnsafePointer(), raw) == nil
 }

@@ -145,6 +145,12 @@ func HasTable(t reflect.Type) bool {
 	return true
 }
 
+// isPlainFieldsV1 reports whether t is FieldsV1 with a slice of bytes, so that its bytes can be part of the
+// object's text. Apimachinery can be built with another representation.
+func isPlainFieldsV1(t reflect.Type) bool {
+	return t == reflect.TypeFor[metav1.FieldsV1]() && t.NumField() == 1 && t.Field(0).Type.Kind() == reflect.Slice && t.Field(0).Tag.Get("protobuf") != ""
+}
+
 func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 	table := &Table{typ: t}
 	for i := range t.NumField() {
@@ -212,7 +218,7 @@ func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 func (f *tableField) setValue(s *selection.Tree) (err error) {
 	f.hasQuantity = guard.ContainsQuantity(f.typ)
 	switch kind := f.typ.Kind(); {
-	case HasTable(f.typ):
+	case HasTable(f.typ) || s == nil && isPlainFieldsV1(f.typ):
 		f.op = opStruct
 		if f.table, err = TableOf(f.typ, s); err == nil {
 			f.reachesQuantity = f.table.reachesQuantity
