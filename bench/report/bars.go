@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"image/color"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -17,8 +16,6 @@ type bar struct {
 	label      string // of the figure; equal for contestants side by side
 	contestant string
 	ratio      float64
-	target     float64 // 0 if there is none
-	met        bool
 }
 
 // maxBars is the largest number of figures in a chart; the table has them all.
@@ -54,18 +51,7 @@ func (s *section) drawn(g group, metric string, targeted bool) bool {
 	if !targeted {
 		return metric == results.Wall || metric == results.CPU || metric == results.CPUPerObject
 	}
-	_, ok := s.target(lead, g.peer(), metric)
-	return ok
-}
-
-// target returns the verdict on a figure against the peer.
-func (s *section) target(row *results.Result, peer, metric string) (results.Verdict, bool) {
-	on := s.verdictsOn(row, metric)
-	i := slices.IndexFunc(on, func(v results.Verdict) bool { return v.Target.Against == peer })
-	if i < 0 {
-		return results.Verdict{}, false
-	}
-	return on[i], true
+	return s.targeted(lead, metric, g.peer())
 }
 
 // figure returns a bar for each contestant that was compared with the peer.
@@ -84,14 +70,8 @@ func (s *section) figure(g group, metric string) []bar {
 			continue
 		}
 		b := bar{label: label, contestant: row.Contestant, ratio: ratio}
-		if v, ok := s.target(row, g.peer(), metric); ok {
-			b.target, b.met = v.Target.Limit, v.Met()
-		}
 		if results.MoreIsBetter(metric) {
 			b.ratio = 1 / b.ratio
-			if b.target > 0 {
-				b.target = 1 / b.target
-			}
 		}
 		bars = append(bars, b)
 	}
@@ -129,7 +109,7 @@ func newBarChart(bars []bar) *barChart {
 		}
 		used += barHeight
 		c.bottom = append(c.bottom, used)
-		longest = max(longest, min(b.ratio, maxRatio), min(b.target, maxRatio))
+		longest = max(longest, min(b.ratio, maxRatio))
 	}
 	c.height = used + groupGap
 	for i := range c.bottom {
@@ -143,7 +123,7 @@ func newBarChart(bars []bar) *barChart {
 // first reports whether the i-th bar is the first of its figure.
 func (c *barChart) first(i int) bool { return i == 0 || c.bars[i].label != c.bars[i-1].label }
 
-// Plot draws the bars, their labels and ratios, and the target marks.
+// Plot draws the bars, their labels and ratios.
 func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&canvas)
 	reference := draw.LineStyle{Color: ink(), Width: 1, Dashes: []vg.Length{3, 2}}
@@ -156,13 +136,6 @@ func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 			canvas.FillText(text, vg.Point{X: x(0) + 4, Y: high + labelSpace/2 + 1}, b.label)
 		}
 		canvas.FillPolygon(colourOf(b.contestant), []vg.Point{{X: x(0), Y: low}, {X: end, Y: low}, {X: end, Y: high}, {X: x(0), Y: high}})
-		if b.target > 0 {
-			at := x(min(b.target, maxRatio))
-			for _, notch := range []draw.LineStyle{{Color: color.White, Width: 4}, {Color: color.Black, Width: 2}} {
-				canvas.StrokeLine2(notch, at, low-barGap, at, high+barGap) // one of the two is visible on any page
-			}
-			end = max(end, at)
-		}
 		canvas.FillText(text, vg.Point{X: end + 4, Y: (low + high) / 2}, b.text())
 	}
 }
@@ -171,10 +144,7 @@ func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 func (b bar) text() string {
 	text := fmt.Sprintf("%.3g", b.ratio)
 	if b.ratio > maxRatio {
-		text = "→ " + text
-	}
-	if b.target > 0 && !b.met {
-		text += " missed"
+		return "→ " + text
 	}
 	return text
 }

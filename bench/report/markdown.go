@@ -21,16 +21,16 @@ func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", ar
 func markdown(r *results.Results, sections []section, drawing []byte) []byte {
 	p := new(page)
 	p.line("# Benchmarks\n")
-	p.line("Millrace, client-go and controller-runtime at the same work on one machine. Made by")
-	p.line("`informer-bench report` from [one run](%s); not to be edited.\n", linkTo(data))
-	p.overview(r, figures(r, sections), drawing)
-	p.targets(r)
+	p.line("Millrace, client-go and controller-runtime do the same work on one machine.")
+	p.line("`informer-bench report` makes this page from the [results of one run](%s). Do not edit it.\n", linkTo(data))
+	p.overview(figures(sections), drawing)
+	p.packed(r)
 	for i := range sections {
 		p.section(&sections[i])
 	}
 	p.guide(&r.Env)
 	p.environment(&r.Env)
-	p.missing(r)
+	p.targets(r, sections)
 	return p.Bytes()
 }
 
@@ -58,28 +58,28 @@ func (p *page) environment(env *results.Env) {
 func (p *page) guide(env *results.Env) {
 	p.line(`## How to read this
 
-Contestants are separate programs. They do the same work against one server process that
-has encoded everything beforehand, in turns. Their caches are compared at the end; a run in
-which two differ fails.
+Contestants are separate programs. They take turns to do the same work against one server
+process, which has encoded everything beforehand. The harness compares their caches at the
+end; if two differ, the run fails.
 
-A cell has the median over the rounds, [minimum and maximum], and the ratio (×) to
-client-go, or to controller-runtime if client-go has no such thing: the median of the
-quotients round by round. Then follow the targets, which are set for --objects 50000. ` + "`floor`" + ` is a
-program that reads the same bytes and discards them.
+A cell has the median over the rounds, [minimum – maximum], and the ratio (×) to
+client-go, or to controller-runtime if client-go cannot do the work. The ratio is the
+median of the quotients round by round: below 1 is better for costs, above 1 for rates.
 
-` + "`clientgo+millrace`" + ` and ` + "`controllerruntime+millrace`" + ` are the adapters; names with
-` + "`packed`" + ` cache bytes. ` + "`hostile=1`" + ` marks objects in which nothing repeats. CPU is user and
-system time, peak RSS the kernel's high-water mark, live heap the rest after two
-collections. K, M and G are powers of 1000. In charts a bar ends at the ratio, the line at
-1 is the peer, and the notch is the target; rates are inverted, so shorter is better.
+` + "`clientgo+millrace`" + ` and ` + "`controllerruntime+millrace`" + ` are the adapters. Contestants with
+` + "`packed`" + ` in their names cache bytes. ` + "`floor`" + ` reads the same bytes and discards them.
+With ` + "`hostile=1`" + `, nothing repeats in the objects. CPU is user and
+system time, peak RSS is the kernel's high-water mark, live heap is the heap after two
+collections. K, M and G are powers of 1000. In charts a bar ends at the ratio, and the
+line at 1 is the peer; rates are inverted, so shorter is better.
 
 - Absolute figures are those of this machine at that time; compare ratios.`)
 	if env.Cores > 0 && env.Cores <= 4 {
 		p.line("- With %d cores, wall time includes the server's share. CPU time does not.", env.Cores)
 	}
-	p.line("- A difference smaller than [min – max] is none.")
+	p.line("- Ignore differences smaller than [minimum – maximum].")
 	if env.Rounds < 5 {
-		p.line("- %s: min and max say little about the spread.", plural(env.Rounds, "round"))
+		p.line("- %s: minimum and maximum say little about the spread.", plural(env.Rounds, "round"))
 	}
 	p.line(`- The server is on the same host: no latency, no bandwidth limit, no TLS.
 - Objects are generated (internal/objects). Yours differ.
@@ -105,28 +105,6 @@ func (p *page) section(s *section) {
 		p.line("![%s](%s)\n", c.alt, c.link())
 	}
 	p.table(s)
-}
-
-// missing lists the number of unmeasured targets by scenario.
-func (p *page) missing(r *results.Results) {
-	var scenarios []string
-	count := map[string]int{}
-	for _, v := range r.Check(results.Targets()) {
-		if v.Measured {
-			continue
-		}
-		if count[v.Target.Scenario] == 0 {
-			scenarios = append(scenarios, v.Target.Scenario)
-		}
-		count[v.Target.Scenario]++
-	}
-	if len(scenarios) == 0 {
-		return
-	}
-	p.line("## Targets that were not measured in this run\n")
-	for _, scenario := range scenarios {
-		p.line("- %s: %s", scenario, plural(count[scenario], "target"))
-	}
 }
 
 // cell escapes text for a table cell.

@@ -2,63 +2,43 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// targets writes the table of the targets that have a description, if any was measured. Each row has the
-// target, its result and, if it was missed, the reason.
-func (p *page) targets(r *results.Results) {
+// packed writes a table of the measured figures whose targets have a description: those of packed caches.
+func (p *page) packed(r *results.Results) {
 	var rows [][]string
-	measured := false
 	for _, v := range r.Check(results.Targets()) {
-		if v.Target.What != "" {
-			rows = append(rows, targetRow(r, v))
-			measured = measured || v.Measured
+		if v.Target.What != "" && v.Measured {
+			rows = append(rows, packedRow(r, v))
 		}
 	}
-	if !measured {
+	if len(rows) == 0 {
 		return
 	}
 	p.line("## Packed caches\n")
-	p.line("Caches of bytes (`Store: sharedinformer.Packed`), held against client-go and controller-runtime.\n")
-	p.row([]string{"figure", "scenario", "peer", "packed", "ratio", "target", "verdict"})
-	p.line("|---|---|---|---|---|---|---|")
+	p.line("Caches of bytes (`Store: sharedinformer.Packed`), compared with client-go and controller-runtime.\n")
+	p.row([]string{"", "peer", "packed", "ratio", "measured in"})
+	p.line("|---|---|---|---|---|")
 	for _, row := range rows {
 		p.row(row)
 	}
 	p.line("")
 }
 
-func targetRow(r *results.Results, v results.Verdict) []string {
+func packedRow(r *results.Results, v results.Verdict) []string {
 	t := v.Target
-	what := t.What
+	what, peer, ratio := t.What, "", ""
 	if t.Contestant != results.MillracePacked {
-		what += ": " + t.Contestant
+		what += " (" + t.Contestant + ")"
 	}
-	peer, ours, ratio := "", "", ""
-	if v.Row != nil {
-		if stat, ok := v.Row.Metrics[t.Metric]; ok {
-			ours = results.Format(t.Metric, stat.Median)
-		}
-		if t.Against != "" {
-			if other := r.Find(v.Row.Scenario, v.Row.Params, t.Against); other != nil {
-				peer = fmt.Sprintf("%s (%s)", results.Format(t.Metric, other.Metrics[t.Metric].Median), t.Against)
-			}
-			if v.Measured {
-				ratio = fmt.Sprintf("%.3g", v.Got)
-			}
+	if t.Against != "" {
+		ratio = fmt.Sprintf("%.3g", v.Got)
+		if other := r.Find(v.Row.Scenario, v.Row.Params, t.Against); other != nil {
+			peer = fmt.Sprintf("%s (%s)", results.Format(t.Metric, other.Metrics[t.Metric].Median), t.Against)
 		}
 	}
-	verdict := v.Outcome()
-	if v.Measured && !v.Met() {
-		verdict = strings.TrimSpace("**" + verdict + ".** " + t.Missed)
-	}
-	link := fmt.Sprintf("[%s](#%s)", t.Scenario, t.Scenario)
-	if v.Row == nil {
-		link = t.Scenario // it has no section
-	}
-	want := strings.TrimSuffix(t.Want(), " × "+t.Against)
-	return []string{what, link, peer, ours, ratio, want, verdict}
+	ours := results.Format(t.Metric, v.Row.Metrics[t.Metric].Median)
+	return []string{what, peer, ours, ratio, fmt.Sprintf("[%s](#%s)", t.Scenario, t.Scenario)}
 }

@@ -40,7 +40,7 @@ func write(r *results.Results, dir string) ([]string, error) {
 		written = append(written, name)
 		return nil
 	}
-	drawing := picture(figures(r, sections), &r.Env)
+	drawing := picture(figures(sections), &r.Env)
 	if len(drawing) > 0 {
 		if err := put(filepath.Join(dir, filepath.FromSlash(overview)), drawing); err != nil {
 			return written, err

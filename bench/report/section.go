@@ -149,15 +149,11 @@ func place(contestant string) int {
 	return len(contestants())
 }
 
-// verdictsOn returns the verdicts on one figure.
-func (s *section) verdictsOn(row *results.Result, metric string) []results.Verdict {
-	var on []results.Verdict
-	for _, v := range s.verdicts {
-		if v.Row == row && v.Target.Metric == metric {
-			on = append(on, v)
-		}
-	}
-	return on
+// targeted reports whether a figure has a target against the peer.
+func (s *section) targeted(row *results.Result, metric, peer string) bool {
+	return slices.ContainsFunc(s.verdicts, func(v results.Verdict) bool {
+		return v.Row == row && v.Target.Metric == metric && v.Target.Against == peer
+	})
 }
 
 // common returns the parameters that all groups share, which need not be repeated in every row.

@@ -9,7 +9,7 @@ import (
 )
 
 // table writes a table with a row per figure and a column per contestant. A cell has the median, its spread
-// over the rounds and, below, the ratio to the peer and the verdicts.
+// over the rounds and, below, the ratio to the peer.
 func (p *page) table(s *section) {
 	names := s.contestants()
 	header := append([]string{"figure"}, names...)
@@ -73,9 +73,6 @@ func (s *section) cell(g group, row *results.Result, metric string) string {
 	if r, ok := row.Ratio[g.peer()][metric]; ok && row.Contestant != g.peer() && row.Contestant != results.Floor {
 		text += fmt.Sprintf("<br>× %.3g", r)
 	}
-	for _, v := range s.verdictsOn(row, metric) {
-		text += "<br>" + judged(v, g.peer())
-	}
 	return text
 }
 
@@ -87,18 +84,4 @@ func spread(metric string, s results.Stat) string {
 		return results.Format(metric, s.Median)
 	}
 	return fmt.Sprintf("%s [%s – %s]", results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max))
-}
-
-// judged returns a target and its outcome, such as "≤ 0.15 met". If the target was missed, judged says
-// in bold by how much. It names the other contestant unless that is the peer.
-func judged(v results.Verdict, peer string) string {
-	text := strings.TrimSuffix(v.Target.Want(), " × "+peer)
-	if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != peer) {
-		text += fmt.Sprintf(", is %.3g", v.Got) // not shown elsewhere in the cell
-	}
-	text += ": " + v.Outcome()
-	if v.Measured && !v.Met() {
-		text = "**" + text + "**"
-	}
-	return text
 }
