@@ -9,7 +9,7 @@ import (
 // headline is a figure of the first page: of its table, of its picture, or of both.
 type headline struct {
 	scenario   string
-	params     results.Params // a row must have these; it must not be hostile unless they say so
+	params     results.Params // a row must have these; and the usual objects unless they say otherwise
 	contestant string
 	metric     string
 	what       string // description
@@ -83,7 +83,7 @@ func figures(sections []section) []figure {
 func (h headline) in(s *section) (figure, bool) {
 	for _, g := range s.groups {
 		row := g.of(h.contestant)
-		if row == nil || !g.params.Has(h.params) || g.params[results.Hostile] != h.params[results.Hostile] {
+		if row == nil || !g.params.Has(h.params) || !g.params.SameLoad(h.params) {
 			continue
 		}
 		stat, ok := row.Metrics[h.metric]

@@ -23,6 +23,7 @@ import (
 type serveSpec struct {
 	Custom  bool   `json:"custom"`
 	Hostile bool   `json:"hostile"`
+	Alike   bool   `json:"alike"`
 	Seed    uint64 `json:"seed"`
 	Objects int    `json:"objects"`
 	Ring    int    `json:"ring"`    // different events
@@ -125,7 +126,7 @@ func obey(srv *apiservertest.Server, load *apiservertest.Load, o order) answered
 }
 
 func loadOptions(spec serveSpec) apiservertest.LoadOptions {
-	options := objects.Options{Hostile: spec.Hostile}
+	options := objects.Options{Hostile: spec.Hostile, Alike: spec.Alike}
 	opts := apiservertest.LoadOptions{
 		Resource: podResource(), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
 		Held: true, Stamp: spec.Stamp, Afresh: spec.Afresh,

@@ -25,6 +25,9 @@
 // kubelet's entry in managedFields, because it contains the pod's IP. Neighbours belong to different
 // applications; a real list is ordered by name and has replicas side by side, which is easier.
 //
+// With [Options.Alike], the kubelet's entry and the conditions, with their times, also repeat in the pods
+// of an application, as in a cluster that runs few images and has started their replicas together.
+//
 // With [Options.Hostile], the only things that repeat are the words of the API itself (field names,
 // phases, types of conditions, policies) and pieces of a few bytes made of them.
 //

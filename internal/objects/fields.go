@@ -137,7 +137,7 @@ func ownedByController(pod *corev1.Pod) string {
 	return f.done()
 }
 
-func ownedByKubelet(s *source, pod *corev1.Pod) string {
+func ownedByKubelet(s *source, pod *corev1.Pod, o Options) string {
 	var f fields
 	f.open("f:status", false)
 	f.open("f:conditions", false)
@@ -147,9 +147,11 @@ func ownedByKubelet(s *source, pod *corev1.Pod) string {
 	f.shut()
 	f.leaf("f:containerStatuses", "f:hostIP", "f:phase", "f:podIP")
 	f.open("f:podIPs", true)
-	f.open(key("ip", pod.Status.PodIP), true)
-	f.leaf("f:ip")
-	f.shut()
+	if !o.Alike {
+		f.open(key("ip", pod.Status.PodIP), true)
+		f.leaf("f:ip")
+		f.shut()
+	}
 	f.shut()
 	f.leaf("f:startTime")
 	f.shut()

@@ -196,6 +196,17 @@ func TestReplicasShareTheSamePartsAsInARealCluster(t *testing.T) {
 	}
 	require.NotEqual(t, a.Labels, objects.Pod(1, 6, objects.Options{}).Labels)
 
+	alike := objects.Options{Alike: true}
+	x, y := objects.Pod(1, 5, alike), objects.Pod(1, 5+objects.Apps, alike)
+	require.Equal(t, a.Spec, x.Spec, "only the times and the kubelet's entry are unusual")
+	require.Equal(t, a.Status.PodIP, x.Status.PodIP)
+	require.Equal(t, x.ManagedFields, y.ManagedFields)
+	require.Equal(t, x.Status.Conditions, y.Status.Conditions)
+	require.NotEqual(t, x.UID, y.UID)
+	require.NotEqual(t, x.Status.PodIP, y.Status.PodIP)
+	require.NotEqual(t, x.Status.Conditions, objects.Pod(1, 6, alike).Status.Conditions)
+	require.Equal(t, objects.Next(x, 3).Status.Conditions, objects.Next(y, 3).Status.Conditions)
+
 	w, v := objects.Widget(1, 5, objects.Options{}), objects.Widget(1, 5+objects.Apps, objects.Options{})
 	require.Equal(t, w.Object["spec"], v.Object["spec"])
 	require.NotEqual(t, w.Object["status"], v.Object["status"])

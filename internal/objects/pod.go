@@ -14,6 +14,9 @@ func Pod(seed uint64, i int, o Options) *corev1.Pod {
 	a := newApp(seed, "pod", i, o)
 	s := newSource(seed, "pod", i, o.Hostile)
 	created := s.created()
+	if o.Alike {
+		created = newSource(seed, "rollout", i%Apps, false).created()
+	}
 	prefix := a.name + "-" + a.hash + "-"
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -38,7 +41,7 @@ func Pod(seed uint64, i int, o Options) *corev1.Pod {
 	status(pod, a, s, i, node)
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{
 		managed("kube-controller-manager", "", "v1", created, ownedByController(pod)),
-		managed("kubelet", "status", "v1", after(created, 8), ownedByKubelet(s, pod)),
+		managed("kubelet", "status", "v1", after(created, 8), ownedByKubelet(s, pod, o)),
 	}
 	return pod
 }

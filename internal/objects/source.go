@@ -24,6 +24,10 @@ type Options struct {
 	// Hostile makes objects with nothing in common: no string, list or part occurs in another object
 	// of the kind, except words of the API itself. Sizes are about the same.
 	Hostile bool
+
+	// Alike makes the pods of an application equal in more parts: all start in the same second, and the
+	// kubelet's entry in managedFields does not name the pod's IP. Other kinds are as usual.
+	Alike bool
 }
 
 // source draws the content of an object, or the common content of several.

@@ -106,6 +106,7 @@ const (
 	Workers  = "workers"
 	Delayed  = "delayed"
 	Hostile  = "hostile"
+	Alike    = "alike"
 	Copied   = "copied"
 	Keys     = "keys"
 	Expired  = "expired"
@@ -183,6 +184,12 @@ func (p Params) Has(some Params) bool {
 		}
 	}
 	return true
+}
+
+// SameLoad reports whether p and other have the same kind of objects: usual ones, ones that are alike, or
+// ones in which nothing repeats.
+func (p Params) SameLoad(other Params) bool {
+	return p[Hostile] == other[Hostile] && p[Alike] == other[Alike]
 }
 
 // Point is a measurement at a time, in seconds from the start.

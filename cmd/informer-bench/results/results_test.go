@@ -102,6 +102,7 @@ func TestVerdicts(t *testing.T) {
 	r := &results.Results{V: results.Version, Results: []results.Result{
 		{Scenario: "sync-protobuf", Contestant: results.Millrace, Ratio: ratio(results.Wall, 0.30)},
 		{Scenario: "sync-protobuf", Contestant: results.Millrace, Params: results.Params{results.Hostile: 1}, Ratio: ratio(results.Wall, 0.9)},
+		{Scenario: "sync-protobuf", Contestant: results.Millrace, Params: results.Params{results.Alike: 1}, Ratio: ratio(results.Wall, 0.2)},
 		{Scenario: "sync-protobuf", Contestant: results.ClientGo, Ratio: ratio(results.Wall, 1)},
 		{Scenario: "sync-protobuf", Contestant: results.ClientGoFactory, Ratio: ratio(results.Wall, 0.45)},
 		{Scenario: "sync-protobuf", Contestant: results.ClientGoFactory, Params: results.Params{results.Hostile: 1}, Ratio: ratio(results.Wall, 0.9)},

@@ -44,7 +44,7 @@ type Target struct {
 
 // Targets returns all targets: for usual objects, for the adapters, for shared work, for packed caches,
 // and for objects in which nothing repeats. Sharing saves nothing in the latter, but they must be no
-// worse than with client-go.
+// worse than with client-go. Pods that are alike have no target.
 func Targets() []Target {
 	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), sharingTargets(), packedTargets())
 }
@@ -166,7 +166,7 @@ func usualTargets() []Target {
 
 // applies reports whether the target applies to x.
 func (t Target) applies(x *Result) bool {
-	return x.Contestant == cmp.Or(t.Contestant, Millrace) && x.Scenario == t.Scenario && x.Params[Hostile] == t.Params[Hostile] && x.Params.Has(t.Params)
+	return x.Contestant == cmp.Or(t.Contestant, Millrace) && x.Scenario == t.Scenario && x.Params.SameLoad(t.Params) && x.Params.Has(t.Params)
 }
 
 // Want returns the limit in words: "≤ 0.15 × client-go".

@@ -16,7 +16,7 @@ func packedScenarios() []Scenario {
 		Contestants: []string{
 			results.Millrace, results.MillracePacked, results.ClientGo, results.ControllerRuntimePacked, results.Floor,
 		},
-		Variants: []protocol.Params{{Keys: 1}, {}, {Keys: 1, Hostile: 1}},
+		Variants: []protocol.Params{{Keys: 1}, {}, {Keys: 1, Alike: 1}, {Keys: 1, Hostile: 1}},
 	}, {
 		Name: "packed-json", Measures: "sync-json, as unstructured objects; handlers want keys",
 		Contestants: three, Variants: []protocol.Params{{Keys: 1, Custom: 1}},

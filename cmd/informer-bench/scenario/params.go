@@ -14,6 +14,7 @@ const (
 	Events    = "events"         // number of events
 	PerSecond = "per_second"     // event rate; 0 is unlimited
 	Hostile   = results.Hostile  // objects in which nothing repeats
+	Alike     = results.Alike    // pods of an application that are alike
 	Millis    = "millis"         // duration of the work
 	Changed   = "changed"        // number of objects that a relist finds changed
 	Copied    = results.Copied   // reads return copies

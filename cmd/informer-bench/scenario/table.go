@@ -62,7 +62,7 @@ func layered() []string {
 func syncScenarios() []Scenario {
 	return []Scenario{{
 		Name: "sync-protobuf", Measures: "list Pods in protobuf until a handler has heard of each",
-		Contestants: whole(), Variants: []protocol.Params{{}, {Hostile: 1}},
+		Contestants: whole(), Variants: []protocol.Params{{}, {Alike: 1}, {Hostile: 1}},
 	}, {
 		Name: "sync-json", Measures: "list custom resources in JSON, as unstructured and as typed objects",
 		Contestants: libraries(),
@@ -97,7 +97,7 @@ func watchScenarios() []Scenario {
 	}, {
 		Name: "watch-protobuf", Measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
 		Script: Watch, Contestants: whole(), PerObject: 2,
-		Variants: []protocol.Params{{}, {Hostile: 1}},
+		Variants: []protocol.Params{{}, {Alike: 1}, {Hostile: 1}},
 	}, {
 		Name: "watch-json", Measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",
 		Script: Watch, Contestants: libraries(), PerObject: 0.4,
