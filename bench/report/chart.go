@@ -47,6 +47,8 @@ func colourOf(contestant string) color.Color {
 		return color.RGBA{0xd4, 0x70, 0x2a, 0xff}
 	case results.ControllerRuntime:
 		return color.RGBA{0xa3, 0x66, 0xe6, 0xff}
+	case results.Unmarshal:
+		return color.RGBA{0x9a, 0x7d, 0x1f, 0xff}
 	case results.Floor:
 		return color.RGBA{0x3a, 0x9a, 0x55, 0xff}
 	}

@@ -137,7 +137,8 @@ func (s *section) add(row *results.Result) {
 func contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
-		results.ControllerRuntimeCache, results.ControllerRuntimePacked, results.ControllerRuntime, results.Floor,
+		results.ControllerRuntimeCache, results.ControllerRuntimePacked, results.ControllerRuntime,
+		results.Unmarshal, results.Floor,
 	}
 }
 

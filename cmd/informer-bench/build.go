@@ -44,6 +44,7 @@ func placesOf(contestant string) []place {
 		results.ControllerRuntime:       {{"contestants/controllerruntime", "stock", ""}, {"controllerruntime", "", ""}},
 		results.ControllerRuntimeCache:  {{"contestants/controllerruntime", "adapted", ""}, {"controllerruntime", "", "millrace"}},
 		results.ControllerRuntimePacked: {{"contestants/controllerruntime", "packed", ""}},
+		results.Unmarshal:               {{"contestants/floor", "unmarshal", ""}},
 		results.Floor:                   {{"contestants/floor", "", ""}, {"floor", "", ""}},
 	}[contestant]
 }

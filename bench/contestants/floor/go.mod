@@ -2,7 +2,10 @@ module github.com/millrace-dev/millrace/bench/contestants/floor
 
 go 1.26.0
 
-require github.com/millrace-dev/millrace v0.0.0
+require (
+	github.com/millrace-dev/millrace v0.0.0
+	k8s.io/api v0.37.2
+)
 
 require (
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
@@ -16,7 +19,6 @@ require (
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
-	k8s.io/api v0.37.2 // indirect
 	k8s.io/apimachinery v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect

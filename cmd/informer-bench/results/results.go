@@ -22,7 +22,8 @@ const (
 	MillracePacked    = "millrace-packed" // with packed caches
 	ClientGo          = "client-go"
 	ControllerRuntime = "controller-runtime"
-	Floor             = "floor" // reads the bytes and discards them
+	Unmarshal         = "unmarshal" // calls the generated Unmarshal of k8s.io/api and keeps the objects
+	Floor             = "floor"     // reads the bytes and discards them
 
 	// client-go's interface over Millrace informers: from a factory created for a config, and from
 	// NewInformer, for which client-go decodes.

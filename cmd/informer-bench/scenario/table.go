@@ -26,19 +26,19 @@ func All() []Scenario {
 	return all
 }
 
-// Contestants returns all contestants: the libraries, Millrace behind their interfaces, and last the
-// floor, which is compared only by its times.
+// Contestants returns all contestants: the libraries, Millrace behind their interfaces, the limit of the
+// generated decoders, and last the floor, which is compared only by its times.
 func Contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
-		results.ControllerRuntimeCache, results.ControllerRuntimePacked, results.ControllerRuntime, results.Floor,
+		results.ControllerRuntimeCache, results.ControllerRuntimePacked, results.ControllerRuntime, results.Unmarshal, results.Floor,
 	}
 }
 
 // whole returns the contestants that do not pack objects.
 func whole() []string {
 	return slices.DeleteFunc(Contestants(), func(name string) bool {
-		return name == results.MillracePacked || name == results.ControllerRuntimePacked
+		return name == results.MillracePacked || name == results.ControllerRuntimePacked || name == results.Unmarshal
 	})
 }
 
@@ -62,7 +62,7 @@ func layered() []string {
 func syncScenarios() []Scenario {
 	return []Scenario{{
 		Name: "sync-protobuf", Measures: "list Pods in protobuf until a handler has heard of each",
-		Contestants: whole(), Variants: []protocol.Params{{}, {Alike: 1}, {Hostile: 1}},
+		Contestants: append(whole(), results.Unmarshal), Variants: []protocol.Params{{}, {Alike: 1}, {Hostile: 1}},
 	}, {
 		Name: "sync-json", Measures: "list custom resources in JSON, as unstructured and as typed objects",
 		Contestants: libraries(),
@@ -79,7 +79,7 @@ func syncScenarios() []Scenario {
 	}, {
 		Name: "limit", Measures: "the smallest memory limit in which Pods are listed and, after an expired version, listed again",
 		Script: Relist, Smallest: true, Rounds: 1,
-		Contestants: slices.DeleteFunc(Contestants(), func(name string) bool { return name == results.Floor }),
+		Contestants: slices.DeleteFunc(Contestants(), func(name string) bool { return name == results.Unmarshal || name == results.Floor }),
 		Variants:    []protocol.Params{{scale: 40}},
 	}, {
 		Name: "footprint", Measures: "bytes an object, goroutines and bytes an informer and an idle handler",
