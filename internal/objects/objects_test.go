@@ -129,6 +129,25 @@ func TestKeysDiffer(t *testing.T) {
 	}
 }
 
+func TestTenKinds(t *testing.T) {
+	seen, uids := map[string]bool{}, map[string]bool{}
+	for _, kind := range objects.Kinds() {
+		require.False(t, seen[kind.Resource.Resource], kind.Resource)
+		seen[kind.Resource.Resource] = true
+		keys := map[object.Key]bool{}
+		for i := range 500 {
+			o := kind.New(1, i, objects.Options{})
+			require.False(t, uids[string(o.GetUID())], "%s %d", kind.Resource, i)
+			keys[object.KeyOf(o)], uids[string(o.GetUID())] = true, true
+			require.NotEmpty(t, o.GetManagedFields())
+		}
+		require.Len(t, keys, 500, kind.Resource)
+		require.Equal(t, marshal(t, kind.New(1, 3, objects.Options{})), marshal(t, kind.New(1, 3, objects.Options{})))
+		t.Logf("%s: %d bytes", kind.Resource.Resource, mean(func(i int) int { return len(marshal(t, kind.New(1, i, objects.Options{}))) }))
+	}
+	require.Len(t, seen, 10)
+}
+
 // part is a piece of an object, as JSON, that has been found in n objects.
 type parts map[string]int
 
