@@ -149,7 +149,7 @@ func (c *call) serveResource() error {
 		return err
 	}
 	c.format = f
-	if load := c.server.opts.Load; load != nil && load.opts.Resource.GVR == c.gvr() {
+	if load := c.server.opts.loadOf(c.gvr()); load != nil {
 		switch c.verb {
 		case "list":
 			return load.list(c)

@@ -19,7 +19,7 @@ import (
 // faults, and each watch has its own history. The only limit it honors is 1, because a client that asks for
 // a single object wants to learn the version. With Options.ShardSelectors, Load filters objects and events
 // by the request's shardSelector, encoding them once per selector and caching the result until
-// [Load.Reset]. Set it as Options.Load.
+// [Load.Reset]. Add it to Options.Loads.
 //
 // If Held is set, watches wait for [Load.Play], which sets the number and rate of events. [Load.Expire]
 // expires all current versions, so clients relist. Reset restores the initial state.
@@ -162,6 +162,16 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
 	return &Load{opts: opts, order: order, bodies: map[loadView]*loadBody{}, moved: make(chan struct{})}, nil
+}
+
+// loadOf returns the load of a resource, or nil.
+func (o *Options) loadOf(resource object.GVR) *Load {
+	for _, l := range o.Loads {
+		if l.opts.Resource.GVR == resource {
+			return l
+		}
+	}
+	return nil
 }
 
 // Resource returns the resource that the load serves.

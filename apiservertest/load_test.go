@@ -42,7 +42,7 @@ func newLoad(t testing.TB, objects int, events int64) *apiservertest.Load {
 
 func TestLoad(t *testing.T) {
 	load := newLoad(t, 3, 7)
-	r := newRig(t, apiservertest.Options{Load: load})
+	r := newRig(t, apiservertest.Options{Loads: []*apiservertest.Load{load}})
 	l := r.list("/api/v1/pods")
 	require.Equal(t, []string{"p000", "p001", "p002"}, l.names())
 	require.Equal(t, "1000000002", l.Items[2].Metadata.ResourceVersion)
@@ -87,7 +87,7 @@ func TestLoadOfAShare(t *testing.T) {
 			New: func(i int) object.Object { return pod(string(rune('a'+i%3)), fmt.Sprintf("p%03d", i)) },
 		})
 		require.NoError(t, err)
-		opts.Load = load
+		opts.Loads = []*apiservertest.Load{load}
 		return newRig(t, opts), load.ListRV()
 	}
 	r, rv := serve(apiservertest.Options{ShardSelectors: true})
@@ -114,7 +114,7 @@ func TestLoadOfAShare(t *testing.T) {
 
 // BenchmarkLoad measures how fast a client that ignores the bytes can read a Load.
 func BenchmarkLoad(b *testing.B) {
-	srv := apiservertest.New(apiservertest.Options{Load: newLoad(b, 1000, 0)})
+	srv := apiservertest.New(apiservertest.Options{Loads: []*apiservertest.Load{newLoad(b, 1000, 0)}})
 	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	require.NoError(b, err)
 	defer srv.Close()
@@ -164,7 +164,7 @@ func TestLoadIsPlayedAndExpires(t *testing.T) {
 		Change: func(obj object.Object, i int) { obj.SetLabels(map[string]string{"changed": strconv.Itoa(i)}) },
 	})
 	require.NoError(t, err)
-	r := newRig(t, apiservertest.Options{Load: load})
+	r := newRig(t, apiservertest.Options{Loads: []*apiservertest.Load{load}})
 	before := load.ListRV()
 	began := time.Now()
 	watch := r.watch("/api/v1/pods?watch=1&resourceVersion=" + before)
@@ -208,7 +208,7 @@ func TestLoadGeneratedWhileItIsSent(t *testing.T) {
 			},
 		})
 		require.NoError(t, err)
-		r := newRig(t, apiservertest.Options{Load: load})
+		r := newRig(t, apiservertest.Options{Loads: []*apiservertest.Load{load}})
 		events, err := r.watch("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion=0").rest()
 		require.NoError(t, err)
 		return events

@@ -324,8 +324,8 @@ type Options struct {
 	// Resources are the resources to serve in addition to [Builtin].
 	Resources []Resource
 
-	// Load, if set, serves lists and watches of its resource instead of the store.
-	Load *Load
+	// Loads serve lists and watches of their resources instead of the store.
+	Loads []*Load
 
 	// Logger logs problems that clients do not see, such as a failed TLS handshake. Nil means no logging.
 	Logger *slog.Logger

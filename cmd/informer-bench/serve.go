@@ -77,7 +77,7 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	srv := apiservertest.New(apiservertest.Options{Seed: spec.Seed, Load: load, ShardSelectors: spec.Chosen, Resources: []apiservertest.Resource{widgetResource()}})
+	srv := apiservertest.New(apiservertest.Options{Seed: spec.Seed, Loads: []*apiservertest.Load{load}, ShardSelectors: spec.Chosen, Resources: []apiservertest.Resource{widgetResource()}})
 	defer srv.Close()
 	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	if err != nil {
