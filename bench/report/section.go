@@ -79,6 +79,7 @@ func about() [][2]string {
 		{"late-handler", "A handler joins while events arrive: how long do the other handlers wait?"},
 		{"slow-handler", "One handler, with the policy Coalesce, sleeps through all events: does memory grow?"},
 		{"reconcile", "A manager with a controller that looks up the Pod of its request and does nothing else; neither side copies it. Wall time and CPU are from the first request until each Pod was reconciled once. CPU a reconcile at the start begins with the complete cache. CPU an event is for the later changes, from the wire to the reconcile, after the garbage of the start was collected."},
+		{"manager", "A manager with a controller of custom resources, which have a Go type, that also watches nine built-in kinds, in protobuf; their events lead to no reconcile. There are as many objects of each kind. The time is from the first request until the first reconcile, which waits for all ten caches."},
 		{"packed-sync", "sync-protobuf, with packed caches beside the others. Handlers that want keys (keys=1) read nothing else, so a packed cache makes no objects for them. For other handlers it makes one for each call."},
 		{"packed-json", "sync-json, with a packed cache. Handlers want keys."},
 		{"packed-watch", "watch-protobuf, with packed caches. Handlers want keys (keys=1) or objects."},

@@ -48,8 +48,8 @@ func TestRunMeasures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	var out strings.Builder
 	err := run(t.Context(), runFlags{
-		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue", "packed-minute", "packed-read", "restart", "million"},
-		contestants: []string{results.Millrace, results.MillracePacked, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
+		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue", "manager", "packed-minute", "packed-read", "restart", "million"},
+		contestants: []string{results.Millrace, results.MillracePacked, results.Unmarshal, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
 	}, &out, t.Output())
 	require.NoError(t, err)
 	measured, err := results.Load(path)
@@ -59,8 +59,8 @@ func TestRunMeasures(t *testing.T) {
 		got[r.Scenario+" "+r.Contestant] = r
 	}
 	for _, name := range []string{
-		"sync-protobuf millrace", "sync-protobuf floor", "sync-watchlist millrace", "sync-watchlist floor",
-		"watch-json millrace", "watch-json floor", "relist-changed millrace", "workqueue millrace",
+		"sync-protobuf millrace", "sync-protobuf unmarshal", "sync-protobuf floor", "sync-watchlist millrace", "sync-watchlist floor",
+		"watch-json millrace", "watch-json floor", "relist-changed millrace", "workqueue millrace", "manager millrace",
 		"packed-minute millrace-packed", "packed-read millrace-packed", "million millrace-packed",
 	} {
 		require.Contains(t, got, name)
@@ -70,6 +70,7 @@ func TestRunMeasures(t *testing.T) {
 	}
 	require.Positive(t, got["sync-protobuf millrace"].Ratio[results.Floor]["cpu_s"])
 	require.Contains(t, out.String(), "sync-protobuf: 20 objects")
+	require.Contains(t, out.String(), "sync-protobuf: 20 objects, alike 1")
 	require.Positive(t, got["packed-read millrace-packed"].Metrics[results.GetOther].Median)
 	require.Contains(t, got["packed-minute millrace-packed"].Metrics, results.CollectorCPU)
 	require.Positive(t, got["restart millrace-packed"].Metrics[results.FirstCall].Median)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ import (
 // serveSpec configures a load server.
 type serveSpec struct {
 	Custom  bool   `json:"custom"`
+	Kinds   bool   `json:"kinds"` // all kinds, with as many objects each
 	Hostile bool   `json:"hostile"`
 	Alike   bool   `json:"alike"`
 	Seed    uint64 `json:"seed"`
@@ -73,19 +75,25 @@ func newServeCommand() *cobra.Command {
 
 // serve executes orders until in ends.
 func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) error {
-	load, err := apiservertest.NewLoad(loadOptions(spec))
-	if err != nil {
-		return err
+	var loads []*apiservertest.Load
+	for _, kind := range kindsOf(spec) {
+		load, err := apiservertest.NewLoad(loadOptions(spec, kind))
+		if err != nil {
+			return err
+		}
+		loads = append(loads, load)
 	}
-	srv := apiservertest.New(apiservertest.Options{Seed: spec.Seed, Loads: []*apiservertest.Load{load}, ShardSelectors: spec.Chosen, Resources: []apiservertest.Resource{widgetResource()}})
+	srv := apiservertest.New(apiservertest.Options{Seed: spec.Seed, Loads: loads, ShardSelectors: spec.Chosen, Resources: []apiservertest.Resource{widgetResource()}})
 	defer srv.Close()
 	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
 	if err != nil {
 		return err
 	}
-	first, err := warm(ctx, spec, load, endpoint.URL)
-	if err != nil {
-		return fmt.Errorf("serve: warm up: %w", err)
+	var first serving
+	for _, load := range loads {
+		if first, err = warm(ctx, spec, load, endpoint.URL); err != nil {
+			return fmt.Errorf("serve: warm up: %w", err)
+		}
 	}
 	debug.FreeOSMemory() // frees memory of the encoding, outside of any measurement
 	answers := json.NewEncoder(out)
@@ -101,52 +109,60 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 			}
 			return fmt.Errorf("serve: read an order: %w", err)
 		}
-		if err := answers.Encode(obey(srv, load, o)); err != nil {
+		if err := answers.Encode(obey(srv, loads, o)); err != nil {
 			return err
 		}
 	}
 }
 
-func obey(srv *apiservertest.Server, load *apiservertest.Load, o order) answered {
-	switch o.Do {
-	case "play":
-		load.Play(apiservertest.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
-	case "expire":
-		load.Expire()
-	case "reset":
-		load.Reset()
+func obey(srv *apiservertest.Server, loads []*apiservertest.Load, o order) (a answered) {
+	if o.Do == "reset" {
 		srv.Stats().Reset()
-	case "tell":
-		resource := load.Resource().Resource
-		return answered{Listed: load.ListedAt().UnixNano(), Lists: srv.Stats().Requests("list", resource)}
-	default:
-		return answered{Error: fmt.Sprintf("unknown order %q", o.Do)}
 	}
-	return answered{}
+	for _, load := range loads {
+		switch o.Do {
+		case "play":
+			load.Play(apiservertest.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
+		case "expire":
+			load.Expire()
+		case "reset":
+			load.Reset()
+		case "tell":
+			a.Listed = max(a.Listed, load.ListedAt().UnixNano())
+			a.Lists += srv.Stats().Requests("list", load.Resource().Resource)
+		default:
+			a.Error = fmt.Sprintf("unknown order %q", o.Do)
+		}
+	}
+	return a
 }
 
-func loadOptions(spec serveSpec) apiservertest.LoadOptions {
+// kindsOf returns the kinds to serve.
+func kindsOf(spec serveSpec) []objects.Kind {
+	only := "pods"
+	if spec.Custom {
+		only = objects.WidgetPlural
+	}
+	return slices.DeleteFunc(objects.Kinds(), func(k objects.Kind) bool { return !spec.Kinds && k.Resource.Resource != only })
+}
+
+func loadOptions(spec serveSpec, kind objects.Kind) apiservertest.LoadOptions {
 	options := objects.Options{Hostile: spec.Hostile, Alike: spec.Alike}
-	opts := apiservertest.LoadOptions{
-		Resource: podResource(), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
+	return apiservertest.LoadOptions{
+		Resource: resourceOf(kind.Resource), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
 		Held: true, Stamp: spec.Stamp, Afresh: spec.Afresh,
-		New:    func(i int) object.Object { return objects.Pod(spec.Seed, i, options) },
+		New:    func(i int) object.Object { return kind.New(spec.Seed, i, options) },
 		Change: func(obj object.Object, _ int) { objects.Touch(obj, 1) },
 	}
-	if spec.Custom {
-		opts.Resource = widgetResource()
-		opts.New = func(i int) object.Object { return objects.Widget(spec.Seed, i, options) }
-	}
-	return opts
 }
 
-func podResource() apiservertest.Resource {
-	for _, r := range apiservertest.Builtin() {
-		if r.GVR.Resource == "pods" {
+func resourceOf(gvr object.GVR) apiservertest.Resource {
+	for _, r := range append(apiservertest.Builtin(), widgetResource()) {
+		if r.GVR == gvr {
 			return r
 		}
 	}
-	panic("the simulated server has no pods")
+	panic("the simulated server has no " + gvr.String())
 }
 
 func widgetResource() apiservertest.Resource {
@@ -156,13 +172,16 @@ func widgetResource() apiservertest.Resource {
 	}
 }
 
-// warm makes the server encode everything that will be requested.
+// warm makes the server encode everything of a load that will be requested.
 func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url string) (first serving, err error) {
 	first.URL = url
-	accept, path := wire.MediaProtobuf, "/api/v1/pods"
-	if spec.Custom {
-		version := objects.WidgetVersion()
-		accept, path = wire.MediaJSON, "/apis/"+version.String()+"/"+objects.WidgetPlural
+	resource := load.Resource()
+	accept, path := wire.MediaProtobuf, "/api/v1/"+resource.Resource
+	if resource.Group != "" {
+		path = "/apis/" + resource.GroupVersion().String() + "/" + resource.Resource
+	}
+	if resource.Group == objects.WidgetVersion().Group {
+		accept = wire.MediaJSON
 	}
 	ask := func() (uint64, error) {
 		if spec.Afresh { // nothing is encoded in advance

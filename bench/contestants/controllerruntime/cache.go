@@ -116,10 +116,18 @@ func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listen
 // account measures the final state.
 func account(ctx context.Context, s *protocol.Session, all cache.Cache, list client.ObjectList, listeners []*scenario.Listener) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
-	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
+	for _, l := range listeners {
+		r.Heard += l.Heard()
 	}
-	err := meta.EachListItem(list, func(o runtime.Object) error {
+	return r, add(ctx, r, all, list)
+}
+
+// add adds the cached objects of a kind to a result.
+func add(ctx context.Context, r *protocol.Result, all cache.Cache, list client.ObjectList) error {
+	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(o runtime.Object) error {
 		object, ok := o.(metav1.Object)
 		if !ok {
 			return fmt.Errorf("the cache contains a %T", o)
@@ -128,8 +136,4 @@ func account(ctx context.Context, s *protocol.Session, all cache.Cache, list cli
 		r.Digest.Add(object)
 		return nil
 	})
-	for _, l := range listeners {
-		r.Heard += l.Heard()
-	}
-	return r, err
 }

@@ -22,7 +22,9 @@ type Stack struct {
 
 // Main is the main function of a contestant with this stack.
 func (k Stack) Main() {
-	scenarios := map[string]protocol.Work{"reconcile": k.reconcileAll, "cached-read": k.cachedRead, "packed-read": k.read}
+	scenarios := map[string]protocol.Work{
+		"reconcile": k.reconcileAll, "manager": k.managerStart, "cached-read": k.cachedRead, "packed-read": k.read,
+	}
 	for _, name := range scenario.Following() {
 		scenarios[name] = k.follow
 	}

@@ -26,6 +26,7 @@ func (k Stack) Main() {
 		"slow-handler": k.slowHandler,
 		"footprint":    k.footprint,
 		"reconcile":    k.reconcile,
+		"manager":      k.managerStart,
 		"cached-read":  k.cachedRead,
 		"packed-read":  k.read,
 		"share-work":   shareWork,

@@ -157,6 +157,9 @@ func usualTargets() []Target {
 		{Scenario: "reconcile", Metric: FirstReconcile, Limit: 0.05},
 		{Scenario: "reconcile", Metric: PeakRSS, Limit: 0.4, Against: ControllerRuntime},
 
+		{Scenario: "manager", Metric: Wall, Limit: 0.4, Against: ControllerRuntime},
+		{Scenario: "manager", Metric: CPU, Limit: 0.4, Against: ControllerRuntime},
+
 		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: GetAllocs, Limit: none},
 		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: NamespaceAllocs, Limit: none},
 		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: LabelAllocs, Limit: none},

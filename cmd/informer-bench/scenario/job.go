@@ -51,6 +51,8 @@ func (j Job) Lists() int {
 	switch {
 	case j.Script == Restart, j.Params.On(Replicas):
 		return -1
+	case j.Params.On(Kinds):
+		return j.Params[Kinds]
 	case j.Params.On(WatchList):
 		return 0
 	case j.Script == Relist:

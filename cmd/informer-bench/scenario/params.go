@@ -5,6 +5,7 @@ import "github.com/millrace-dev/millrace/cmd/informer-bench/results"
 // The names of parameters.
 const (
 	Custom    = "custom"         // custom resources, which are JSON, instead of pods
+	Kinds     = "kinds"          // number of kinds, of which the server has as many objects each
 	Typed     = "typed"          // custom resources have a Go type
 	WatchList = "watchlist"      // stream the initial list
 	Handlers  = results.Handlers // number of handlers

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
+	"github.com/millrace-dev/millrace/internal/objects"
 )
 
 // All returns the scenarios in the order in which they are measured.
@@ -158,6 +159,10 @@ func controllerScenarios() []Scenario {
 		Name: "reconcile", Measures: "a controller that finds nothing to do: each Pod at the start, then 5000 changes a second",
 		Script: Reconcile, Contestants: layered(), PerObject: 0.2,
 		Variants: []protocol.Params{{PerSecond: 5000}},
+	}, {
+		Name: "manager", Measures: "a manager with ten kinds of a fifth of the objects each, until its first reconcile",
+		Script: Read, Contestants: layered(),
+		Variants: []protocol.Params{{scale: 20, Kinds: len(objects.Kinds())}},
 	}, {
 		Name: "cached-read", Measures: "get, list by namespace, by label and by field index, as it is cached and as a copy",
 		Script: Alone, Contestants: layered(),

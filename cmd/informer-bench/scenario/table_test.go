@@ -47,7 +47,7 @@ func TestGroupsAndNamesAreChosenInTheOrderOfTheList(t *testing.T) {
 	for _, s := range chosen {
 		names = append(names, s.Name)
 	}
-	require.Equal(t, []string{"reconcile", "cached-read", "million"}, names)
+	require.Equal(t, []string{"reconcile", "manager", "cached-read", "million"}, names)
 	for _, s := range All() {
 		require.NotEqual(t, s.Group, s.Name, "a name could mean two things")
 	}
