@@ -18,7 +18,7 @@ func newReportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "report RESULTS.json",
-		Short: "benchmarks.md and charts from a results file/benchmarks.md and charts from a results file",
+		Short: "Write results/benchmarks.md and charts from a results file",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return report(cmd.Context(), args[0], out, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -62,7 +62,7 @@ func layered() []string {
 
 func syncScenarios() []Scenario {
 	return []Scenario{{
-		Name: "sync-protobuf", Measures: "list Pods in protobuf until a handler has heard of each",
+		Name: "sync-protobuf", Measures: "list Pods in protobuf until a handler was called for each; beside it, the limit of generated decoders",
 		Contestants: append(whole(), results.Unmarshal), Variants: []protocol.Params{{}, {Alike: 1}, {Hostile: 1}},
 	}, {
 		Name: "sync-json", Measures: "list custom resources in JSON, as unstructured and as typed objects",
@@ -96,11 +96,11 @@ func watchScenarios() []Scenario {
 		Name: "relist-changed", Measures: "the same, with one object in a hundred changed",
 		Script: Relist, Contestants: cached(), Variants: []protocol.Params{{changedPercent: 1}},
 	}, {
-		Name: "watch-protobuf", Measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
+		Name: "watch-protobuf", Measures: "MODIFIED events of Pods in protobuf, as fast as the contestant reads them",
 		Script: Watch, Contestants: whole(), PerObject: 2,
 		Variants: []protocol.Params{{}, {Alike: 1}, {Hostile: 1}},
 	}, {
-		Name: "watch-json", Measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",
+		Name: "watch-json", Measures: "MODIFIED events of custom resources in JSON, as fast as the contestant reads them",
 		Script: Watch, Contestants: libraries(), PerObject: 0.4,
 		Variants: []protocol.Params{{Custom: 1}, {Custom: 1, Hostile: 1}},
 	}, {
@@ -132,11 +132,11 @@ func processScenarios() []Scenario {
 			{Workers: 1}, {Workers: 8}, {Workers: 1, Delayed: 1},
 		},
 	}, {
-		Name: "late-handler", Measures: "a handler joins at 5000 events a second: by how much the others hear later",
+		Name: "late-handler", Measures: "a handler joins at 5000 events a second: the delay for the others",
 		Script: Alone, Contestants: both(), PerObject: 0.5,
 		Variants: []protocol.Params{{PerSecond: 5000}},
 	}, {
-		Name: "slow-handler", Measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
+		Name: "slow-handler", Measures: "a handler sleeps through a million events of 1000 objects: the memory held for it",
 		Script: Alone, Contestants: both(), PerObject: 1000, OverTime: true,
 		Variants: []protocol.Params{{scale: 2}},
 	}}
@@ -144,11 +144,11 @@ func processScenarios() []Scenario {
 
 func sharingScenarios() []Scenario {
 	return []Scenario{{
-		Name: "share-work", Measures: "reconciles that wait 5 ms, by 8 programs and by one; slots when one comes, leaves and dies",
+		Name: "share-work", Measures: "reconciles that wait 5 ms, by 8 programs and by one; slots when a program joins, leaves and dies",
 		Script: Read, Contestants: []string{results.Millrace}, Rounds: 2,
 		Variants: []protocol.Params{{scale: 4, Replicas: 8}},
 	}, {
-		Name: "share-cache", Measures: "list the share of one of 8, after everything: memory, CPU and bytes as a part of that",
+		Name: "share-cache", Measures: "list one of 8 shares, and everything: memory, CPU and bytes of the share relative to everything",
 		Script: Read, Contestants: []string{results.Millrace},
 		Variants: []protocol.Params{{Replicas: 8}, {Replicas: 8, Chosen: 1}},
 	}}
@@ -156,7 +156,7 @@ func sharingScenarios() []Scenario {
 
 func controllerScenarios() []Scenario {
 	return []Scenario{{
-		Name: "reconcile", Measures: "a controller that finds nothing to do: each Pod at the start, then 5000 changes a second",
+		Name: "reconcile", Measures: "a controller with nothing to do: each Pod at the start, then 5000 changes a second",
 		Script: Reconcile, Contestants: layered(), PerObject: 0.2,
 		Variants: []protocol.Params{{PerSecond: 5000}},
 	}, {
@@ -164,7 +164,7 @@ func controllerScenarios() []Scenario {
 		Script: Read, Contestants: layered(),
 		Variants: []protocol.Params{{scale: 20, Kinds: len(objects.Kinds())}},
 	}, {
-		Name: "cached-read", Measures: "get, list by namespace, by label and by field index, as it is cached and as a copy",
+		Name: "cached-read", Measures: "get, list by namespace, by label and by field index, of shared objects and of copies",
 		Script: Alone, Contestants: layered(),
 		Variants: []protocol.Params{{Millis: 100}, {Millis: 100, Copied: 1}},
 	}}
