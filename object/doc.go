@@ -1,5 +1,5 @@
-// Package object has the definitions that the rest of Millrace builds on: the constraint on type
-// parameters, object keys, kinds and resources, and the order of resource versions.
+// Package object defines the types used throughout Millrace: the type parameter constraint [Object],
+// object keys, kinds and resources, and resource version comparison.
 //
 // # Usage
 //
@@ -8,5 +8,5 @@
 //
 // # Concurrency
 //
-// Everything in this package is a pure function or a value, and safe for concurrent use.
+// All functions are pure and safe for concurrent use.
 package object

@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GVK is the group, version and kind of a type.
+// GVK is the group, version and kind of an API type.
 type GVK = schema.GroupVersionKind
 
-// GVR is the group, version and resource under which objects are served.
+// GVR is the group, version and resource name used in API paths.
 type GVR = schema.GroupVersionResource
 
-// IsBuiltin reports whether t is one of Kubernetes' own API types, a struct of k8s.io/api. The list kind
-// of such a type is always its kind with "List" appended, and API servers serve it as protobuf. Neither
-// is true of custom resources.
+// IsBuiltin reports whether t is a built-in API type, that is, a struct in k8s.io/api. Built-in types
+// always use the kind plus "List" as their list kind and are available as protobuf; neither holds for
+// custom resources.
 func IsBuiltin(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api/") }
 
 // ParseResourceArg parses a resource as kubectl users type it: TYPE[.VERSION][.GROUP], for example
-// "pods", "deployments.apps" or "deployments.v1.apps". "pods.v1." means the core group. The version
-// is recognized by its form (v1, v2beta1). Missing parts are empty. TYPE may be a resource, a
-// singular, a short name or a kind, which a RESTMapper resolves.
+// "pods", "deployments.apps" or "deployments.v1.apps". "pods.v1." refers to the core group. A component
+// that looks like a version (v1, v2beta1) is parsed as one. Missing components are left empty. TYPE may
+// be a plural, singular or short resource name, or a kind; use a RESTMapper to resolve it.
 func ParseResourceArg(arg string) (GVR, error) {
 	resource, rest, dotted := strings.Cut(arg, ".")
 	first, group, _ := strings.Cut(rest, ".")
@@ -33,13 +33,12 @@ func ParseResourceArg(arg string) (GVR, error) {
 		return GVR{Group: group, Version: first, Resource: resource}, nil
 	}
 	if strings.HasSuffix(rest, ".") {
-		return GVR{}, fmt.Errorf("resource %q: the group ends in a dot", arg)
+		return GVR{}, fmt.Errorf("resource %q: the group ends with a dot", arg)
 	}
 	return GVR{Group: rest, Resource: resource}, nil
 }
 
-// isVersion reports whether s has the form of a Kubernetes API version: v1,
-// v2beta1, v1alpha3.
+// isVersion reports whether s looks like a Kubernetes API version: v1, v2beta1, v1alpha3.
 func isVersion(s string) bool {
 	rest, ok := strings.CutPrefix(s, "v")
 	if !ok {
@@ -60,8 +59,8 @@ func isVersion(s string) bool {
 	return false
 }
 
-// ResourceName formats gvr as kubectl does: "pods", "deployments.apps". It omits the version, because
-// people who read failures think in resources.
+// ResourceName formats gvr as kubectl does: "pods", "deployments.apps". The version is omitted because
+// it rarely matters in an error message.
 func ResourceName(gvr GVR) string {
 	return gvr.GroupResource().String()
 }

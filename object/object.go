@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Object is any API object: metadata that can be read and written, and a kind. It is the constraint on
-// type parameters throughout the stack. The type is a pointer to an API type such as *corev1.Pod,
-// *unstructured.Unstructured, *metav1.PartialObjectMetadata, or Object itself if kinds are mixed.
+// Object is any API object: accessible metadata plus a kind. It is used as the type parameter constraint
+// throughout Millrace. The type argument is a pointer to an API type such as *corev1.Pod,
+// *unstructured.Unstructured, *metav1.PartialObjectMetadata, or Object itself for mixed kinds.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Head is the part of an object that is enough for most decisions. Every Object is a Head, and so is an
-// object that is held as bytes, such as a wire.Packed. Labels, annotations, owners and the deletion
-// timestamp are shared and must not be modified.
+// Head is the subset of an object's metadata that most code needs. Every Object implements it, and so do
+// objects stored in encoded form, such as a wire.Packed. The returned labels, annotations, owner
+// references and deletion timestamp are shared and must not be modified.
 type Head interface {
 	GetNamespace() string
 	GetName() string
@@ -34,7 +34,7 @@ type Head interface {
 	GetOwnerReferences() []metav1.OwnerReference
 }
 
-// Version identifies one state of one object.
+// Version identifies one revision of one object.
 type Version struct {
 	Key Key
 	UID types.UID
@@ -55,8 +55,8 @@ func VersionOf(o Head) Version {
 	return Version{Key: KeyOf(o), UID: o.GetUID(), RV: o.GetResourceVersion()}
 }
 
-// Labels returns the labels of o for a selector. Unlike GetLabels, it does not build a map if o is
-// held as bytes.
+// Labels returns o's labels in the form selectors match against. Unlike GetLabels, it does not build a
+// map if o is stored in encoded form.
 func Labels(o Head) labels.Labels {
 	if packed, is := o.(interface{ Labels() labels.Labels }); is {
 		return packed.Labels()
@@ -64,8 +64,8 @@ func Labels(o Head) labels.Labels {
 	return labels.Set(o.GetLabels())
 }
 
-// Annotation returns one annotation of o. Unlike GetAnnotations, it does not open an object held as
-// bytes if its cache keeps the annotation (see sharedinformer.Options.Annotations).
+// Annotation returns the value of one of o's annotations. Unlike GetAnnotations, it does not decode an
+// encoded object if the cache keeps the annotation separately (see sharedinformer.Options.Annotations).
 func Annotation(o Head, key string) (value string, ok bool) {
 	if packed, is := o.(interface {
 		GetAnnotation(key string) (string, bool)
@@ -80,7 +80,7 @@ func Annotation(o Head, key string) (value string, ok bool) {
 // namespace/name, with a leading slash for cluster-scoped objects.
 type Key = types.NamespacedName
 
-// KeyOf returns the key of o.
+// KeyOf returns o's key.
 func KeyOf(o Head) Key {
 	return Key{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
@@ -106,16 +106,15 @@ func FormatKey(k Key) string {
 	return k.Namespace + "/" + k.Name
 }
 
-// CompareRV compares two resource versions of one resource: negative if a is older than b, zero if
-// they are equal, positive if a is newer. It fails if either is not a positive decimal integer;
-// servers that comply with KEP-5504 never send such a version for a stored object.
+// CompareRV compares two resource versions of the same resource. The result is negative if a is older
+// than b, zero if they are equal, and positive if a is newer. It fails if either is not a positive
+// decimal integer; servers that implement KEP-5504 never send such versions for stored objects.
 func CompareRV(a, b string) (int, error) {
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// ReachedRV reports whether a cache at version have holds every change up to version want. Equal
-// versions count as reached even if they cannot be ordered; different versions that cannot be ordered do
-// not.
+// ReachedRV reports whether a cache at version have includes every change up to version want. If the
+// versions cannot be compared, it returns true only if they are equal.
 func ReachedRV(have, want string) bool {
 	if have == want {
 		return true

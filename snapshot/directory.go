@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Options configure a Directory. The zero value works.
+// Options configures a Directory. The zero value is ready to use.
 type Options struct {
-	// Interval is the minimum time between two writes of a file, varied by a tenth. After a crash,
-	// a file is at most that much older than the cache was. The default is 5 min.
+	// Interval is the minimum time between two writes of the same file, with 10% jitter. After a crash,
+	// the file lags behind the cache by at most this much. The default is 5 minutes.
 	Interval time.Duration
 
-	// MaxAge is the maximum age of a file to be read. The default is 24 h.
+	// MaxAge is the age beyond which a file is not read. The default is 24 hours.
 	MaxAge time.Duration
 
-	// Secrets allows Secrets to be written; any process of the same user can read them. By default,
-	// informers of Secrets have no snapshot. Neither do informers whose name, kind or Go type contains
-	// "secret".
+	// Secrets allows Secrets to be written to disk, where any process running as the same user can read
+	// them. By default, informers for Secrets have no snapshot, and neither do informers whose name,
+	// kind or Go type contains "secret".
 	Secrets bool
 }
 
@@ -38,7 +38,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Directory holds the snapshots of a process's informers. Several factories may share it. Create
+// Directory holds the snapshots of a process's informers. It may be shared by several factories. Create
 // one with [In].
 type Directory struct {
 	path string
@@ -50,18 +50,18 @@ type Directory struct {
 	mu      sync.Mutex // guards the rest
 	users   int
 	locked  *os.File  // nil while the directory is not locked
-	cleaned time.Time // when clean last ran
+	cleaned time.Time // time of the last clean
 }
 
-// file is a file being written.
+// file is a file open for writing.
 type file interface {
 	io.WriteCloser
 	Name() string
 	Sync() error
 }
 
-// In returns the directory at a path. The first write creates it with access for its owner only. In
-// itself does nothing that could fail.
+// In returns a Directory for the given path. It does not touch the file system: the first write creates
+// the directory, accessible only to its owner.
 func In(path string, opts Options) *Directory {
 	d := &Directory{path: path, opts: opts.withDefaults(), turn: make(chan struct{}, 1)}
 	d.create = func(dir, pattern string) (file, error) { return os.CreateTemp(dir, pattern) } // with mode 0600
@@ -72,11 +72,11 @@ func In(path string, opts Options) *Directory {
 // Path returns the path given to In.
 func (d *Directory) Path() string { return d.path }
 
-// Options returns the options given to In, with defaults.
+// Options returns the options given to In, with defaults filled in.
 func (d *Directory) Options() Options { return d.opts }
 
-// Use reserves the directory for this process. The reservation lasts from the first write until the last
-// user has called done.
+// Use reserves the directory for this process. The reservation takes effect with the first write and
+// lasts until every caller of Use has called done.
 func (d *Directory) Use() (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,8 +93,8 @@ func (d *Directory) leave() {
 	}
 }
 
-// Read returns the snapshot described by want. It fails with an *Error, which wraps fs.ErrNotExist
-// if there is none. The Cluster of the label is not compared.
+// Read returns the snapshot described by want. It returns an [*Error] on failure, which wraps
+// fs.ErrNotExist if there is no such snapshot. Label.Cluster is not compared.
 func (d *Directory) Read(want Label) (*File, error) {
 	f, err := open(filepath.Join(d.path, want.name()), own)
 	if err != nil {
@@ -104,13 +104,13 @@ func (d *Directory) Read(want Label) (*File, error) {
 		return nil, &Error{f.Path, fmt.Errorf("%w: %s", ErrForeign, differs)}
 	}
 	if age, when := distance(f.Written); age > d.opts.MaxAge {
-		return nil, &Error{f.Path, fmt.Errorf("%w: it was written %s %s, and the limit is %s", ErrOld, age.Round(time.Second), when, d.opts.MaxAge)}
+		return nil, &Error{f.Path, fmt.Errorf("%w: written %s %s, limit %s", ErrOld, age.Round(time.Second), when, d.opts.MaxAge)}
 	}
 	return f, nil
 }
 
-// distance returns how far t is from now, in either direction. Otherwise a file written while the clock
-// was ahead would not expire in time.
+// distance returns how far t is from now, in either direction. Files dated in the future must expire
+// too, in case the clock was ahead when they were written.
 func distance(t time.Time) (d time.Duration, when string) {
 	if d = time.Since(t); d < 0 {
 		return -d, "in the future"
@@ -118,15 +118,15 @@ func distance(t time.Time) (d time.Duration, when string) {
 	return d, "ago"
 }
 
-// Has reports whether the file of a snapshot exists. It does not read it.
+// Has reports whether a snapshot file for l exists. It does not read the file.
 func (d *Directory) Has(l Label) bool {
 	_, err := os.Lstat(filepath.Join(d.path, l.name()))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Write replaces a snapshot; fill writes its content. Write waits until no other write is in
-// progress, or ctx is done. It returns the size of the file. If it fails, with an *Error, the
-// previous snapshot is unchanged.
+// Write replaces the snapshot for l with the content that fill writes, and returns the size of the file.
+// It waits for any other write to finish, or for ctx to be done. On failure it returns an [*Error] and
+// leaves the previous snapshot unchanged.
 func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error) (size int64, err error) {
 	err = d.inTurn(ctx, func() (err error) {
 		name := filepath.Join(d.path, l.name())
@@ -138,8 +138,8 @@ func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error
 	return size, err
 }
 
-// Remove removes a snapshot that turned out to be wrong, if it exists. It waits as Write does, and
-// fails with an *Error.
+// Remove deletes a snapshot that turned out to be invalid, if it exists. Like Write, it waits for other
+// writes and returns an [*Error] on failure.
 func (d *Directory) Remove(ctx context.Context, l Label) error {
 	if !d.Has(l) {
 		return nil
@@ -153,7 +153,8 @@ func (d *Directory) Remove(ctx context.Context, l Label) error {
 	})
 }
 
-// inTurn calls change while no other goroutine and no other process writes to the directory.
+// inTurn calls change while holding exclusive write access to the directory, both in this process and
+// across processes.
 func (d *Directory) inTurn(ctx context.Context, change func() error) error {
 	select {
 	case <-d.turn:
@@ -196,15 +197,15 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 	return w.size, err
 }
 
-// temporary is part of the names of incomplete files.
+// temporary is the infix that marks the names of incomplete files.
 const temporary = ".new-"
 
-// ours matches the names of files written here, complete or not.
+// ours matches the names of files written by this package, complete or not.
 var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]+)?$`)
 
-// claim creates and locks the directory, unless that was done and the lock file is still there. It also
-// removes files that a killed process left behind, and files that are too old, such as those of a
-// transform that has changed since.
+// claim creates and locks the directory, unless this process already holds the lock and the lock file
+// still exists. It also removes files left behind by a killed process and files that are too old, such
+// as those of a transform that has since changed.
 func (d *Directory) claim() (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,10 +230,10 @@ func (d *Directory) claim() (err error) {
 	return d.clean()
 }
 
-// cleanEvery is the interval at which a writing process removes unusable files.
+// cleanEvery is how often a process that writes snapshots removes unusable files.
 const cleanEvery = time.Hour
 
-// clean removes incomplete files and files that are too old to be read.
+// clean removes incomplete files and files older than Options.MaxAge.
 func (d *Directory) clean() error {
 	d.cleaned = time.Now()
 	entries, err := os.ReadDir(d.path)
@@ -246,7 +247,7 @@ func (d *Directory) clean() error {
 		}
 		goes := name[1] != ""
 		if info, err := e.Info(); err == nil && !goes {
-			goes = time.Since(info.ModTime()) > d.opts.MaxAge // a file from the future is kept, because tests may use their own clock
+			goes = time.Since(info.ModTime()) > d.opts.MaxAge // keep files dated in the future: tests may use a fake clock
 		}
 		if goes {
 			if err := ignore(os.Remove(filepath.Join(d.path, e.Name())), fs.ErrNotExist); err != nil {
@@ -264,26 +265,25 @@ func ignore(err, harmless error) error {
 	return err
 }
 
-// Errors of a snapshot.
+// Errors returned for snapshots, wrapped in an [*Error].
 var (
 	// ErrDamaged means that the file was truncated or changed, or was not written by this package.
 	ErrDamaged = errors.New("the file is damaged")
-	// ErrNotFile means that the path is not a regular file, but a directory, a link, a pipe or a
-	// device.
+	// ErrNotFile means that the path is not a regular file but a directory, link, pipe or device.
 	ErrNotFile = errors.New("not a regular file")
-	// ErrForeign means that the file does not hold the requested objects.
-	ErrForeign = errors.New("the file holds other objects")
+	// ErrForeign means that the file contains different objects than requested.
+	ErrForeign = errors.New("the file contains different objects")
 	// ErrOld means that the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")
-	// ErrNotOwn means that the file belongs to another user, or is writable by every user, so its
-	// objects cannot be trusted.
-	ErrNotOwn = errors.New("the file belongs to another user, or every user may write it")
-	// ErrLocked means that another process, or another Directory of this one, writes to the
+	// ErrNotOwn means that the file is owned by another user or world-writable, so its contents cannot
+	// be trusted.
+	ErrNotOwn = errors.New("the file is owned by another user or world-writable")
+	// ErrLocked means that another process, or another Directory in this one, is writing to the
 	// directory.
-	ErrLocked = errors.New("another process, or another Directory of this one, writes into this directory: give each its own")
+	ErrLocked = errors.New("another process, or another Directory in this one, is writing to this directory: give each its own")
 )
 
-// Error is a failed operation on a file or directory.
+// Error records a failed operation on a file or directory.
 type Error struct {
 	Path string
 	Err  error

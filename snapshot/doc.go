@@ -1,34 +1,33 @@
-// Package snapshot stores the caches of informers in files, so a restarted process need not list
-// all objects again.
+// Package snapshot saves informer caches to files, so a restarted process need not list all objects
+// again.
 //
 // # Usage
 //
 //	f := factory.New(client, factory.Options{Snapshot: snapshot.In("/var/cache/shop", snapshot.Options{})})
 //
-// An informer reads its file when it starts, and writes it from time to time and when it stops. The
-// contents of a file are not trusted until the server confirms them: see
-// sharedinformer.Options.Snapshot.
+// An informer reads its file on startup and writes it periodically and on shutdown. The contents are not
+// trusted until the server confirms them: see sharedinformer.Options.Snapshot.
 //
-// # A file
+// # File format
 //
 //	"millrace snapshot 2\n"
 //	block   the Label, as JSON
 //	block   content
 //	...
-//	block   without content, the end
+//	block   empty, marks the end
 //
-// A block consists of its length, a checksum, and that many bytes. The checksum (CRC-32C) covers
-// its length and bytes, and all blocks before it. A file that was truncated, partly overwritten, or
-// assembled from others is therefore rejected.
+// A block consists of a length, a checksum, and that many bytes. The checksum (CRC-32C) covers the
+// length, the bytes and all preceding blocks, so a file that was truncated, partly overwritten, or
+// spliced together from others is rejected.
 //
-// A file is written under a temporary name, synced, and renamed. A reader sees either the previous file
+// Files are written under a temporary name, synced and then renamed, so readers see either the old file
 // or the new one, no matter when the writer is killed.
 //
 // # Guarantees
 //
-// A file that is incomplete, or does not hold the requested objects, is rejected (C02). Only the owner
-// may read files. One process writes to a directory, one file at a time. Secrets are written only if
-// Options.Secrets is set.
+// A file that is incomplete or contains other objects than requested is rejected (C02). Files are
+// readable only by their owner. Only one process writes to a directory, one file at a time. Secrets are
+// written only if Options.Secrets is set.
 //
 // # Concurrency
 //
@@ -36,10 +35,10 @@
 //
 // # Failure
 //
-// An *Error names the file. It wraps ErrDamaged, ErrNotFile, ErrForeign, ErrOld or ErrLocked, or an
-// error of the operating system.
+// Functions return an [*Error] that includes the path. It wraps [ErrDamaged], [ErrNotFile],
+// [ErrForeign], [ErrOld], [ErrNotOwn] or [ErrLocked], or an error from the operating system.
 //
 // # Debugging
 //
-// informer-debug snapshot FILE shows the contents of a file.
+// Run informer-debug snapshot FILE to see the contents of a file.
 package snapshot

@@ -13,27 +13,27 @@ import (
 	"os"
 )
 
-// magic begins every file. It changes with the format.
+// magic is the header of every file. It changes with the format.
 const magic = "millrace snapshot 2\n"
 
-// blockSize is the content size of a block, except for the last ones.
+// blockSize is the size of a content block, except for the last ones.
 const blockSize = 1 << 20
 
 // largestLabel is the maximum size of a label.
 const largestLabel = 1 << 20
 
-// castagnoli is a polynomial that processors support in hardware.
+// castagnoli is the CRC polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headSize is the size of the head of a block: length and checksum.
+// headSize is the size of a block header: length and checksum.
 const headSize = 8
 
-// Writer writes the content of one file. It belongs to one goroutine.
+// Writer writes the content of one file. It is not safe for concurrent use.
 type Writer struct {
 	to   io.Writer
 	sum  uint32
 	size int64
-	room []byte // room for the head of a block, followed by the content that is not written yet
+	room []byte // room for a block header, followed by the buffered content
 }
 
 func newWriter(to io.Writer) *Writer {
@@ -70,7 +70,7 @@ func (w *Writer) Write(content []byte) (n int, err error) {
 	return n, nil
 }
 
-// end writes the remaining content and an empty block, which marks the end.
+// end writes the remaining content and the empty block that marks the end.
 func (w *Writer) end() error {
 	if len(w.room) > headSize {
 		if err := w.flush(); err != nil {
@@ -80,7 +80,7 @@ func (w *Writer) end() error {
 	return w.flush()
 }
 
-// flush writes a block.
+// flush writes the buffered content as a block.
 func (w *Writer) flush() error {
 	binary.LittleEndian.PutUint32(w.room, uint32(len(w.room)-headSize))
 	w.sum = crc32.Update(crc32.Update(w.sum, castagnoli, w.room[:4]), castagnoli, w.room[headSize:])
@@ -91,7 +91,7 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// File is a complete snapshot that was read.
+// File is a snapshot that has been read completely.
 type File struct {
 	Path string
 	Label
@@ -99,12 +99,12 @@ type File struct {
 	Content []byte // as written by Directory.Write
 }
 
-// Open reads the snapshot at a path, whatever its label says. If it fails, the error is an *Error.
+// Open reads the snapshot at path, regardless of its label. On failure it returns an [*Error].
 func Open(path string) (*File, error) {
 	return open(path, func(fs.FileInfo) error { return nil })
 }
 
-// open reads the snapshot at a path, unless check fails for the file.
+// open reads the snapshot at path if check accepts the file.
 func open(path string, check func(fs.FileInfo) error) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(check); err != nil {
@@ -136,7 +136,7 @@ func (f *File) open(check func(fs.FileInfo) error) error {
 func (f *File) parse(from io.ReaderAt, size int64) error {
 	start := make([]byte, len(magic))
 	if _, err := from.ReadAt(start, 0); ends(err) || err == nil && string(start) != magic {
-		return fmt.Errorf("%w: it does not begin like a file of this version", ErrDamaged)
+		return fmt.Errorf("%w: bad header, or a file from another version", ErrDamaged)
 	} else if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (f *File) parse(from io.ReaderAt, size int64) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, &f.Label); err != nil || f.Objects < 0 {
-		return fmt.Errorf("%w: its label cannot be read", ErrDamaged)
+		return fmt.Errorf("%w: invalid label", ErrDamaged)
 	}
 	f.Size, f.Content = size, make([]byte, content)
 	for rest := f.Content; len(rest) > 0; {
@@ -163,10 +163,10 @@ func (f *File) parse(from io.ReaderAt, size int64) error {
 	return r.next(nil)
 }
 
-// readSize is the size of one read.
+// readSize is the buffer size for reads.
 const readSize = 1 << 16
 
-// measure adds up the lengths of the blocks, which must match the size of the file. This way memory is
+// measure adds up the block lengths and checks the sum against the file size. This way memory is
 // allocated only for bytes that exist, and a corrupt length does no harm.
 func measure(from io.ReaderAt, size int64) (label, content int, err error) {
 	var head [headSize]byte
@@ -181,7 +181,7 @@ func measure(from io.ReaderAt, size int64) (label, content int, err error) {
 		at += headSize + int64(length)
 		switch {
 		case at > size:
-			return 0, 0, fmt.Errorf("%w: it ends within block %d", ErrDamaged, number)
+			return 0, 0, fmt.Errorf("%w: it ends in the middle of block %d", ErrDamaged, number)
 		case length > max(blockSize, largestLabel), content > math.MaxInt-int(length):
 			return 0, 0, fmt.Errorf("%w: block %d is too large", ErrDamaged, number)
 		case number == 0:
@@ -189,21 +189,21 @@ func measure(from io.ReaderAt, size int64) (label, content int, err error) {
 		case length > 0:
 			content += int(length)
 		case at < size:
-			return 0, 0, fmt.Errorf("%w: %d bytes follow its end", ErrDamaged, size-at)
+			return 0, 0, fmt.Errorf("%w: %d trailing bytes", ErrDamaged, size-at)
 		default:
 			return label, content, nil
 		}
 	}
 }
 
-// blocks reads one block after the other.
+// blocks reads blocks sequentially.
 type blocks struct {
 	from   *bufio.Reader
 	sum    uint32
 	number int
 }
 
-// ahead returns the length in the head of the next block; 0 if there is none.
+// ahead returns the length of the next block without reading it, or 0 if there is none.
 func (b *blocks) ahead() int {
 	head, err := b.from.Peek(4)
 	if err != nil {
@@ -212,7 +212,7 @@ func (b *blocks) ahead() int {
 	return int(min(binary.LittleEndian.Uint32(head), blockSize))
 }
 
-// next reads the next block into block. It checks the length and the checksum.
+// next reads the next block into block and verifies its length and checksum.
 func (b *blocks) next(block []byte) error {
 	var head [headSize]byte
 	_, err := io.ReadFull(b.from, head[:])
@@ -221,17 +221,17 @@ func (b *blocks) next(block []byte) error {
 	}
 	switch {
 	case ends(err):
-		return fmt.Errorf("%w: it ends within block %d", ErrDamaged, b.number)
+		return fmt.Errorf("%w: it ends in the middle of block %d", ErrDamaged, b.number)
 	case err != nil:
 		return err
 	}
 	b.sum = crc32.Update(crc32.Update(b.sum, castagnoli, head[:4]), castagnoli, block)
 	if b.sum != binary.LittleEndian.Uint32(head[4:]) || uint64(binary.LittleEndian.Uint32(head[:])) != uint64(len(block)) {
-		return fmt.Errorf("%w: the checksum of block %d is wrong", ErrDamaged, b.number)
+		return fmt.Errorf("%w: checksum mismatch in block %d", ErrDamaged, b.number)
 	}
 	b.number++
 	return nil
 }
 
-// ends reports whether err means that the file ended.
+// ends reports whether err indicates the end of the file.
 func ends(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -13,24 +13,24 @@ import (
 // Label describes the contents of a snapshot. Labels that differ only in RV, Objects and Written
 // describe the same objects in the same form.
 type Label struct {
-	Server    string     // address of the API server, and a digest of its certificate authority
-	Cluster   string     // UID of the namespace kube-system; empty if it may not be read
-	Kind      object.GVK // kind of the objects
+	Server    string     // API server address and a digest of its certificate authority
+	Cluster   string     // UID of the kube-system namespace; empty if we are not allowed to read it
+	Kind      object.GVK // the objects' kind
 	Type      string     // their Go type
 	Shape     string     // fingerprint of that type, from wire.TypeFingerprint
 	Namespace string     // empty for all
-	Scope     string     // limits of the source itself; empty for none
+	Scope     string     // restrictions imposed by the source itself; empty for none
 	Labels    string     // selector
 	Fields    string     // selector
-	Keep      string     // the kept fields
+	Keep      string     // the fields that are kept
 	Transform string     // name and version of the transform, as set by the user
 
-	RV      string    // the objects are complete up to this version
+	RV      string    // all changes up to this version are included
 	Objects int       // number of objects
-	Written time.Time // when writing began
+	Written time.Time // when the write started
 }
 
-// name returns the name of the file. Labels that are in use at the same time have different names.
+// name returns the file name. Labels in use at the same time have different names.
 func (l *Label) name() string {
 	hash := sha256.New()
 	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Scope, l.Labels, l.Fields, l.Keep, l.Transform} {
@@ -45,11 +45,11 @@ func (l *Label) name() string {
 	return fmt.Sprintf("%.80s-%s%s", kind, hex.EncodeToString(hash.Sum(nil)[:8]), extension)
 }
 
-// extension is the extension of all snapshot files.
+// extension is the file name extension of snapshots.
 const extension = ".snapshot"
 
-// differs describes how l differs from want. It returns "" if it does not. It ignores the cluster, which
-// may not be known yet.
+// differs describes the first difference between l and want, or returns "" if they match. It ignores the
+// cluster, which may not be known yet.
 func (l *Label) differs(want *Label) string {
 	for _, part := range []struct{ what, have, want string }{
 		{"server", l.Server, want.Server},

@@ -10,13 +10,13 @@ import (
 	"runtime"
 )
 
-// wary has no flags here; see lock_unix.go.
+// wary is empty on this system; see lock_unix.go.
 const wary = 0
 
-// own always succeeds, because this system does not report the owner of a file.
+// own always succeeds because this system does not report file owners.
 func own(fs.FileInfo) error { return nil }
 
-// lock always fails, because without a lock two processes would overwrite each other's files.
+// lock always fails: without a lock, two processes would overwrite each other's files.
 func lock(string) (*os.File, error) {
-	return nil, fmt.Errorf("lock: not implemented for %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return nil, fmt.Errorf("lock: not implemented on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// wary makes opening a pipe return immediately, and rejects links.
+// wary contains the flags that keep opening a pipe from blocking and reject symbolic links.
 const wary = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
-// own returns an error if every user, or any user other than this one and root, may have written a file.
-// The group is allowed, because it owns the files of a volume with an fsGroup.
+// own returns an error if the file is world-writable or owned by a user other than the current one and
+// root. Group write access is allowed because volumes with an fsGroup need it.
 func own(info fs.FileInfo) error {
 	is, ok := info.Sys().(*syscall.Stat_t)
 	if ok && (is.Uid != 0 && int(is.Uid) != os.Geteuid() || info.Mode().Perm()&0o002 != 0) {
@@ -23,8 +23,8 @@ func own(info fs.FileInfo) error {
 	return nil
 }
 
-// lock takes an exclusive lock on a file between processes, or fails immediately. The system
-// releases it when the file is closed or the process ends.
+// lock acquires an exclusive inter-process lock on a file, or fails immediately. The system releases it
+// when the file is closed or the process exits.
 func lock(name string) (*os.File, error) {
 	f, err := openRegular(name, os.O_CREATE|os.O_RDWR)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// openRegular opens a regular file. It rejects everything else, because opening a pipe may block
-// forever, opening a device may do anything, and a link may lead out of the directory.
+// openRegular opens a regular file. It rejects everything else: opening a pipe may block forever,
+// opening a device may have side effects, and a link may point outside the directory.
 func openRegular(path string, flags int) (*os.File, error) {
 	switch info, err := os.Lstat(path); {
 	case err == nil:

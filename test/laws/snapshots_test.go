@@ -495,7 +495,7 @@ func TestC02_AnInformerWorksWithoutItsSnapshot(t *testing.T) {
 			_, err := other.Write(context.Background(), snapshot.Label{}, func(*snapshot.Writer) error { return nil })
 			require.NoError(t, err)
 			return path
-		}, "writes into this directory"},
+		}, "is writing to this directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := c.dir(t)
