@@ -174,35 +174,35 @@ var odd = map[string]struct {
 		file := filepath.Join(t.TempDir(), "none.recording")
 		require.NoError(t, os.WriteFile(file, []byte("a picture"), 0o600))
 		Replay(t, file, func(*Env) {})
-	}, []string{"--- FAIL", "none.recording: at byte 0: the file is damaged: it does not begin as a recording does"}},
+	}, []string{"--- FAIL", "none.recording: at byte 0: the file is damaged: not a recording"}},
 	"an empty recording": {func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "empty.recording")
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
 		Replay(t, file, func(*Env) {})
-	}, []string{"--- FAIL", "empty.recording: at byte 0: the file is cut off: it is empty"}},
+	}, []string{"--- FAIL", "empty.recording: at byte 0: the file is truncated: it is empty"}},
 	"a recording of another version": {func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "later.recording")
 		require.NoError(t, os.WriteFile(file, []byte("millrace recording 9\n"), 0o600))
 		Replay(t, file, func(*Env) {})
-	}, []string{"--- FAIL", "later.recording: at byte 0: the file is of another version"}},
+	}, []string{"--- FAIL", "later.recording: at byte 0: the file was written by another version"}},
 	"a huge file that is no recording": {func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "huge.recording")
 		require.NoError(t, os.WriteFile(file, []byte("millrace recording 1\n"), 0o600))
 		require.NoError(t, os.Truncate(file, 1<<40)) // most of it is a hole
 		Replay(t, file, func(*Env) {})
-	}, []string{"--- FAIL", "huge.recording: at byte 21: the file is damaged: a block of 0 bytes"}},
+	}, []string{"--- FAIL", "huge.recording: at byte 21: the file is damaged: invalid block size: 0 bytes"}},
 	"a recording of nothing": {func(t *testing.T) {
 		Replay(t, record(t, func(func(path string)) { time.Sleep(time.Minute) }), func(e *Env) {
 			e.Start(reconciling(e, nothing))
 			e.PlayToEnd()
 		})
-	}, []string{"--- FAIL", "odd.recording: there is nothing to play: no list and no watch was sent while it was recorded"}},
+	}, []string{"--- FAIL", "odd.recording: nothing to replay: no lists or watches were recorded"}},
 	"a recording of others": {func(t *testing.T) {
 		Replay(t, record(t, func(get func(path string)) { get("/api/v1/pods") }), func(e *Env) {
 			e.Start(reconciling(e, nothing))
 			e.PlayToEnd()
 		})
-	}, []string{"--- FAIL", "odd.recording: no client has requested its contents: pods; the last request was for: list namespaces"}},
+	}, []string{"--- FAIL", "odd.recording: no client has requested its contents: pods; last request: list namespaces"}},
 	"a recording of a century": {func(t *testing.T) {
 		Replay(t, record(t, func(get func(path string)) {
 			get("/api/v1/namespaces")
@@ -235,7 +235,7 @@ var odd = map[string]struct {
 		text[len(text)/2] ^= 1
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		Replay(t, file, func(e *Env) { e.Error("it is played") })
-	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: the checksum of a block is wrong: the recording is played up to that point", "it is played"}},
+	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: block checksum mismatch: the recording is played up to that point", "it is played"}},
 	"a recording without a player": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.PlayToEnd() })
 	}, []string{"--- FAIL", "PlayToEnd without a recording: use Replay instead of Run"}},

@@ -11,29 +11,28 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// magic starts every file. Its number changes with the file format.
+// magic is the file header. The number is the format version.
 const magic = "millrace recording 1\n"
 
-// anyMagic starts files of every version.
+// anyMagic is the prefix of the header in all format versions.
 const anyMagic = "millrace recording "
 
 const (
-	// blockSize is the size of a block before compression.
+	// blockSize is the maximum size of a block before compression.
 	blockSize = 64 << 10
 
-	// blockHead is the size of a block's header: the stored length, the raw length, and
-	// a checksum.
+	// blockHead is the size of a block header: stored length, raw length, and checksum.
 	blockHead = 12
 
-	// maxRatio limits the expansion of a block, and so of a file. A block that
+	// maxRatio limits the compression ratio of a block, and so the expansion of a file. A block that
 	// compresses better is stored uncompressed.
 	maxRatio = 64
 )
 
-// castagnoli is the polynomial that processors support in hardware.
+// castagnoli is the CRC polynomial with hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// blockWriter writes records in blocks. It must be used by one goroutine.
+// blockWriter groups records into blocks and writes them. It is not safe for concurrent use.
 type blockWriter struct {
 	to    io.Writer
 	sum   uint32
@@ -42,14 +41,14 @@ type blockWriter struct {
 	room  []byte
 }
 
-// begin writes the magic number.
+// begin writes the file header.
 func (w *blockWriter) begin() error {
 	n, err := io.WriteString(w.to, magic)
 	w.size += int64(n)
 	return err
 }
 
-// add writes a record, immediately or with the next flush.
+// add buffers a record, flushing the current block first if the record does not fit.
 func (w *blockWriter) add(r *record) error {
 	if len(w.block)+maxHead+len(r.payload) > blockSize {
 		if err := w.flush(); err != nil {
@@ -77,7 +76,7 @@ func (w *blockWriter) flush() error {
 	return err
 }
 
-// write writes a block whose bytes are already in room.
+// write writes a block whose content is already in room.
 func (w *blockWriter) write(stored []byte, raw int) error {
 	head := w.room[:blockHead]
 	binary.LittleEndian.PutUint32(head, uint32(len(stored)))
@@ -91,7 +90,7 @@ func (w *blockWriter) write(stored []byte, raw int) error {
 	return err
 }
 
-// blockReader reads the output of a blockWriter. It must be used by one goroutine.
+// blockReader reads the output of a [blockWriter]. It is not safe for concurrent use.
 type blockReader struct {
 	from   *bufio.Reader
 	sum    uint32
@@ -110,7 +109,7 @@ func newBlockReader(from io.Reader) *blockReader {
 	return &blockReader{from: bufio.NewReaderSize(from, 4<<10)}
 }
 
-// begin reads the magic number.
+// begin reads the file header.
 func (r *blockReader) begin() error {
 	var begins [len(magic)]byte
 	n, err := io.ReadFull(r.from, begins[:])
@@ -121,18 +120,18 @@ func (r *blockReader) begin() error {
 	case err != nil && !atEnd(err):
 		return err
 	case len(got) >= len(anyMagic) && got[:len(anyMagic)] == anyMagic && err == nil:
-		return fmt.Errorf("%w: it begins %q, and this program reads %q", ErrVersion, got, magic)
+		return fmt.Errorf("%w: the file header is %q, this program reads %q", ErrVersion, got, magic)
 	case n == 0:
 		return fmt.Errorf("%w: it is empty", ErrCutOff)
 	}
-	return fmt.Errorf("%w: it does not begin as a recording does, such as config.Config.Recorder and informer-debug record write", ErrDamaged)
+	return fmt.Errorf("%w: not a recording; create one with config.Config.Recorder or informer-debug record", ErrDamaged)
 }
 
 // at returns the position of the next block.
 func (r *blockReader) at() mark { return mark{r.offset, r.sum} }
 
-// next returns the content of the next block, which is valid until the next call. At
-// the end of the file, the error is io.EOF.
+// next returns the content of the next block, which is valid until the next call. It returns io.EOF at
+// the end of the file.
 func (r *blockReader) next() ([]byte, error) {
 	var head [blockHead]byte
 	switch n, err := io.ReadFull(r.from, head[:]); {
@@ -141,11 +140,11 @@ func (r *blockReader) next() ([]byte, error) {
 	case n == 0:
 		return nil, io.EOF
 	case n < blockHead:
-		return nil, fmt.Errorf("%w: %d bytes of a block's head", ErrCutOff, n)
+		return nil, fmt.Errorf("%w: only %d bytes of a block header", ErrCutOff, n)
 	}
 	stored, raw := binary.LittleEndian.Uint32(head[:]), binary.LittleEndian.Uint32(head[4:])
 	if stored == 0 || stored > raw || raw > blockSize || uint64(raw) > maxRatio*uint64(stored) {
-		return nil, fmt.Errorf("%w: a block of %d bytes that were %d before", ErrDamaged, stored, raw)
+		return nil, fmt.Errorf("%w: invalid block size: %d bytes, %d uncompressed", ErrDamaged, stored, raw)
 	}
 	if r.stored == nil {
 		r.stored, r.raw = make([]byte, blockSize), make([]byte, blockSize)
@@ -155,25 +154,25 @@ func (r *blockReader) next() ([]byte, error) {
 		if !atEnd(err) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %d of the %d bytes of a block", ErrCutOff, n, stored)
+		return nil, fmt.Errorf("%w: only %d of %d bytes of a block", ErrCutOff, n, stored)
 	}
 	sum := crc32.Update(crc32.Update(r.sum, castagnoli, head[:8]), castagnoli, bytes)
 	if sum != binary.LittleEndian.Uint32(head[8:]) {
-		return nil, fmt.Errorf("%w: the checksum of a block is wrong", ErrDamaged)
+		return nil, fmt.Errorf("%w: block checksum mismatch", ErrDamaged)
 	}
 	content := bytes
 	if stored < raw {
 		if n, err := s2.DecodedLen(bytes); err != nil || n != int(raw) {
-			return nil, fmt.Errorf("%w: a block does not unpack to %d bytes", ErrDamaged, raw)
+			return nil, fmt.Errorf("%w: a block does not decompress to %d bytes", ErrDamaged, raw)
 		}
 		var err error
 		if content, err = s2.Decode(r.raw[:raw], bytes); err != nil {
-			return nil, fmt.Errorf("%w: a block does not unpack: %w", ErrDamaged, err)
+			return nil, fmt.Errorf("%w: cannot decompress block: %w", ErrDamaged, err)
 		}
 	}
 	r.sum, r.offset = sum, r.offset+blockHead+int64(stored)
 	return content, nil
 }
 
-// atEnd reports whether a read failed at the end of the input.
+// atEnd reports whether err means the input has ended.
 func atEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -7,12 +7,11 @@ import (
 	"sync"
 )
 
-// maxKept is how many blocks are cached.
+// maxKept is the maximum number of cached blocks.
 const maxKept = 16
 
-// blocks reads the intact blocks of a file. Concurrent requests have their records in
-// the same blocks, so the last few are cached. Once at is complete, it is safe for
-// concurrent use.
+// blocks reads the intact blocks of a file. Records of concurrent requests share blocks, so the most
+// recently used ones are cached. blocks is safe for concurrent use once at is complete.
 type blocks struct {
 	in   io.ReaderAt
 	size int64
@@ -28,8 +27,8 @@ type keptBlock struct {
 	content []byte // nil if there is none
 }
 
-// read returns the content of a block, which the caller must not change. If there is no
-// such block, the error is io.EOF.
+// read returns the content of a block, which the caller must not modify. It returns io.EOF if there is
+// no such block.
 func (b *blocks) read(number uint32) ([]byte, error) {
 	if int64(number) >= int64(len(b.at)) {
 		return nil, io.EOF
@@ -50,7 +49,7 @@ func (b *blocks) read(number uint32) ([]byte, error) {
 	content, err := b.reader.next()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%w: the file has become shorter since it was opened", ErrCutOff)
+		return nil, fmt.Errorf("%w: the file was truncated after it was opened", ErrCutOff)
 	case err != nil:
 		return nil, err
 	}

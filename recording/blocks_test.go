@@ -64,7 +64,7 @@ func TestAFileThatBecomesShorter(t *testing.T) {
 	f.blocks.in = bytes.NewReader(raw[:f.blocks.at[1].offset])
 	_, err = io.ReadAll(f.Body(f.Requests[0]))
 	require.ErrorIs(t, err, ErrCutOff)
-	require.ErrorContains(t, err, "the file has become shorter since it was opened")
+	require.ErrorContains(t, err, "the file was truncated after it was opened")
 }
 
 // BenchmarkPlaying plays watches that last as long as the recording: one after the

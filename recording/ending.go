@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// ending is how a response, or the wait for one, ended. The zero value is the normal
-// end of a body.
+// ending describes how a response, or the wait for one, ended. The zero value means that the body ended
+// normally.
 type ending struct {
 	Left    bool     `json:",omitempty"` // the client stopped reading
-	Error   string   `json:",omitempty"` // text of the transport's error
-	Is      []string `json:",omitempty"` // known errors that it matches
-	Network bool     `json:",omitempty"` // it is a net.Error
+	Error   string   `json:",omitempty"` // text of the transport error
+	Is      []string `json:",omitempty"` // known errors it matches
+	Network bool     `json:",omitempty"` // whether it is a net.Error
 	Timeout bool     `json:",omitempty"` // net.Error.Timeout
-	Dialled string   `json:",omitempty"` // address, if the connection failed
-	Lookup  string   `json:",omitempty"` // name, if its lookup failed
-	Step    step     `json:",omitempty"` // last step of the request
+	Dialled string   `json:",omitempty"` // address, if dialing failed
+	Lookup  string   `json:",omitempty"` // host name, if its lookup failed
+	Step    step     `json:",omitempty"` // last step the request reached
 }
 
-// known returns the errors that clients distinguish.
+// known returns the errors that clients test for.
 func known() map[string]error {
 	return map[string]error{
 		"eof":             io.EOF,
@@ -37,7 +37,7 @@ func known() map[string]error {
 	}
 }
 
-// endingOf describes an error of the transport.
+// endingOf converts a transport error.
 func endingOf(err error, at step) ending {
 	e := ending{Error: err.Error(), Step: at}
 	if len(e.Error) > maxText {
@@ -64,7 +64,7 @@ func endingOf(err error, at step) ending {
 	return e
 }
 
-// maxText bounds the recorded text of an error.
+// maxText limits the length of a recorded error text.
 const maxText = 4 << 10
 
 // err returns the recorded error, or nil if there was none.
@@ -79,7 +79,7 @@ func (e *ending) err() error {
 	return again
 }
 
-// replayed is a recorded error: it has the same text and matches the same known errors.
+// replayed is an error with the text of a recorded error; it matches the same known errors.
 type replayed struct{ *ending }
 
 func (e *replayed) Error() string { return e.ending.Error }
@@ -93,7 +93,7 @@ func (e *replayed) Is(target error) bool {
 	return false
 }
 
-// As supports the error types that describe failed connections to clients.
+// As supports the error types that clients use to inspect connection failures.
 func (e *replayed) As(target any) bool {
 	switch as := target.(type) {
 	case **net.OpError:
@@ -119,7 +119,7 @@ func (e *replayedNetwork) Timeout() bool { return e.ending.Timeout }
 
 func (e *replayedNetwork) Temporary() bool { return false }
 
-// address is the address of a connection.
+// address is a net.Addr for an address in a recording.
 type address string
 
 func (address) Network() string  { return "tcp" }
@@ -137,7 +137,7 @@ const (
 	stepSent       step = "sent"
 )
 
-// trace reports the steps of a request to note.
+// trace returns a ClientTrace that calls note for each step of a request.
 func trace(note func(step)) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn:           func(string) { note(stepConnection) },
@@ -153,7 +153,7 @@ func trace(note func(step)) *httptrace.ClientTrace {
 	}
 }
 
-// retrace reports a step to the client's trace.
+// retrace reports a recorded step to the client's own trace.
 func (s step) retrace(t *httptrace.ClientTrace) {
 	if t == nil {
 		return

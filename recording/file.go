@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// File is a recording opened for reading. In memory, it keeps the list of requests and the 1 MiB of
-// bodies that was read last. It is safe for concurrent use.
+// File is a recording opened for reading. It keeps the list of requests and the most recently read 1 MiB
+// of data in memory. It is safe for concurrent use.
 type File struct {
 	Path     string
 	Size     int64 // size of the readable part, in bytes
 	Began    time.Time
 	Duration time.Duration // from Began to the last record
-	Secrets  bool          // the contents of Secrets were recorded too
+	Secrets  bool          // whether the contents of Secrets were recorded
 	LeftOut  LeftOut
 	Requests []*Request // in the order they were sent
 
-	// Damage is the reason why the file could not be read to its end, for example after a crash.
-	// Everything before that point is intact and usable. It is nil if the recording was closed.
+	// Damage is the error that kept the file from being read to its end, for example after a crash.
+	// Everything before that point is intact and usable. Damage is nil if the recording was closed
+	// properly.
 	Damage error
 
 	blocks blocks
@@ -31,12 +32,11 @@ type File struct {
 	from *os.File // nil after Close
 }
 
-// maxRequests bounds the number of requests in a file.
+// maxRequests limits the number of requests in a file.
 const maxRequests = 1 << 18
 
-// Open opens a recording and reads its list of requests. It fails with an [*Error] if
-// the file is unusable; if only a part is readable, Damage says why. The caller must
-// close the file.
+// Open opens a recording and reads its list of requests. It returns an [*Error] if the file is unusable;
+// if it is only partly readable, File.Damage is set. The caller must close the file.
 func Open(path string) (*File, error) {
 	from, err := openFile(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// newFile reads the list of requests.
+// newFile reads the list of requests from in.
 func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
 	f := &File{Path: path, blocks: blocks{in: in}}
 	from := newBlockReader(io.NewSectionReader(in, 0, size))
@@ -82,14 +82,14 @@ func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
 	case !x.headed && f.Damage != nil:
 		return nil, f.Damage
 	case !x.headed:
-		return nil, &Error{path, f.Size, fmt.Errorf("%w: it ends before it has begun", ErrCutOff)}
+		return nil, &Error{path, f.Size, fmt.Errorf("%w: it ends before the first record", ErrCutOff)}
 	case f.Damage == nil && !x.stopped:
 		f.Damage = &Error{path, f.Size, fmt.Errorf("%w: the recording was not closed", ErrCutOff)}
 	}
 	return f, nil
 }
 
-// Close closes the file. Replays that still need it end with an error.
+// Close closes the file. Replays that are still reading it fail.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// closed returns an error that wraps ErrClosed if the file is closed, else nil.
+// closed returns an error wrapping [ErrClosed] if the file is closed.
 func (f *File) closed() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +112,7 @@ func (f *File) closed() error {
 	return nil
 }
 
-// Server returns the address of the server of the first request, or "".
+// Server returns the server address of the first request, or "" if there are no requests.
 func (f *File) Server() string {
 	if len(f.Requests) == 0 {
 		return ""
@@ -120,7 +120,7 @@ func (f *File) Server() string {
 	return f.Requests[0].Server
 }
 
-// indexer collects the requests of a file and the blocks that hold their records.
+// indexer collects the requests in a file and the blocks that contain their records.
 type indexer struct {
 	file            *File
 	under           map[uint64]*Request // requests in progress, by number
@@ -147,13 +147,13 @@ func (x *indexer) record(r *record) error {
 	f := x.file
 	switch {
 	case x.stopped:
-		return errors.New("a record after the end")
+		return errors.New("record after the end")
 	case x.headed == (r.kind == kindHeader):
-		return errors.New("the header is missing, or is there twice")
+		return errors.New("missing or duplicate header")
 	}
 	q := x.under[r.request]
 	if q == nil && r.kind != kindHeader && r.kind != kindStop && r.kind != kindRequest {
-		return fmt.Errorf("a record of kind %q about request %d, which is not under way", r.kind, r.request)
+		return fmt.Errorf("record of kind %q for request %d, which is not in progress", r.kind, r.request)
 	}
 	f.Duration = max(f.Duration, r.at)
 	switch r.kind {
@@ -170,7 +170,7 @@ func (x *indexer) record(r *record) error {
 		return x.request(r)
 	case kindAnswer:
 		if q.answered {
-			return fmt.Errorf("a second answer to request %d", r.request)
+			return fmt.Errorf("second response to request %d", r.request)
 		}
 		if err := decode(r, &q.Answer); err != nil {
 			return err
@@ -178,9 +178,9 @@ func (x *indexer) record(r *record) error {
 		q.Answered, q.answered = r.at, true
 	case kindChunk, kindWithheld:
 		if !q.answered || r.kind == kindChunk && q.Withheld {
-			return fmt.Errorf("a part of a body that request %d does not have", r.request)
+			return fmt.Errorf("body data for request %d, which has none", r.request)
 		}
-		q.Withheld = r.kind == kindWithheld // if the response decides this, it is known from here on
+		q.Withheld = r.kind == kindWithheld // may depend on the response, so known only now
 		q.Bytes += bodyOf(r)
 	case kindEnd:
 		q.Whole = true
@@ -190,7 +190,7 @@ func (x *indexer) record(r *record) error {
 			return err
 		}
 	default:
-		return fmt.Errorf("a record of the unknown kind %q", r.kind)
+		return fmt.Errorf("record of unknown kind %q", r.kind)
 	}
 	q.Ended = r.at
 	x.found(q)
@@ -215,9 +215,9 @@ func (x *indexer) request(r *record) error {
 	f := x.file
 	switch {
 	case !q.fill():
-		return errors.New("a request that is neither a list nor a watch")
+		return errors.New("request is neither a list nor a watch")
 	case x.under[r.request] != nil:
-		return fmt.Errorf("request %d is there twice", r.request)
+		return fmt.Errorf("duplicate request %d", r.request)
 	case len(f.Requests) == maxRequests:
 		return fmt.Errorf("more than %d requests", maxRequests)
 	}
@@ -227,7 +227,7 @@ func (x *indexer) request(r *record) error {
 	return nil
 }
 
-// found notes that the current block has records of a request.
+// found notes that the current block contains records of q.
 func (x *indexer) found(q *Request) {
 	number := uint32(len(x.file.blocks.at))
 	if n := len(q.blocks); n == 0 || q.blocks[n-1] != number {
@@ -235,18 +235,19 @@ func (x *indexer) found(q *Request) {
 	}
 }
 
-// decode decodes the payload of a record.
+// decode decodes a record's payload.
 func decode(r *record, into any) error {
 	if err := json.Unmarshal(r.payload, into); err != nil {
-		return fmt.Errorf("a record of kind %q cannot be read: %w", r.kind, err)
+		return fmt.Errorf("invalid record of kind %q: %w", r.kind, err)
 	}
 	return nil
 }
 
-// Body returns the recorded body of a request. It ends with io.EOF, no matter how the body ended.
+// Body returns the recorded body of a request. The reader returns io.EOF at the end, no matter how the
+// body ended.
 func (f *File) Body(q *Request) io.Reader { return &bodyReader{records: f.reader(q)} }
 
-// bodyReader reads the chunks of a body.
+// bodyReader concatenates the chunks of a body.
 type bodyReader struct {
 	records *requestReader
 	part    []byte
@@ -274,12 +275,12 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// reader returns a reader of the records of a request, in order.
+// reader returns a reader for the records of q.
 func (f *File) reader(q *Request) *requestReader {
 	return &requestReader{file: f, id: q.id, left: q.blocks}
 }
 
-// requestReader reads the records of one request.
+// requestReader reads the records of one request in order.
 type requestReader struct {
 	file   *File
 	id     uint64
@@ -289,8 +290,8 @@ type requestReader struct {
 	begun  bool
 }
 
-// next returns the next record, whose payload must not be changed. After the last one,
-// the error is io.EOF.
+// next returns the next record, whose payload must not be modified. It returns io.EOF after the last
+// one.
 func (r *requestReader) next() (record, error) {
 	for {
 		for len(r.block) > 0 {
@@ -302,7 +303,7 @@ func (r *requestReader) next() (record, error) {
 			switch {
 			case rec.request != r.id:
 			case rec.kind == kindRequest && r.begun:
-				return rec, io.EOF // the number is reused
+				return rec, io.EOF // the number has been reused
 			case rec.kind == kindRequest:
 				r.begun = true
 			case r.begun:
@@ -331,15 +332,15 @@ func (r *requestReader) wrap(err error) error {
 	return &Error{r.file.Path, r.file.blocks.at[r.number].offset, withoutPath(err)}
 }
 
-// Errors of a recording or its file.
+// Errors returned by recorders, files and replays, wrapped in an [*Error].
 var (
-	// ErrDamaged means that the file was changed or was not written by this package.
+	// ErrDamaged means that the file was modified or was not written by this package.
 	ErrDamaged = errors.New("the file is damaged")
 	// ErrCutOff means that the file is truncated, for example by a crash. Everything before that point
 	// is intact.
-	ErrCutOff = errors.New("the file is cut off")
-	// ErrVersion means that another version of this package wrote the file.
-	ErrVersion = errors.New("the file is of another version")
+	ErrCutOff = errors.New("the file is truncated")
+	// ErrVersion means that the file was written by another version of this package.
+	ErrVersion = errors.New("the file was written by another version")
 	// ErrBehind means that records arrived faster than the disk could write them.
 	ErrBehind = errors.New("the disk is too slow for the recording")
 	// ErrTaken means that another recorder has replaced the file with its own.
@@ -348,16 +349,16 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-var errNotCreated = errors.New("the recorder records nothing: make it with Create")
+var errNotCreated = errors.New("the recorder is unusable: create it with Create")
 
-// Error names the file of a failed operation, and the offset.
+// Error records a failed operation with the file and offset.
 type Error struct {
 	Path   string
-	Offset int64 // offset of the damage; -1 if it does not apply
+	Offset int64 // offset of the problem; -1 if not applicable
 	Err    error
 }
 
-// Error names the path, the offset and the reason.
+// Error implements error.
 func (e *Error) Error() string {
 	if e.Offset < 0 {
 		return fmt.Sprintf("recording %s: %v", e.Path, e.Err)

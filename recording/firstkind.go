@@ -9,24 +9,24 @@ import (
 var (
 	kindInJSON = regexp.MustCompile(`"kind"\s*:\s*"([^"]+)"`)
 
-	// kindInCBOR is the key, preceded by its length.
+	// kindInCBOR is the encoded key "kind".
 	kindInCBOR = []byte("\x64kind")
 
-	// protobufMark starts an object in protobuf, also in the frames of a watch.
+	// protobufMark is the prefix of a protobuf-encoded object, including those in watch frames.
 	protobufMark = []byte("k8s\x00")
 
-	// cborMark starts a body in CBOR.
+	// cborMark is the prefix of a CBOR-encoded body.
 	cborMark = []byte{0xd9, 0xd9, 0xf7}
 )
 
-// namesKind reports whether a body that starts like this may come from the API and name
-// a kind, perhaps only after the first object. In protobuf the kind comes first.
+// namesKind reports whether a body with this prefix may be an API response whose kind follows later,
+// perhaps only after the first object. In protobuf the kind always comes first.
 func namesKind(body []byte) bool {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	return len(text) == 0 || text[0] == '{' || bytes.HasPrefix(text, cborMark)
 }
 
-// firstKind returns the first kind in a body, in any encoding of the API.
+// firstKind returns the first kind in a body, in any API encoding.
 func firstKind(body []byte) (kind string, found bool) {
 	if at := bytes.Index(body, protobufMark); at >= 0 {
 		return kindInProtobuf(body[at+len(protobufMark):])
@@ -40,7 +40,7 @@ func firstKind(body []byte) (kind string, found bool) {
 	return "", false
 }
 
-// textInCBOR reads a text of less than 256 bytes (RFC 8949, section 3).
+// textInCBOR decodes a text string of less than 256 bytes (RFC 8949, section 3).
 func textInCBOR(text []byte) (string, bool) {
 	const major, longer = 0x60, 24
 	if len(text) < 2 {
@@ -58,8 +58,8 @@ func textInCBOR(text []byte) (string, bool) {
 	return string(text[:length]), true
 }
 
-// kindInProtobuf reads the kind of a runtime.Unknown. Its field 1 is a TypeMeta, whose
-// fields 1 and 2 are the version and the kind.
+// kindInProtobuf decodes the kind of a runtime.Unknown. Its field 1 is a TypeMeta, whose fields 1 and 2
+// are the version and the kind.
 func kindInProtobuf(text []byte) (kind string, found bool) {
 	_, text = field(text, 1, false)
 	_, text = field(text, 1, true)
@@ -67,8 +67,8 @@ func kindInProtobuf(text []byte) (kind string, found bool) {
 	return string(name), name != nil
 }
 
-// field reads a bytes field with a number below 16. It returns its value, if complete,
-// and the rest after the value or, if past is false, after the length.
+// field decodes a length-delimited field whose number is below 16. It returns the value, if complete,
+// and the remaining bytes: those after the value or, if past is false, those after the length.
 func field(text []byte, number byte, past bool) (value, rest []byte) {
 	if len(text) == 0 || text[0] != number<<3|2 {
 		return nil, nil

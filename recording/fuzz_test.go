@@ -105,5 +105,5 @@ func TestBlockThatExpandsTooFar(t *testing.T) {
 	w.room = make([]byte, blockHead+100)
 	require.NoError(t, w.write(w.room[blockHead:], blockSize))
 	_, err := newFile("f", bytes.NewReader(file.Bytes()), int64(file.Len()))
-	require.EqualError(t, err, "recording f: at byte 21: the file is damaged: a block of 100 bytes that were 65536 before")
+	require.EqualError(t, err, "recording f: at byte 21: the file is damaged: invalid block size: 100 bytes, 65536 uncompressed")
 }

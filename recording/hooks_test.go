@@ -147,7 +147,7 @@ func TestTheZeroRecorder(t *testing.T) {
 		var r Recorder
 		for range 2 {
 			require.Len(t, told(t, r.RoundTripper(serve(200, part{0, "one", nil}), nil), get(t, pods)), 3)
-			require.ErrorContains(t, r.Close(), "make it with Create")
+			require.ErrorContains(t, r.Close(), "create it with Create")
 		}
 		<-r.Done()
 		require.Zero(t, r.Status())

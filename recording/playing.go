@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// playing is a response while it is replayed. It is also the response body.
+// playing is a response being replayed. It is also the response body.
 type playing struct {
 	replay  *Replay
 	stream  *stream
@@ -27,7 +27,7 @@ type playing struct {
 	closed chan struct{}
 }
 
-// answer waits for the header of the response.
+// answer waits until the response header is due and returns the response.
 func (p *playing) answer(req *http.Request) (*http.Response, error) {
 	traced := httptrace.ContextClientTrace(p.ctx)
 	if p.request.answered {
@@ -53,8 +53,8 @@ func (p *playing) answer(req *http.Request) (*http.Response, error) {
 	return response(req, p.request.Answer, p), nil
 }
 
-// ended replays the end of the response. It returns an error, which is io.EOF for a
-// normal end.
+// ended replays the end of the response. It always returns an error: io.EOF if the response ended
+// normally.
 func (p *playing) ended(e *ending, at time.Duration) error {
 	if e.Left {
 		if err := p.deaf(at); err != nil {
@@ -72,8 +72,8 @@ func (p *playing) ended(e *ending, at time.Duration) error {
 	return io.EOF
 }
 
-// deaf tells the client that its watch delivers nothing. It does so when the recorded client left a
-// watch to probe the server, because something outside of the recording had told that client that its
+// deaf tells the client that its watch delivers nothing. It does so if the recorded client abandoned
+// this watch to probe the server: that client had learned from a signal outside the recording that its
 // watch was dead.
 func (p *playing) deaf(at time.Duration) error {
 	recall := jitter.RecallOf(p.ctx)
@@ -87,7 +87,7 @@ func (p *playing) deaf(at time.Duration) error {
 	return nil
 }
 
-// rest waits for the client to leave, since there is nothing more to replay.
+// rest blocks until the client gives up, since there is nothing more to replay.
 func (p *playing) rest() error {
 	p.replay.rest(p.stream, p.request)
 	p.over()
@@ -99,7 +99,7 @@ func (p *playing) rest() error {
 	}
 }
 
-// wait waits for a time of the recording.
+// wait waits until at, a time in the recording.
 func (p *playing) wait(at time.Duration) error {
 	for {
 		select {
@@ -110,7 +110,7 @@ func (p *playing) wait(at time.Duration) error {
 		if p.ctx.Err() != nil {
 			return context.Cause(p.ctx)
 		}
-		left := p.left(at) // the time may have changed, because another response may be late
+		left := p.left(at) // recompute: another response may have been late
 		if left <= 0 {
 			return nil
 		}
@@ -124,14 +124,14 @@ func (p *playing) wait(at time.Duration) error {
 	}
 }
 
-// left returns the time that remains until a time of the recording.
+// left returns how long to wait until at, a time in the recording.
 func (p *playing) left(at time.Duration) time.Duration {
 	p.replay.mu.Lock()
 	defer p.replay.mu.Unlock()
 	return p.replay.until(at)
 }
 
-// Read implements io.Reader. It returns the same parts as the recorded reads.
+// Read implements io.Reader. It returns data in the same pieces as the recorded reads.
 func (p *playing) Read(b []byte) (int, error) {
 	for len(p.part) == 0 && p.err == nil && len(b) > 0 {
 		p.err = p.advance()

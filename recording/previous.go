@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// makeWay clears a path for a recording.
+// makeWay moves or removes existing files to make room for a new recording at path.
 func makeWay(path string) error {
 	if err := keepPrevious(path); err != nil {
 		return err
@@ -15,10 +15,10 @@ func makeWay(path string) error {
 	return clearPart(path + partSuffix)
 }
 
-// keepPrevious renames an existing recording.
+// keepPrevious renames an existing recording, or removes it if it is worthless.
 func keepPrevious(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
-		return errors.New("a symbolic link is there, which would be replaced: give the path that it leads to")
+		return errors.New("the path is a symbolic link, which would be replaced: use the path it points to")
 	}
 	switch there, err := whatIs(path); {
 	case err != nil:
@@ -35,10 +35,10 @@ func keepPrevious(path string) error {
 	return withoutPath(os.Rename(path, previous))
 }
 
-// partSuffix is the suffix of a file that is to replace a recording.
+// partSuffix is the suffix of the file that will replace a recording.
 const partSuffix = ".part"
 
-// clearPart removes such a file if a crash has left it behind.
+// clearPart removes a file with that suffix left behind by a crash.
 func clearPart(path string) error {
 	switch there, err := whatIs(path); {
 	case err != nil:
@@ -49,7 +49,7 @@ func clearPart(path string) error {
 	return withoutPath(os.Remove(path))
 }
 
-// worth is the value of an existing file.
+// worth rates an existing file.
 type worth int
 
 const (
@@ -58,8 +58,7 @@ const (
 	precious
 )
 
-// whatIs returns the worth of the file at a path. If it is not a recording, whatIs
-// fails.
+// whatIs rates the file at path. It fails if the file is not a recording.
 func whatIs(path string) (worth, error) {
 	f, err := openFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -75,13 +74,13 @@ func whatIs(path string) (worth, error) {
 	case err != nil && atEnd(err) && anyMagic[:n] == string(begins[:n]): // left by a crash
 		return worthless, nil
 	case string(begins) != anyMagic:
-		return nothing, errors.New("there is a file that is not a recording: choose another name, or remove it")
+		return nothing, errors.New("the file exists and is not a recording: choose another name, or remove it")
 	}
 	return worthOf(f), nil
 }
 
-// worthOf looks for a request in a recording. A recording that is still being written may contain more
-// requests than are visible.
+// worthOf looks for a request in a recording. A recording that was not closed counts as containing one,
+// since it may still be written to.
 func worthOf(in io.ReaderAt) worth {
 	const most = 4 << 10 // covers everything before the first request
 	f, err := newFile("", in, most)

@@ -46,7 +46,7 @@ func TestForeignFileUnderThePreviousNameIsKept(t *testing.T) {
 		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
 		require.NoError(t, os.WriteFile(path+".previous", []byte("mine"), 0o600))
 		_, err := Create(path, Options{})
-		require.ErrorContains(t, err, path+".previous: there is a file that is not a recording")
+		require.ErrorContains(t, err, path+".previous: the file exists and is not a recording")
 		text, err := os.ReadFile(path + ".previous")
 		require.NoError(t, err)
 		require.Equal(t, "mine", string(text))
@@ -87,7 +87,7 @@ func TestPartialFileLeftByACrash(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(path+".part", []byte("mine"), 0o600))
 		_, err = Create(path, Options{})
-		require.ErrorContains(t, err, path+".part: there is a file that is not a recording")
+		require.ErrorContains(t, err, path+".part: the file exists and is not a recording")
 		require.FileExists(t, path+".part")
 	})
 }
@@ -99,7 +99,7 @@ func TestRecordingToASymbolicLinkIsRefused(t *testing.T) {
 	require.NoError(t, os.Symlink(target, link))
 	for range 2 { // a dangling link and one to a file
 		_, err := Create(link, Options{})
-		require.ErrorContains(t, err, "a symbolic link is there, which would be replaced: give the path that it leads to")
+		require.ErrorContains(t, err, "the path is a symbolic link, which would be replaced: use the path it points to")
 		require.NoError(t, os.WriteFile(target, nil, 0o600))
 	}
 }

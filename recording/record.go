@@ -10,25 +10,25 @@ import (
 type kind byte
 
 const (
-	kindHeader   kind = 'H' // JSON of header; the first record of a file
-	kindRequest  kind = 'Q' // JSON of Request: the request is sent
-	kindAnswer   kind = 'R' // JSON of Answer: the response header has arrived
-	kindChunk    kind = 'C' // bytes of a body, as returned by one read
-	kindWithheld kind = 'Z' // the number of such bytes, which are withheld
-	kindEnd      kind = 'E' // JSON of ending: the request is finished
+	kindHeader   kind = 'H' // JSON of header; always the first record
+	kindRequest  kind = 'Q' // JSON of Request: the request was sent
+	kindAnswer   kind = 'R' // JSON of Answer: the response header arrived
+	kindChunk    kind = 'C' // body data, as returned by one read
+	kindWithheld kind = 'Z' // size of withheld body data
+	kindEnd      kind = 'E' // JSON of ending: the request finished
 	kindStop     kind = 'S' // JSON of stop: the recording was closed
 )
 
 // record is one event of one request.
 type record struct {
 	kind    kind
-	request uint64        // number of the request, from 1; 0 for records about the file
+	request uint64        // request number, from 1; 0 for records about the file
 	at      time.Duration // since the recording began
 	payload []byte
 }
 
 const (
-	// maxPayload bounds a payload, so a record fits into a block.
+	// maxPayload limits the size of a payload, so that a record always fits into a block.
 	maxPayload = 32 << 10
 
 	// maxHead is the maximum size of a record without its payload.
@@ -44,7 +44,7 @@ func (r *record) append(b []byte) []byte {
 	return append(b, r.payload...)
 }
 
-var errRecord = errors.New("a record runs over the end of its block")
+var errRecord = errors.New("record extends past the end of its block")
 
 // next decodes the first record of b. Its payload shares memory with b.
 func next(b []byte) (r record, rest []byte, err error) {
@@ -65,7 +65,7 @@ func next(b []byte) (r record, rest []byte, err error) {
 	}
 	r.request, r.at = numbers[0], time.Duration(numbers[1])
 	if r.at < 0 {
-		return r, nil, errors.New("a record has an invalid time")
+		return r, nil, errors.New("record with invalid time")
 	}
 	r.payload, rest = rest[:numbers[2]:numbers[2]], rest[numbers[2]:]
 	return r, rest, nil

@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// Options configure a [Recorder]. The zero value is usable.
+// Options configures a [Recorder]. The zero value is ready to use.
 type Options struct {
-	// MaxSize bounds the file, in bytes. When the file would exceed it, the recorder
-	// drops the oldest requests, finished ones first, until half of MaxSize is left. It
-	// writes the rest to path + ".part", which then replaces the file. An informer that
-	// lists only once loses its list early, and then the rest can be read but not
-	// replayed; see Relist. A watch with more than three quarters of MaxSize is dropped
-	// entirely and not recorded further: leave room for an hour of events. The default
-	// is 256 MiB, the minimum 1 MiB.
+	// MaxSize is the maximum file size in bytes. Once the file would exceed it, the recorder drops the
+	// oldest requests, finished ones first, until the file is down to half of MaxSize. It writes the
+	// rest to path + ".part", which then replaces the file. If an informer lists only once, its list is
+	// dropped early, and the rest can then be read but not replayed; see Relist. A watch that takes up
+	// more than three quarters of MaxSize is dropped entirely and no longer recorded, so leave room for
+	// an hour of events. The default is 256 MiB, the minimum 1 MiB.
 	MaxSize int64
 
-	// Relist makes informers list again before their last list is dropped, so the
-	// recording stays replayable: the recorder answers the next watch with 410 Gone
-	// instead of sending it. It costs each informer one list per quarter of MaxSize, at
-	// most every 15 minutes. By default a recorder does not change any traffic.
+	// Relist makes informers relist before their last list is dropped, so the recording stays
+	// replayable: the recorder answers the next watch with 410 Gone instead of sending it to the server.
+	// The cost is one list per informer for each quarter of MaxSize written, at most once every 15
+	// minutes. By default, a recorder does not interfere with traffic.
 	Relist bool
 
-	// IncludeSecrets records the contents of Secrets. By default the recording has only the requests for
-	// them and the times and sizes of the responses. A response is considered to be for Secrets if
-	// "secret" is part of the name of the resource, of the requested kind or Go type, or of the first
-	// kind in the response.
+	// IncludeSecrets records the contents of Secrets. By default only the requests for them are
+	// recorded, along with the times and sizes of the responses. A response is treated as containing
+	// Secrets if the name of the resource, the requested kind or Go type, or the first kind in the
+	// response contains "secret".
 	IncludeSecrets bool
 
-	// Logger receives a warning when the recording ends prematurely, and when requests are first dropped
-	// for MaxSize. Close waits for the logger, so it must not close the recorder. Nil means no logging.
+	// Logger receives a warning if the recording ends prematurely, and when MaxSize first causes
+	// requests to be dropped. Close waits for the logger, so the logger must not close the recorder. If
+	// nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -42,10 +42,10 @@ const (
 	defaultMaxSize = 256 << 20
 	leastMaxSize   = 1 << 20
 
-	// maxWaiting bounds the data waiting to be written, in bytes.
+	// maxWaiting limits the number of bytes waiting to be written.
 	maxWaiting = 32 << 20
 
-	// flushAfter is how long a record may wait for its block to fill up.
+	// flushAfter is the longest time a record waits for its block to fill up.
 	flushAfter = time.Second
 )
 
@@ -54,7 +54,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.MaxSize == 0:
 		o.MaxSize = defaultMaxSize
 	case o.MaxSize < leastMaxSize:
-		return o, fmt.Errorf("MaxSize is %d: want 0 for %d, or at least %d", o.MaxSize, defaultMaxSize, leastMaxSize)
+		return o, fmt.Errorf("MaxSize is %d: want 0 for the default of %d, or at least %d", o.MaxSize, defaultMaxSize, leastMaxSize)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -62,19 +62,18 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Recorder records to a file what clients receive. Create it with [Create], set it as
-// config.Config.Recorder, and close it. It is safe for concurrent use and has one
-// goroutine.
+// Recorder records the responses clients receive to a file. Create one with [Create], set it as
+// config.Config.Recorder, and close it when done. It is safe for concurrent use and runs one goroutine.
 type Recorder struct {
 	path  string
 	opts  Options
 	began time.Time
-	over  atomic.Bool // the recorder accepts nothing more
+	over  atomic.Bool // no more events are accepted
 	wake  chan struct{}
 	ended chan struct{}
-	ring  *ring // owned by the goroutine
+	ring  *ring // owned by the recorder's goroutine
 
-	reading sync.Mutex // held while a tail reads, and while the file is replaced or closed; acquired before mu
+	reading sync.Mutex // held while a tail reads and while the file is replaced or closed; acquired before mu
 
 	mu      sync.Mutex    // guards the fields below
 	last    uint64        // number of the last request
@@ -83,8 +82,8 @@ type Recorder struct {
 	waiting []event
 	bytes   int // size of waiting
 	closing bool
-	courses map[client]course // clients whose lists will be dropped soon
-	shrunk  int               // how often the file was shrunk
+	courses map[client]course // clients whose list will be dropped soon
+	shrunk  int               // how many times the file has been shrunk
 	status  Status
 }
 
@@ -92,11 +91,11 @@ type Recorder struct {
 type Status struct {
 	Path     string
 	Requests int     // lists and watches received
-	Bytes    int64   // bytes of bodies received
+	Bytes    int64   // body bytes received
 	Size     int64   // size of the file
-	LeftOut  LeftOut // requests that are not in the file
+	LeftOut  LeftOut // requests missing from the file
 	Secrets  bool    // whether the contents of Secrets are recorded
-	Err      error   // why the recording ended prematurely, or nil
+	Err      error   // error that ended the recording prematurely, or nil
 }
 
 // event is a record waiting to be written.
@@ -105,9 +104,9 @@ type event struct {
 	blank Blank // for chunks; may be nil
 }
 
-// Create starts a recording at path. An existing recording with requests is renamed to
-// path + ".previous", replacing an earlier one. An empty file is replaced; if either
-// file is something other than a recording, Create fails with an [*Error].
+// Create starts a recording at path. An existing recording with requests is renamed to path +
+// ".previous", replacing any earlier one. An empty file or recording is replaced. If either file is not
+// a recording, Create fails with an [*Error].
 func Create(path string, opts Options) (*Recorder, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -130,11 +129,11 @@ func Create(path string, opts Options) (*Recorder, error) {
 	return r, nil
 }
 
-// openFile opens a regular file. Opening a pipe would block until it has a writer.
+// openFile opens a regular file. It rejects pipes because opening one blocks until there is a writer.
 func openFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("there is something other than a regular file: choose another name")
+		return nil, errors.New("not a regular file: choose another name")
 	}
 	if err != nil {
 		return nil, withoutPath(err)
@@ -143,8 +142,7 @@ func openFile(path string) (*os.File, error) {
 	return f, withoutPath(err)
 }
 
-// withoutPath removes the path from errors of package os, since an Error already has
-// it.
+// withoutPath removes the path from errors returned by package os, since an [Error] already contains it.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return fmt.Errorf("%s: %w", p.Op, p.Err)
@@ -155,8 +153,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Close ends the recording and returns when all of it is in the file. It returns
-// Status.Err. Requests in progress continue.
+// Close ends the recording, waits until it is completely written, and returns Status.Err. Requests in
+// progress continue unrecorded.
 func (r *Recorder) Close() error {
 	if r.ended == nil {
 		return &Error{r.path, -1, errNotCreated}
@@ -170,8 +168,7 @@ func (r *Recorder) Close() error {
 	return r.Status().Err
 }
 
-// Done returns a channel that is closed when the recording has ended, prematurely or by
-// Close.
+// Done returns a channel that is closed when the recording ends, either prematurely or because of Close.
 func (r *Recorder) Done() <-chan struct{} {
 	if r.ended == nil {
 		never := make(chan struct{})
@@ -181,17 +178,18 @@ func (r *Recorder) Done() <-chan struct{} {
 	return r.ended
 }
 
-// Status returns the current status.
+// Status returns the recorder's current status.
 func (r *Recorder) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// listens reports whether the recorder accepts events. A recorder that was not made by Create does not.
+// listens reports whether the recorder accepts events. A recorder that was not created by [Create] never
+// does.
 func (r *Recorder) listens() bool { return r.ended != nil && !r.over.Load() }
 
-// begin records a request that is about to be sent and returns its number.
+// begin records a request that is about to be sent and assigns its number.
 func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	text := encode(q)
 	r.mu.Lock()
@@ -201,14 +199,14 @@ func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	}
 	r.last++
 	r.status.Requests++
-	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // the client lists on its own
+	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // the client relists on its own
 		r.courses[c] = course{relisted: r.courses[c].relisted}
 	}
 	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
 	return r.last, true
 }
 
-// take records an event of a request.
+// take records an event belonging to a request.
 func (r *Recorder) take(e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,9 +215,8 @@ func (r *Recorder) take(e event) {
 	}
 }
 
-// put queues an event; the caller holds mu. It never waits for the disk. Events of
-// different requests get different times, even with a coarse clock, so a replay keeps
-// their order.
+// put queues an event; the caller holds mu. It never waits for the disk. Events of different requests
+// get distinct times, even if the clock is coarse, so that a replay preserves their order.
 func (r *Recorder) put(e event) {
 	const overhead = 128
 	e.at = max(time.Since(r.began), r.at)
@@ -235,7 +232,7 @@ func (r *Recorder) put(e event) {
 	r.rouse()
 }
 
-// rouse wakes the goroutine.
+// rouse wakes the recorder's goroutine.
 func (r *Recorder) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -243,7 +240,7 @@ func (r *Recorder) rouse() {
 	}
 }
 
-// taken returns the queued events, and whether they are the last ones.
+// taken returns the queued events and reports whether they are the last ones.
 func (r *Recorder) taken() (events []event, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

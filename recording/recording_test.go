@@ -316,13 +316,13 @@ func TestRequestsThatWereNotRecordedAreNamed(t *testing.T) {
 		replay := f.Replay(ReplayOptions{})
 		for url, want := range map[string]string{
 			"https://x/api/v1/nodes?limit=5":                               "list nodes: it was not recorded; it has: deployments.apps; pods in namespace shop",
-			"https://x/api/v1/nodes/a":                                     "GET /api/v1/nodes/a: recordings have lists and watches of collections alone",
+			"https://x/api/v1/nodes/a":                                     "GET /api/v1/nodes/a: recordings contain only lists and watches of collections",
 			"https://x/apis/apps/v1/deployments?watch=1&resourceVersion=9": "watch deployments.apps from rv 9: it was not recorded; it has: next, watch deployments.apps from rv 3",
 		} {
 			_, err := replay.RoundTrip(get(t, url))
 			require.EqualError(t, err, "recording "+f.Path+": "+want)
 		}
-		require.ErrorContains(t, replay.Wait(t.Context()), "no client has requested its contents: deployments.apps; pods in namespace shop; the last request was for: list nodes")
+		require.ErrorContains(t, replay.Wait(t.Context()), "no client has requested its contents: deployments.apps; pods in namespace shop; last request: list nodes")
 		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "no client has requested anything")
 	})
 }

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// relistEvery is the minimum time between two forced lists of a client. It keeps a file that is too
-// small for a list from making the client list forever.
+// relistEvery is the minimum time between forced relists of a client. It keeps a file too small for a
+// list from making the client relist forever.
 const relistEvery = 15 * time.Minute
 
-// maxCourses bounds how many clients are tracked.
+// maxCourses limits how many clients are tracked.
 const maxCourses = 10_000
 
-// course is the recorder's state of one client.
+// course is the recorder's state for one client.
 type course struct {
-	lost     bool      // the client's last list is dropped, or will be soon
-	relisted time.Time // when it was last forced to list; zero if never
+	lost     bool      // the client's last list has been dropped, or will be soon
+	relisted time.Time // when it was last forced to relist; zero if never
 }
 
-// place returns the total number of bytes written so far.
+// place returns the total number of bytes written so far, including those dropped since.
 func (w *ring) place() int64 { return w.shed + w.blocks.size }
 
-// asked notes where the last list of each client begins.
+// asked notes the position of each client's last list.
 func (w *ring) asked(payload []byte) {
 	if !w.recorder.opts.Relist {
 		return
@@ -36,10 +36,10 @@ func (w *ring) asked(payload []byte) {
 	}
 }
 
-// lookBack finds the clients whose last list will be dropped when the file is full the
-// next time. They should list again before that.
+// lookBack finds the clients that must relist soon: those whose last list will be dropped the next time
+// the file fills up.
 func (w *ring) lookBack() {
-	const now, then = 16, 4 // parts of MaxSize: how often to look, and how far back a list may be
+	const now, then = 16, 4 // fractions of MaxSize: how often to check, and the maximum distance to a list
 	most := w.recorder.opts.MaxSize
 	if !w.recorder.opts.Relist || w.place()-w.looked < most/now {
 		return
@@ -55,7 +55,7 @@ func (w *ring) lookBack() {
 	w.recorder.lost(lost)
 }
 
-// lost marks clients that should list again.
+// lost marks clients that must relist.
 func (r *Recorder) lost(clients []client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +69,7 @@ func (r *Recorder) lost(clients []client) {
 	}
 }
 
-// expires reports whether a watch should be answered with 410 Gone, so its client lists
-// again.
+// expires reports whether to answer a watch with 410 Gone, to make its client relist.
 func (r *Recorder) expires(q *Request) bool {
 	if !r.opts.Relist || q.initial() || q.Withheld {
 		return false
@@ -89,11 +88,11 @@ func (r *Recorder) expires(q *Request) bool {
 	return true
 }
 
-// tooOld answers a watch as a server does that no longer has the version.
+// tooOld answers a watch like a server that no longer has the requested version.
 type tooOld struct{}
 
 func (tooOld) RoundTrip(req *http.Request) (*http.Response, error) {
-	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the recorder wants a list before it has to leave the last one out (recording.Options.Relist)","reason":"Expired","code":410}` + "\n"
+	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the recorder requests a list before it drops the last one (recording.Options.Relist)","reason":"Expired","code":410}` + "\n"
 	resp := response(req, Answer{Status: http.StatusGone, ContentType: "application/json"}, io.NopCloser(bytes.NewReader([]byte(status))))
 	resp.ContentLength = int64(len(status))
 	return resp, nil

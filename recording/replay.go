@@ -18,54 +18,53 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ReplayOptions configure a [Replay]. The zero value is usable.
+// ReplayOptions configures a [Replay]. The zero value is ready to use.
 type ReplayOptions struct {
-	// Speed is the speed relative to the recording. math.Inf(1), or anything above
-	// 100,000, plays without waiting. The default is 1.
+	// Speed is the replay speed; the default of 1 replays in real time. Any value above 100,000, such as
+	// math.Inf(1), replays without waiting.
 	Speed float64
 
-	// From is the start time within the recording: everything earlier is played at
-	// once. The default is the time of the first request.
+	// From is the time within the recording at which to start. Everything before it is replayed
+	// immediately. The default is the time of the first request.
 	From time.Duration
 
-	// Only selects the requests to replay; all others count as unrecorded. Nil selects
-	// all.
+	// Only selects the requests to replay; all others are treated as unrecorded. If nil, all requests
+	// are replayed.
 	Only func(*Request) bool
 
-	// Others handles requests that are not lists or watches of a collection, such as
-	// writes. If it is nil, they fail.
+	// Others handles requests other than lists and watches of collections, such as writes. If nil, such
+	// requests fail.
 	Others http.RoundTripper
 }
 
-// patience is the time by which a client may send its next request later than recorded. It is longer
-// than a client waits on a silent watch.
+// patience is how much later than recorded a client may send its next request. It is longer than clients
+// wait on a silent watch.
 const patience = 20 * time.Minute
 
-// maxSpeed keeps the times of a replay of some hours within a Duration.
+// maxSpeed keeps the scaled times of a replay that runs for hours within the range of a Duration.
 const maxSpeed = 100_000
 
-// Replay answers lists and watches with their recorded responses. It replaces the
-// network:
+// Replay is an http.RoundTripper that answers lists and watches with recorded responses instead of
+// sending them to a server:
 //
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
-// Requests are matched by subject (server, path, selectors, metadata only) and by
-// parameters, in the order of the recording. An unrecorded server matches the recorded
-// one.
+// Requests are matched by subject (server, path, selectors, whether metadata-only) and by parameters, in
+// recorded order. An unrecorded server matches the recorded one.
 //
-// Each informer gets the responses of one recorded informer, even if several had the same subject. An
-// additional informer gets those of the first one, with everything before its start played at once.
-// Other clients, such as a plain list or an informer of another library, cannot be identified: they get
-// the responses of such clients and then those of any informer.
+// Each informer receives the responses of one recorded informer, even if several had the same subject.
+// Any additional informer receives those of the first one, with everything before its start replayed
+// immediately. Other clients, such as a plain list or another library's informer, cannot be identified:
+// they receive the responses of such clients first, and then those of any informer.
 //
-// A request that comes early waits for its time. If a request comes late, everything after it is delayed
-// by the same time, because all responses share one clock and the times between their parts are as
-// recorded. The replay tells an informer of this library when its recorded counterpart came back, for
-// example after a failure, and the informer comes back at that time if its options allow. It also
-// reports when the counterpart had learned, from outside of the recording, that its watch delivers
-// nothing. After everything has been played, an informer receives nothing more.
+// A request that arrives early waits until its recorded time. If a request arrives late, everything
+// after it is delayed by the same amount, because all responses share one clock and their relative
+// timing is preserved. A Replay tells a Millrace informer when its recorded counterpart sent its next
+// request, for example after a failure, and the informer waits until then if its options allow. It also
+// tells the informer at what point the counterpart learned, from outside the recording, that its watch
+// delivered nothing. Once everything has been replayed, an informer receives no more data.
 //
-// A Replay is safe for concurrent use and has no goroutines.
+// A Replay is safe for concurrent use and starts no goroutines.
 type Replay struct {
 	file *File
 	opts ReplayOptions
@@ -77,11 +76,11 @@ type Replay struct {
 	of      map[client][]*stream // the streams for each client, the preferred ones first
 	asked   []*stream            // streams for at least one client
 	late    time.Duration        // the current delay, in the recording's time
-	strange string               // last request without a match
+	strange string               // last request that matched nothing
 	changed chan struct{}        // closed and replaced on progress
 }
 
-// Replay returns a replay from the beginning. Each replay can serve only one client.
+// Replay returns a new replay of the file. Each replay can serve only one client.
 func (f *File) Replay(opts ReplayOptions) *Replay {
 	if !(opts.Speed > 0) {
 		opts.Speed = 1
@@ -111,19 +110,18 @@ func (f *File) Replay(opts ReplayOptions) *Replay {
 	return r
 }
 
-// Server returns the address of the recorded server or, for an empty recording, an
-// invalid one.
+// Server returns the address of the recorded server or, if the recording is empty, an invalid address.
 func (r *Replay) Server() string { return cmp.Or(r.file.Server(), "http://recording.invalid") }
 
 // UnrecordedError means that a recording has no response for a request.
 type UnrecordedError struct {
 	Path  string   // path of the file
-	Asked string   // description of the request
-	Why   string   // why there is no response
-	Has   []string // subjects that the file has
+	Asked string   // the request, for messages
+	Why   string   // the reason there is no response
+	Has   []string // subjects in the file
 }
 
-// Error names the request and the contents of the file.
+// Error describes the request and the contents of the file.
 func (e *UnrecordedError) Error() string {
 	text := fmt.Sprintf("recording %s: %s: %s", e.Path, e.Asked, e.Why)
 	if len(e.Has) > 0 {
@@ -142,7 +140,7 @@ func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q == nil { // the recording has ended, so it does not say what came later
+	if q == nil { // the recording has ended; what happened next is unknown
 		<-req.Context().Done()
 		return nil, context.Cause(req.Context())
 	}
@@ -165,12 +163,13 @@ func (r *Replay) other(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		_ = req.Body.Close() // as required of a RoundTripper
 	}
-	return nil, &UnrecordedError{Path: r.file.Path, Asked: req.Method + " " + req.URL.Path, Why: "recordings have lists and watches of collections alone"}
+	return nil, &UnrecordedError{Path: r.file.Path, Asked: req.Method + " " + req.URL.Path, Why: "recordings contain only lists and watches of collections"}
 }
 
-// noStream rejects a streaming list if a plain list was recorded, so the client lists.
+// noStream rejects a streaming list if a plain list was recorded, so that the client falls back to a
+// list.
 func noStream(req *http.Request) *http.Response {
-	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"the recording has a list"}`
+	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"the recording contains a plain list"}`
 	return response(req, Answer{Status: http.StatusBadRequest, ContentType: "application/json"}, io.NopCloser(strings.NewReader(body)))
 }
 
@@ -188,8 +187,8 @@ func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 	}
 }
 
-// match returns the recorded request that corresponds to asked, or nil if the recording has no more
-// of them. Through recall, it tells the client when its counterpart sent the next one.
+// match returns the recorded request that corresponds to asked, or nil if there are no more. It also
+// uses recall to tell the client when its counterpart sent its next request.
 func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request, error) {
 	closed := r.file.closed()
 	r.mu.Lock()
@@ -210,7 +209,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
 	}
 	if streams[0].requests[0].Withheld {
-		return nil, nil, r.unrecorded(asked, "the data of Secrets was not recorded: set IncludeSecrets when recording", nil)
+		return nil, nil, r.unrecorded(asked, "the contents of Secrets were not recorded: set IncludeSecrets when recording", nil)
 	}
 	s, at := find(streams, asked)
 	if s == nil {
@@ -218,7 +217,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 			s.ended = true
 		}
 		r.note()
-		if who.informer == 0 && !asked.Watch() { // it does not wait, since there will be no response
+		if who.informer == 0 && !asked.Watch() { // fail instead of blocking: there will be no response
 			return nil, nil, r.unrecorded(asked, played, nil)
 		}
 		return nil, nil, nil
@@ -232,7 +231,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	}
 	q := s.requests[at]
 	if asked.Watch() && !q.Watch() {
-		return s, q, nil // the stream is rejected, and the following list uses it
+		return s, q, nil // the stream is rejected; the list that follows uses q
 	}
 	s.use(at)
 	s.playing++
@@ -244,11 +243,11 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	return s, q, nil
 }
 
-// played is the reason why there is no response to a request that was made more often than recorded.
-const played = "all that was recorded of it has been played"
+// played is the reason for requests that were made more often than recorded.
+const played = "every recorded response has been replayed"
 
-// tell tells the client when its counterpart sent its next request, whether that was a probe, and how
-// long the counterpart intended to wait; the caller holds mu.
+// tell tells the client when its counterpart sent its next request, whether that request was a probe,
+// and what timeout the counterpart set for this one. The caller must hold mu.
 func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	goesOn := at+1 < len(s.requests)
 	recall.TellProbed(goesOn && s.requests[at+1].probe(), goesOn)
@@ -263,10 +262,10 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	recall.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
 }
 
-// missed returns the reason why the recording may lack a request.
+// missed returns the reason a request may be missing from the recording.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
-		return fmt.Sprintf("it was not recorded, or is among the %d oldest requests, which were dropped because of MaxSize: an informer can be replayed from its first list that is left", n)
+		return fmt.Sprintf("it was not recorded, or is among the %d oldest requests, which were dropped because of MaxSize: an informer can be replayed from its first remaining list", n)
 	}
 	return "it was not recorded"
 }
@@ -275,10 +274,10 @@ func (r *Replay) unrecorded(asked *Request, why string, has []string) error {
 	return &UnrecordedError{r.file.Path, asked.String(), why, has}
 }
 
-// maxNamed bounds how many subjects an error names.
+// maxNamed limits how many subjects an error lists.
 const maxNamed = 20
 
-// has returns the subjects of the recording; the caller holds mu.
+// has returns the subjects in the recording. The caller must hold mu.
 func (r *Replay) has() []string {
 	var all []string
 	for _, s := range r.recorded {
@@ -289,10 +288,10 @@ func (r *Replay) has() []string {
 			text += " in namespace " + namespace
 		}
 		if q.about.Metadata {
-			text += ", metadata alone"
+			text += ", metadata only"
 		}
 		if q.about.Labels != "" || q.about.Fields != "" {
-			text += ", selected"
+			text += ", with selectors"
 		}
 		all = append(all, text)
 	}
@@ -307,7 +306,7 @@ func (r *Replay) has() []string {
 	return all
 }
 
-// now returns the current time in the recording; the caller holds mu.
+// now returns the current time in the recording. The caller must hold mu.
 func (r *Replay) now() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
@@ -315,7 +314,7 @@ func (r *Replay) now() time.Duration {
 	return r.opts.From + scaled(time.Since(r.began), r.opts.Speed)
 }
 
-// until returns how long to wait for a time of the recording; the caller holds mu.
+// until returns how long to wait until at, a time in the recording. The caller must hold mu.
 func (r *Replay) until(at time.Duration) time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
@@ -323,7 +322,7 @@ func (r *Replay) until(at time.Duration) time.Duration {
 	return scaled(at+r.late-r.now(), 1/r.opts.Speed)
 }
 
-// scaled returns d*by, limited to the range of a Duration.
+// scaled returns d*by, clamped to the range of a Duration.
 func scaled(d time.Duration, by float64) time.Duration {
 	const most = math.MaxInt64 / 4 // so sums do not overflow either
 	if d == 0 {
@@ -332,23 +331,24 @@ func scaled(d time.Duration, by float64) time.Duration {
 	return time.Duration(min(max(float64(d)*by, -most), most))
 }
 
-// rest notes that a client waits at the end of the recorded part of a response.
+// rest notes that a client has reached the end of a recorded response.
 func (r *Replay) rest(s *stream, q *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.ended = s.ended || q == s.requests[len(s.requests)-1]
 }
 
-// note wakes goroutines that wait for progress; the caller holds mu.
+// note wakes goroutines waiting for progress. The caller must hold mu.
 func (r *Replay) note() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// Wait returns when everything that the clients requested has been played, but not before the time at
-// which the recording was closed. If the recording was not closed, or is played without waiting, it
-// returns when the clients have asked for more. If ctx is done or the clients do not request everything,
-// the error says what was not played. Wait also fails if there is nothing to play.
+// Wait blocks until everything the clients requested has been replayed and the time when the recording
+// was closed has been reached. If the recording was not closed, or is replayed without waiting, Wait
+// returns once the clients have requested more than was recorded. If ctx is done or the clients do not
+// request everything, Wait returns an error describing what was not replayed. Wait also fails if there
+// is nothing to replay.
 func (r *Replay) Wait(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err
@@ -385,21 +385,21 @@ func (r *Replay) Wait(ctx context.Context) error {
 	}
 }
 
-// nothing returns an error if there is nothing to play.
+// nothing returns an error if there is nothing to replay.
 func (r *Replay) nothing() error {
 	switch all := r.file.LeftOut.Requests; {
 	case len(r.recorded) > 0:
 		return nil
 	case len(r.file.Requests) > 0:
-		return fmt.Errorf("recording %s: there is nothing to play: ReplayOptions.Only is true of none of its %d requests", r.file.Path, len(r.file.Requests))
+		return fmt.Errorf("recording %s: nothing to replay: ReplayOptions.Only selects none of its %d requests", r.file.Path, len(r.file.Requests))
 	case all > 0:
-		return fmt.Errorf("recording %s: there is nothing to play: all %d requests were left out, since more came than MaxSize: record with a greater one", r.file.Path, all)
+		return fmt.Errorf("recording %s: nothing to replay: all %d requests were dropped because of MaxSize: record again with a larger MaxSize", r.file.Path, all)
 	}
-	return fmt.Errorf("recording %s: there is nothing to play: no list and no watch was sent while it was recorded", r.file.Path)
+	return fmt.Errorf("recording %s: nothing to replay: no lists or watches were recorded", r.file.Path)
 }
 
-// missing returns an error that says what is still to be played. If it is nil, busy
-// reports whether clients may still be processing the end; the caller holds mu.
+// missing returns an error describing what has not been replayed yet. If the error is nil, busy reports
+// whether clients may still be processing the end. The caller must hold mu.
 func (r *Replay) missing() (missing error, busy bool) {
 	begun := false
 	for _, s := range r.asked {
@@ -412,12 +412,12 @@ func (r *Replay) missing() (missing error, busy bool) {
 			return fmt.Errorf("recording %s: no client has sent the next request: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond)), true
 		}
 		if s.playing > 0 {
-			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1]), true
+			return fmt.Errorf("recording %s: %s: the response was not read to the end", r.file.Path, s.requests[len(s.requests)-1]), true
 		}
 		busy = busy || !s.ended
 	}
 	if !begun && r.strange != "" {
-		return fmt.Errorf("recording %s: no client has requested its contents: %s; the last request was for: %s", r.file.Path, strings.Join(r.has(), "; "), r.strange), true
+		return fmt.Errorf("recording %s: no client has requested its contents: %s; last request: %s", r.file.Path, strings.Join(r.has(), "; "), r.strange), true
 	}
 	if !begun {
 		return fmt.Errorf("recording %s: no client has requested anything", r.file.Path), true
@@ -425,10 +425,10 @@ func (r *Replay) missing() (missing error, busy bool) {
 	return nil, busy
 }
 
-// grace is the minimum time that a client gets at any speed, for slow machines.
+// grace is the minimum time a client is given at any speed, to allow for slow machines.
 const grace = 10 * time.Second
 
-// left returns how long the rest of the replay may take; the caller holds mu.
+// left returns how long the rest of the replay may take. The caller must hold mu.
 func (r *Replay) left() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) || r.began.IsZero() {
 		return patience
@@ -436,4 +436,4 @@ func (r *Replay) left() time.Duration {
 	return max(scaled(r.file.Duration+r.late+patience-r.now(), 1/r.opts.Speed), grace)
 }
 
-var errStopped = errors.New("the answer is closed")
+var errStopped = errors.New("the response body is closed")

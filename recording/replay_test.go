@@ -141,7 +141,7 @@ func TestAListThatNoInformerMakes(t *testing.T) {
 		for _, want := range []string{"a later", "b later"} {
 			require.Equal(t, "0s "+want, told(t, replay, get(t, follow))[1])
 		}
-		require.ErrorContains(t, replay.fails(t, pods), "all that was recorded of it has been played")
+		require.ErrorContains(t, replay.fails(t, pods), "every recorded response has been replayed")
 		require.ErrorContains(t, replay.Wait(expired(t)), "deadline", "the informer has not come for more")
 	})
 }
@@ -337,7 +337,7 @@ func TestAReplayOfNothing(t *testing.T) {
 		f := recorded(t, Options{}, func(r *Recorder) { one(t, r) })
 		began := time.Now()
 		err := f.Replay(ReplayOptions{Only: func(*Request) bool { return false }}).Wait(t.Context())
-		require.ErrorContains(t, err, "ReplayOptions.Only is true of none of its 1 requests")
+		require.ErrorContains(t, err, "ReplayOptions.Only selects none of its 1 requests")
 		require.Zero(t, time.Since(began))
 	})
 }

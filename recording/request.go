@@ -15,29 +15,27 @@ import (
 type Request struct {
 	Server string // scheme, host, and the part of the path before "/api"
 	Path   string // starting with "/api"
-	Query  string // the parameters of lists and watches, and no others
+	Query  string // list and watch parameters only
 	Accept string
 
-	// Informer distinguishes requests of informers with the same subject. It is 0 if
-	// the client is unknown.
+	// Informer distinguishes informers with the same subject. It is 0 if the client is unknown.
 	Informer uint64 `json:",omitempty"`
 
-	// Withheld means that the request is for Secrets, and that only the sizes of its
-	// response are recorded.
+	// Withheld means that the request is for Secrets, so only the size of its response is recorded.
 	Withheld bool `json:",omitempty"`
 
-	// At is when the request was sent, Answered when the response header arrived, and
-	// Ended when the last part arrived, since the beginning of the recording. Answered
-	// is zero if there was no response.
+	// At is when the request was sent, Answered when the response header arrived, and Ended when the
+	// last part of the body arrived, all relative to the start of the recording. Answered is zero if
+	// there was no response.
 	At, Answered, Ended time.Duration `json:"-"`
 
 	Answer Answer `json:"-"`
 	Bytes  int64  `json:"-"` // size of the body
-	Whole  bool   `json:"-"` // the end was recorded
+	Whole  bool   `json:"-"` // whether the end was recorded
 
 	id       uint64
 	about    about
-	blocks   []uint32 // blocks with its records, in order
+	blocks   []uint32 // blocks that contain its records, in order
 	answered bool
 }
 
@@ -47,45 +45,43 @@ type Answer struct {
 	ContentType string `json:",omitempty"`
 	RetryAfter  string `json:",omitempty"`
 
-	// Encoding is the Content-Encoding, such as "gzip", unless it was unpacked. Such a body is not
-	// recorded, because it cannot be searched for credentials.
+	// Encoding is the Content-Encoding, such as "gzip", if the body was not decompressed. Such a body is
+	// not recorded, because it cannot be searched for credentials.
 	Encoding string `json:",omitempty"`
 }
 
-// header is the first record of a file.
+// header is the payload of the first record in a file.
 type header struct {
 	Began   time.Time
-	Secrets bool    `json:",omitempty"` // the contents of Secrets were recorded
+	Secrets bool    `json:",omitempty"` // whether the contents of Secrets were recorded
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// LeftOut counts requests that are not in the recording.
+// LeftOut counts requests that are missing from the recording.
 type LeftOut struct {
-	Requests int   // the oldest requests, because of MaxSize, and requests whose query has 32 KiB or more
-	Bytes    int64 // size of their bodies
+	Requests int   // the oldest ones, dropped because of MaxSize, and those with a query of 32 KiB or more
+	Bytes    int64 // total size of their bodies
 }
 
-// stop is the last record of a recording that was closed.
+// stop is the payload of the last record, written when the recording is closed.
 type stop struct {
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// about is the subject of a request. Several informers may have the same subject; each
-// has its own order of requests.
+// about is the subject of a request. Several informers may have the same subject; each has its own
+// sequence of requests.
 type about struct {
 	Server, Path, Labels, Fields string
 	Metadata                     bool // only metadata
 }
 
-// asked returns the names of the recorded parameters. Any other parameter may be a
-// credential.
+// asked returns the names of the parameters to record. Any other parameter may be a credential.
 func asked() []string {
 	return []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",
 		"resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch"}
 }
 
-// read returns the description of a request. ok is false if it is not a list or watch
-// of a collection.
+// read converts req to a Request. ok is false if req is not a list or watch of a collection.
 func read(req *http.Request) (q Request, ok bool) {
 	if req.Method != http.MethodGet || req.URL == nil {
 		return q, false
@@ -111,8 +107,7 @@ func read(req *http.Request) (q Request, ok bool) {
 	return q, q.fill()
 }
 
-// fill computes the derived fields. It returns false if the request is not a list or a
-// watch.
+// fill computes the derived fields. It returns false if the request is neither a list nor a watch.
 func (q *Request) fill() bool {
 	query, err := url.ParseQuery(q.Query)
 	if _, _, ok := collection(q.Path); err != nil || !ok {
@@ -122,11 +117,11 @@ func (q *Request) fill() bool {
 	return true
 }
 
-// version matches API versions.
+// version matches an API version.
 var version = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
-// collection returns the resource and namespace of the path of a list or watch. ok is
-// false for other paths, such as those of an object or its log.
+// collection parses the path of a list or watch into resource and namespace. ok is false for other
+// paths, such as those of a single object or its log.
 func collection(path string) (gvr object.GVR, namespace string, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch {
@@ -144,19 +139,19 @@ func collection(path string) (gvr object.GVR, namespace string, ok bool) {
 	return gvr, namespace, len(parts) == 1 && gvr.Resource != "" && version.MatchString(gvr.Version)
 }
 
-// Resource returns the listed or watched resource.
+// Resource returns the resource that is listed or watched.
 func (q *Request) Resource() object.GVR {
 	gvr, _, _ := collection(q.Path)
 	return gvr
 }
 
-// Namespace returns the namespace of the request, or "" for all.
+// Namespace returns the request's namespace, or "" for all namespaces.
 func (q *Request) Namespace() string {
 	_, namespace, _ := collection(q.Path)
 	return namespace
 }
 
-// Selectors returns the label selector and the field selector.
+// Selectors returns the label and field selectors.
 func (q *Request) Selectors() (labels, fields string) { return q.about.Labels, q.about.Fields }
 
 // MetadataOnly reports whether only metadata was requested.
@@ -165,7 +160,7 @@ func (q *Request) MetadataOnly() bool { return q.about.Metadata }
 // Watch reports whether the request is a watch, including streaming lists.
 func (q *Request) Watch() bool { return q.parameter("watch") == "true" || q.parameter("watch") == "1" }
 
-// initial reports whether the request is for the whole state rather than for changes.
+// initial reports whether the request asks for the full state rather than changes.
 func (q *Request) initial() bool { return !q.Watch() || q.parameter("sendInitialEvents") == "true" }
 
 // probe reports whether the request asks only for the server's current version: a
@@ -175,11 +170,11 @@ func (q *Request) probe() bool {
 }
 
 func (q *Request) parameter(name string) string {
-	query, _ := url.ParseQuery(q.Query) // fill has parsed it before
+	query, _ := url.ParseQuery(q.Query) // already checked by fill
 	return query.Get(name)
 }
 
-// String describes the request in messages: "watch pods in namespace shop from rv 17".
+// String describes the request for messages: "watch pods in namespace shop from rv 17".
 func (q *Request) String() string {
 	var b strings.Builder
 	b.WriteString(map[bool]string{false: "list ", true: "watch "}[q.Watch()])
@@ -189,7 +184,7 @@ func (q *Request) String() string {
 		b.WriteString(" in namespace " + namespace)
 	}
 	if q.about.Metadata {
-		b.WriteString(", metadata alone")
+		b.WriteString(", metadata only")
 	}
 	for _, p := range [][2]string{{"labelSelector", ", labels "}, {"fieldSelector", ", fields "}} {
 		if value := q.parameter(p[0]); value != "" {
@@ -198,23 +193,23 @@ func (q *Request) String() string {
 	}
 	switch rv := q.parameter("resourceVersion"); {
 	case q.Watch() && q.initial():
-		b.WriteString(", with what is there first")
+		b.WriteString(", initial state first")
 	case q.parameter("continue") != "":
-		b.WriteString(", a further page")
+		b.WriteString(", next page")
 	case rv != "":
 		b.WriteString(" from rv " + rv)
 	}
 	return b.String()
 }
 
-// shape returns the parameters that must match between a recorded request and another.
+// shape returns the parameters in which a request must match a recorded one.
 func (q *Request) shape() string {
 	query, _ := url.ParseQuery(q.Query)
 	query.Del("timeoutSeconds")
 	return query.Encode()
 }
 
-// encode encodes the payload of a record. It cannot fail for the types of this package.
+// encode encodes a record's payload. It cannot fail for this package's types.
 func encode(value any) []byte {
 	text, _ := json.Marshal(value)
 	return text

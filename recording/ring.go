@@ -14,29 +14,29 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// ring is the file of a recorder. It belongs to the recorder's goroutine.
+// ring is a recorder's file. It is owned by the recorder's goroutine.
 //
 // Records are appended until the file reaches its maximum size. Then
-//  1. whole requests are dropped until half of it is left; see oldest,
+//  1. whole requests are dropped until it is down to half of that (see oldest),
 //  2. the rest is written to a second file, and
 //  3. the second file replaces the first.
 //
-// If a request is dropped while it is in progress, it is not recorded any further.
+// If a request is dropped while in progress, the rest of its response is not recorded.
 type ring struct {
 	recorder *Recorder
 	file     *os.File
-	closed   bool // the file is closed
+	closed   bool // the file has been closed
 	full     bool // requests were dropped
 	blocks   blockWriter
-	sizes    map[uint64]size  // sizes of the requests in the file
-	listed   map[client]int64 // place of the last list of each client
-	shed     int64            // number of bytes that are no longer in the file
-	looked   int64            // place of the last lookBack
+	sizes    map[uint64]size  // sizes of the requests in the file, by number
+	listed   map[client]int64 // position of each client's last list
+	shed     int64            // number of bytes dropped from the file
+	looked   int64            // position at the last lookBack
 	held     map[uint64][]event
 	leftOut  LeftOut
 }
 
-// size is the space that a request takes.
+// size is the space a request takes up.
 type size struct {
 	records int64 // size before compression
 	body    int64
@@ -61,7 +61,7 @@ func (w *ring) header() *record {
 	return &record{kind: kindHeader, payload: encode(header{Began: r.began.UTC(), Secrets: r.opts.IncludeSecrets, LeftOut: w.leftOut})}
 }
 
-// run is the recorder's goroutine. A Blank is the user's code and may panic.
+// run is the recorder's goroutine. It recovers from panics because a [Blank] is user code.
 func (w *ring) run() {
 	var err error
 	guard := failure.Guard{In: "the Blank of a RoundTripper"}
@@ -100,7 +100,7 @@ func (w *ring) loop() error {
 	}
 }
 
-// write writes events and, after the last ones, the end.
+// write writes events and, if last is true, the final record.
 func (w *ring) write(events []event, last bool) error {
 	for i := range events {
 		for _, e := range w.blanked(&events[i]) {
@@ -128,7 +128,7 @@ func (w *ring) write(events []event, last bool) error {
 	return w.blocks.flush()
 }
 
-// add writes an event of a request.
+// add writes an event belonging to a request.
 func (w *ring) add(e event) error {
 	bytes := bodyOf(&e.record)
 	w.recorder.count(bytes)
@@ -155,7 +155,7 @@ func (w *ring) add(e event) error {
 	return nil
 }
 
-// count adds to the number of bytes received.
+// count adds to the number of body bytes received.
 func (r *Recorder) count(bytes int64) {
 	if bytes > 0 {
 		r.mu.Lock()
@@ -184,12 +184,12 @@ func (w *ring) report() {
 	r.status.Size, r.status.LeftOut = w.blocks.size, w.leftOut
 }
 
-// end closes the file. If the recording ended prematurely, it logs why.
+// end closes the file. If the recording ended prematurely, it logs the reason.
 func (w *ring) end(err error) {
 	r := w.recorder
 	r.over.Store(true)
 	if err != nil {
-		// Ignore their errors: a reader stops at the first incomplete block anyway.
+		// Ignore errors: a reader stops at the first incomplete block anyway.
 		_ = w.file.Truncate(w.blocks.size)
 		_ = w.close()
 	} else {
@@ -202,7 +202,7 @@ func (w *ring) end(err error) {
 	w.warn("the recording has ended", "err", err)
 }
 
-// warn logs a warning. It ignores panics of the user's logger.
+// warn logs a warning. It ignores panics in the user's logger.
 func (w *ring) warn(text string, args ...any) {
 	_ = failure.Apart("Logger", func() error {
 		w.recorder.opts.Logger.Warn(text, args...)
@@ -210,7 +210,7 @@ func (w *ring) warn(text string, args ...any) {
 	})
 }
 
-// end records why the recording ended prematurely, and returns the reason.
+// end records and returns the reason the recording ended prematurely, if it did.
 func (r *Recorder) end(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +243,7 @@ func (w *ring) shrink() error {
 	}
 	kept := blockWriter{to: to}
 	if err := w.copy(&kept, gone); err != nil {
-		return errors.Join(fmt.Errorf("write a smaller file: %w", err), to.Close(), os.Remove(temp))
+		return errors.Join(fmt.Errorf("shrink the file: %w", err), to.Close(), os.Remove(temp))
 	}
 	err = w.replace(kept.size, func() (*os.File, error) {
 		// Some systems cannot rename an open file.
@@ -263,15 +263,15 @@ func (w *ring) shrink() error {
 	w.shed += before - kept.size
 	if !w.full {
 		w.full = true
-		w.warn("the recording is full: from now on its oldest requests are dropped, and an informer can be replayed from its first list that is left", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
+		w.warn("the recording is full: from now on the oldest requests are dropped, and an informer can be replayed from its first remaining list", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
 	}
 	return nil
 }
 
 // oldest removes the requests to drop from sizes and returns them. It keeps the newest finished
-// requests, up to half of the maximum size. It keeps requests in progress up to three quarters of the
-// maximum size, because a dropped request is not recorded until the client sends it again. It drops the
-// largest of them first, because a watch that is too large would displace all others.
+// requests, up to half of the maximum size, and requests in progress up to three quarters of it, because
+// once such a request is dropped, nothing is recorded until the client sends it again. The largest
+// requests in progress are dropped first, because a huge watch would displace all others.
 func (w *ring) oldest() map[uint64]bool {
 	var all, underWay int64
 	for _, size := range w.sizes {
@@ -280,7 +280,7 @@ func (w *ring) oldest() map[uint64]bool {
 			underWay += size.records
 		}
 	}
-	// Assume that the rest compresses as well as the whole.
+	// Assume that the remaining requests compress as well as the whole file.
 	whole := int64(float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1)))
 	gone := map[uint64]bool{}
 	leave := func(id uint64) {
@@ -313,7 +313,7 @@ func (w *ring) oldest() map[uint64]bool {
 			leave(id)
 		}
 	}
-	for _, id := range ids { // all of them are in progress
+	for _, id := range ids { // only requests in progress are left
 		if len(w.sizes) <= maxRequests*3/4 {
 			break
 		}
@@ -324,17 +324,17 @@ func (w *ring) oldest() map[uint64]bool {
 	return gone
 }
 
-// afterAll returns a time after the last event.
+// afterAll returns a time later than that of the last event.
 func (r *Recorder) afterAll() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(time.Since(r.began), r.at+1)
 }
 
-// same checks that the path still leads to the file.
+// same checks that the recorder's path still refers to its file.
 func (w *ring) same() error { return sameFile(w.file, w.recorder.path) }
 
-// sameFile checks that a path still leads to the open file.
+// sameFile checks that path still refers to the open file.
 func sameFile(file *os.File, path string) error {
 	mine, err := file.Stat()
 	if err != nil {
@@ -343,14 +343,14 @@ func sameFile(file *os.File, path string) error {
 	there, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return errors.New("the file was moved or removed while it was written")
+		return errors.New("the file was moved or removed during the recording")
 	case err == nil && !os.SameFile(mine, there):
 		return ErrTaken
 	}
 	return err
 }
 
-// copy writes all records except those of dropped requests.
+// copy copies all records except those of dropped requests.
 func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
 	if _, err := w.file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -386,13 +386,13 @@ func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
 	return to.flush()
 }
 
-// Blank overwrites credentials in a part of a body, in place. It returns the number of bytes at the end
-// that may be the beginning of a credential and that it leaves unchanged. If last is true, the body ends
-// here, and Blank also overwrites a recognizable beginning.
+// Blank overwrites credentials in a chunk of a body, in place. It leaves trailing bytes that may be the
+// start of a credential unchanged, and returns their number. If last is true, the body ends here, and
+// Blank overwrites such a partial credential too if it is recognizable.
 type Blank func(body []byte, last bool) (open int)
 
-// blanked returns the events that can be written after e. A credential may be split
-// over several reads, so a possible beginning is held back until more arrives.
+// blanked returns the events that can be written now that e has arrived. A credential may be split
+// across several reads, so a possible partial one is held back until more data arrives.
 func (w *ring) blanked(e *event) []event {
 	if e.kind != kindChunk || e.blank == nil {
 		return append(w.release(e.request), *e)
@@ -409,7 +409,7 @@ func (w *ring) blanked(e *event) []event {
 	return all[:ready]
 }
 
-// release returns the held events of a body that has ended.
+// release returns the events held back for a body that has ended.
 func (w *ring) release(request uint64) []event {
 	held := w.held[request]
 	delete(w.held, request)

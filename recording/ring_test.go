@@ -140,7 +140,7 @@ func TestAWatchUnderWayThatIsTooLarge(t *testing.T) {
 		require.Equal(t, 1, status.Requests)
 		require.EqualValues(t, 3*leastMaxSize, status.Bytes, "what is left out is a part of it")
 		require.Equal(t, 1, strings.Count(log.String(), "the recording is full"), log.String())
-		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "all 1 requests were left out, since more came than MaxSize")
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "all 1 requests were dropped because of MaxSize")
 	})
 }
 
@@ -200,7 +200,7 @@ func TestDroppedListIsRequestedAgain(t *testing.T) {
 			_, err := f.Replay(ReplayOptions{Speed: math.Inf(1)}).RoundTrip(get(t, list))
 			if !relist {
 				require.Empty(t, expired)
-				require.ErrorContains(t, err, "an informer can be replayed from its first list that is left")
+				require.ErrorContains(t, err, "an informer can be replayed from its first remaining list")
 				return
 			}
 			require.NoError(t, err)

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// Save copies a recording, such as one from debug.Client.Recording, to a file at path until it ends. It
-// treats an existing file like [Create]. It validates the input: it fails if the input is not a
-// recording, and it writes only readable blocks. If it fails later, the file contains everything
-// received before the error and is usable; if nothing was received, Save creates no file.
+// Save copies a recording, such as one from debug.Client.Recording, to a file until the recording ends.
+// It handles an existing file as [Create] does. The input is validated: Save fails if it is not a
+// recording, and writes only intact blocks. If an error occurs later, the file contains everything
+// received up to then and is usable; if nothing was received, no file is created.
 //
-// opts.MaxSize bounds the file: if the recording is larger, the error wraps
-// [ErrTooLarge].
+// opts.MaxSize limits the size of the file: if the recording is larger, the error wraps [ErrTooLarge].
 func Save(path string, from io.Reader, opts Options) (Status, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -39,7 +38,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	}
 	s.to = blockWriter{to: to}
 	if err = s.copy(first); in.err != nil {
-		err = in.err // the error of the last block is only a consequence
+		err = in.err // the error from the last block is only a consequence
 	}
 	if err = errors.Join(err, withoutPath(s.end()), sameFile(to, path), withoutPath(to.Close())); err != nil {
 		return s.status(), &Error{path, -1, err}
@@ -47,7 +46,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	return s.status(), nil
 }
 
-// connection remembers why reading failed, unless the error was io.EOF.
+// connection remembers the first read error other than io.EOF.
 type connection struct {
 	io.Reader
 	err error
@@ -61,10 +60,10 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ErrTooLarge means that a recording to be saved is larger than MaxSize.
+// ErrTooLarge means that a recording to be saved is larger than Options.MaxSize.
 var ErrTooLarge = errors.New("the recording is larger than MaxSize")
 
-// saving is the state of one Save.
+// saving is the state of one call to [Save].
 type saving struct {
 	from  *blockReader
 	to    blockWriter
@@ -79,7 +78,7 @@ func (s *saving) first() ([]byte, error) {
 	}
 	block, err := s.from.next()
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: it ends before it has begun", ErrCutOff)
+		return nil, fmt.Errorf("%w: it ends before the first record", ErrCutOff)
 	}
 	if err != nil {
 		return nil, err
@@ -87,8 +86,8 @@ func (s *saving) first() ([]byte, error) {
 	return block, s.index.block(block)
 }
 
-// copy writes the block and all following ones that are readable. The last block of an
-// unfinished recording may be incomplete.
+// copy writes the given block and all intact blocks after it. The last block of an unfinished recording
+// may be incomplete.
 func (s *saving) copy(block []byte) error {
 	if err := s.to.begin(); err != nil {
 		return withoutPath(err)
@@ -101,7 +100,7 @@ func (s *saving) copy(block []byte) error {
 			var r record
 			var err error
 			if r, block, err = next(block); err != nil {
-				return err // index has checked it
+				return err // already checked by index
 			}
 			if r.kind == kindStop {
 				return nil
@@ -123,7 +122,7 @@ func (s *saving) copy(block []byte) error {
 	}
 }
 
-// end writes the end.
+// end writes the final record.
 func (s *saving) end() error {
 	f := s.index.file
 	return errors.Join(s.to.add(&record{kind: kindStop, at: f.Duration + time.Nanosecond, payload: encode(stop{f.LeftOut})}), s.to.flush())

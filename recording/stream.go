@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// client is a client of one subject.
+// client identifies a client and the subject it requests.
 type client struct {
 	about    about
 	informer uint64
@@ -16,14 +16,14 @@ type client struct {
 type stream struct {
 	client
 	taken    bool          // assigned to a client
-	from     time.Duration // everything before this time of the recording is played at once
+	from     time.Duration // everything before this time in the recording is replayed immediately
 	requests []*Request
 	used     []bool
-	of       map[string][]int // unused requests of each shape, in order; may include used ones
-	lists    []int            // lists of the whole state, in order
+	of       map[string][]int // indexes of unused requests by shape, in order; may include used ones
+	lists    []int            // indexes of requests for the full state, in order
 	furthest int              // highest used index; -1 if none
-	playing  int              // requests whose responses are being read
-	ended    bool             // the client asked for more than was recorded
+	playing  int              // number of responses being read
+	ended    bool             // the client requested more than was recorded
 }
 
 // newStream returns an empty stream.
@@ -41,15 +41,15 @@ func (s *stream) add(q *Request) {
 	}
 }
 
-// use marks a request as played.
+// use marks a request as used.
 func (s *stream) use(at int) {
 	s.used[at] = true
 	s.furthest = max(s.furthest, at)
 }
 
-// find returns the first unused request of the same shape. For an initial state, a different shape is
-// accepted, because the recorded client may have got its list from elsewhere, or the recording may lack
-// the beginning.
+// find returns the first unused request of the same shape. For a request for the full state, a different
+// shape is accepted, because the recorded client may have obtained its list elsewhere, or the recording
+// may be missing its beginning.
 func (s *stream) find(asked *Request) int {
 	shape := asked.shape()
 	same, had := s.of[shape]
@@ -77,9 +77,8 @@ func (s *stream) had(asked *Request) bool {
 	return had
 }
 
-// find returns the first stream with a matching request, and its index. If none has
-// one, it returns a stream with unused requests and -1, or nil if all started streams
-// were played.
+// find returns the first stream with a matching request, and the request's index. If there is none, it
+// returns a stream with unused requests and -1, or nil if all started streams have been used up.
 func find(streams []*stream, asked *Request) (*stream, int) {
 	for _, s := range streams {
 		if at := s.find(asked); at >= 0 {
@@ -99,8 +98,8 @@ func find(streams []*stream, asked *Request) (*stream, int) {
 	return left, -1
 }
 
-// streams returns the streams for a client, nil if the subject was not recorded. The
-// caller holds mu.
+// streams returns the streams for a client, or nil if the subject was not recorded. The caller must hold
+// mu.
 func (r *Replay) streams(c client) []*stream {
 	if all, known := r.of[c]; known {
 		return all
@@ -113,7 +112,7 @@ func (r *Replay) streams(c client) []*stream {
 		case s.about != of.about:
 		case s.informer != 0:
 			informers = append(informers, s)
-		default: // there is at most one
+		default: // at most one such stream exists
 			all = append(all, s)
 		}
 	}
@@ -136,8 +135,8 @@ func (r *Replay) streams(c client) []*stream {
 	return all
 }
 
-// free returns the first recorded informer without a client. If there is none, it
-// returns a copy of the first, from its beginning. The caller holds mu.
+// free returns the first recorded informer that is not assigned to a client. If there is none, it
+// returns a copy of the first informer, from its beginning. The caller must hold mu.
 func (r *Replay) free(c client, informers []*stream) *stream {
 	for _, s := range informers {
 		if !s.taken {
@@ -151,7 +150,7 @@ func (r *Replay) free(c client, informers []*stream) *stream {
 	return again
 }
 
-// merged returns a stream of the requests of all recorded informers, in order.
+// merged returns a stream that combines the requests of all recorded informers, in order.
 func merged(c client, informers []*stream) *stream {
 	var all []*Request
 	for _, s := range informers {
@@ -165,8 +164,8 @@ func merged(c client, informers []*stream) *stream {
 	return s
 }
 
-// serverOf returns the recorded server for a request: the one with its address or, if
-// that was not recorded, the first one with the same subject.
+// serverOf returns the recorded server to use for a request: the server at its address or, if that was
+// not recorded, the first one with the same subject.
 func (r *Replay) serverOf(asked about) (server string) {
 	for _, s := range r.recorded {
 		other := s.about

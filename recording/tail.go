@@ -6,29 +6,29 @@ import (
 	"os"
 )
 
-// ErrShortened means that the recorder has dropped its oldest requests from the file,
-// so the tail's offset is no longer valid.
-var ErrShortened = errors.New("the recording has left out its oldest requests")
+// ErrShortened means that the recorder has dropped the oldest requests from its file, so the tail's
+// offset is no longer valid.
+var ErrShortened = errors.New("the recording has dropped its oldest requests")
 
-// Tail reads the file of a recorder while it is written. Create it with [Recorder.Tail]. A Tail must be
-// used by one goroutine. It starts no goroutines and holds no resources. A slow reader delays neither
+// Tail reads a recorder's file while it is being written. Create one with [Recorder.Tail]. A Tail is not
+// safe for concurrent use. It starts no goroutines and need not be closed. A slow reader delays neither
 // the recorded client nor the recording.
 type Tail struct {
 	recorder *Recorder
-	shrunk   int // value of Recorder.shrunk when the tail began
+	shrunk   int // value of Recorder.shrunk when the tail started
 	offset   int64
 }
 
-// Tail returns a tail that starts at the beginning of the file.
+// Tail returns a new Tail that starts at the beginning of the file.
 func (r *Recorder) Tail() *Tail {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &Tail{recorder: r, shrunk: r.shrunk}
 }
 
-// Next reads more of the file into p and returns the number of bytes, 0 if there is nothing new. The
-// bytes may end within a block. Next fails with io.EOF when the recording has ended, even if the tail
-// has not read all of it, and with an [*Error] if the file cannot be read; the error wraps
+// Next reads more of the file into p and returns the number of bytes read, or 0 if there is nothing new.
+// The data may end in the middle of a block. Next returns io.EOF once the recording has ended, even if
+// the tail has not read all of it. It returns an [*Error] if the file cannot be read, wrapping
 // [ErrShortened] if requests were dropped.
 func (t *Tail) Next(p []byte) (int, error) {
 	r := t.recorder
@@ -54,7 +54,7 @@ func (t *Tail) Next(p []byte) (int, error) {
 	return n, nil
 }
 
-// replace replaces the file that tails read with the file that take returns, whose size is given.
+// replace makes tails read from the file returned by take, which has the given size.
 func (w *ring) replace(size int64, take func() (*os.File, error)) error {
 	r := w.recorder
 	r.reading.Lock()

@@ -58,7 +58,7 @@ func TestATailIsARecording(t *testing.T) {
 		_, err = tail.Next(make([]byte, 1))
 		require.Equal(t, io.EOF, err)
 		_, err = new(Recorder).Tail().Next(nil)
-		require.ErrorContains(t, err, "make it with Create")
+		require.ErrorContains(t, err, "create it with Create")
 	})
 }
 
@@ -114,7 +114,7 @@ func TestSaveChecksEverything(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	_, err = Save(path, bytes.NewReader(good), Options{})
-	require.ErrorContains(t, err, "there is a file that is not a recording")
+	require.ErrorContains(t, err, "the file exists and is not a recording")
 	_, err = Save(path, bytes.NewReader(good), Options{MaxSize: 1})
 	require.ErrorContains(t, err, "MaxSize is 1")
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
-// RoundTripper wraps next to record lists and watches of collections. Except for
-// Options.Relist, it does not change the traffic. It should see requests before
-// credentials are added. blank returns a function that removes the credentials of a
-// sent request from its response; nil means that responses never contain credentials.
+// RoundTripper returns a RoundTripper that wraps next and records lists and watches of collections. It
+// does not change the traffic, except for Options.Relist. It should see requests before credentials are
+// added. blank returns a function that removes the credentials in a sent request from its response; if
+// nil, responses must never contain credentials.
 func (r *Recorder) RoundTripper(next http.RoundTripper, blank func(sent *http.Request) Blank) http.RoundTripper {
 	return &tap{recorder: r, next: next, blank: blank}
 }
@@ -29,8 +29,7 @@ type tap struct {
 	blank    func(sent *http.Request) Blank
 }
 
-// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections
-// looks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (t *tap) CloseIdleConnections() {
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		next.CloseIdleConnections()
@@ -103,7 +102,7 @@ func (t *tap) send(req *http.Request, heard *heard) (*http.Response, error) {
 	return resp, nil
 }
 
-// answered records the response header. It fails if the user's Blank panics; then the
+// answered records the response header. It fails if the user's [Blank] panics, in which case the
 // response must not be recorded.
 func (t *tap) answered(h *heard, resp *http.Response) (err error) {
 	defer failure.Recover("the Blank of a RoundTripper", &err)
@@ -124,15 +123,15 @@ type heard struct {
 	recorder *Recorder
 	id       uint64
 	withheld bool
-	told     bool   // it is known whether to withhold the body
-	head     []byte // start of the body, until told
+	told     bool   // whether to withhold the body has been decided
+	head     []byte // start of the body, kept until told is set
 	encoded  bool   // the body is still encoded, so it cannot be searched
-	redirect bool   // http.Client will follow it: see follow
+	redirect bool   // http.Client will follow the response: see follow
 	req      *http.Request
 	blank    Blank
 	once     sync.Once // guards the end
 
-	redirects int // number of redirects that led here
+	redirects int // number of redirects so far
 }
 
 // redirects reports whether a response is a redirect.
@@ -144,8 +143,8 @@ func redirects(resp *http.Response) bool {
 	return false
 }
 
-// follow leaves out a redirect, because only the final response is recorded. The target is not recorded,
-// since it may contain a credential. http.Client follows ten redirects.
+// follow handles a redirect. Redirects are not recorded, only the final response, and neither is the
+// target, since it may contain a credential. http.Client follows at most ten redirects.
 func (h *heard) follow() {
 	const most = 10
 	if h.redirects++; h.redirects == most {
@@ -164,7 +163,7 @@ func (h *heard) answered(resp *http.Response) {
 	h.recorder.take(event{record: record{kind: kindAnswer, request: h.id, payload: encode(a)}})
 }
 
-// clean removes credentials from the value of a header.
+// clean removes credentials from a header value.
 func (h *heard) clean(value string) string {
 	text := []byte(value[:min(len(value), maxText)])
 	if h.blank != nil {
@@ -184,11 +183,11 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mostHead bounds the part of a body held until its first kind is found.
+// mostHead limits how much of a body is held back until its first kind is found.
 const mostHead = 64 << 10
 
-// part records a part of the body. It holds the parts back until the first kind is
-// found. A long body without a kind may contain anything and is withheld.
+// part records a part of the body. It holds parts back until the first kind is found. A body with no
+// kind in its first bytes could contain anything and is withheld.
 func (h *heard) part(part []byte) {
 	if h.told {
 		h.chunk(part)
@@ -208,7 +207,7 @@ func (h *heard) part(part []byte) {
 	h.settle()
 }
 
-// settle records the parts held back.
+// settle records the parts that were held back.
 func (h *heard) settle() {
 	head := h.head
 	if h.told, h.head = true, nil; len(head) > 0 {
@@ -246,7 +245,7 @@ func (h *heard) end(err error, at step) {
 	}
 }
 
-// finish records the end, once.
+// finish records the end if it has not been recorded yet.
 func (h *heard) finish(e ending) {
 	h.once.Do(func() {
 		h.settle()
