@@ -22,22 +22,23 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// mostAnswer limits how much of a response a client reads, in bytes.
+// mostAnswer is the maximum size of a response, in bytes.
 const mostAnswer = 64 << 20
 
-// Client queries a [Process] in another program. Its methods fail with a
-// [*RefusedError] if the process responds with an error. It is safe for concurrent use.
+// Client queries a [Process] in another program. Its methods return a [*RefusedError] if the process
+// responds with an error. It is safe for concurrent use.
 type Client struct {
 	base    string
 	http    *http.Client
 	conceal func(text string, sent *http.Request) string
 
-	behind atomic.Int64 // a Duration: how far the process's clock is behind ours
+	behind atomic.Int64 // a time.Duration: how far the process's clock is behind ours
 }
 
-// Attach returns a client of the process that serves [Path] below base, such as "http://localhost:6060".
-// A nil HTTP client means http.DefaultClient. The client follows no redirects, because a process sends
-// none, and an impostor could redirect the client, with its caller's credentials, to any address.
+// Attach returns a client for the process that serves [Path] under base, such as
+// "http://localhost:6060". If client is nil, http.DefaultClient is used. Redirects are not followed: a
+// process never sends any, and an impostor could use them to send the caller's credentials to any
+// address.
 func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -48,31 +49,30 @@ func Attach(base string, client *http.Client) *Client {
 		conceal: func(text string, _ *http.Request) string { return text }}
 }
 
-// ConcealWith sets a function that removes a request's credentials from responses that the client
-// quotes. Such a response may come from something other than the process, such as a proxy that echoes
-// them. Use config.Config.Conceal for an HTTP client that this Config built. Call ConcealWith before
-// using the client.
+// ConcealWith sets a function that removes a request's credentials from response text used in errors.
+// Such text may come from another server, such as a proxy that echoes the request. If the HTTP client
+// was built from a config.Config, pass its Conceal method. Call ConcealWith before using the client.
 func (c *Client) ConcealWith(conceal func(text string, sent *http.Request) string) {
 	c.conceal = conceal
 }
 
-// RefusedError is an error response from a process, or from something that answers in its place.
+// RefusedError is an error response from the process, or from another server answering in its place.
 type RefusedError struct {
 	Code int // HTTP status
 	Text string
 }
 
-// Error returns the text of the response with its HTTP status.
+// Error returns the text and HTTP status of the response.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s (HTTP %d)", strings.TrimSuffix(e.Text, "."), e.Code)
 }
 
-// Which selects an informer. Empty fields match any.
+// Which selects an informer. Empty fields match anything.
 type Which struct {
-	Informer string // its name, such as "pods in namespace shop", or just the resource if that is unambiguous
-	Type     string // type of its objects, such as "*v1.Pod"
+	Informer string // name, such as "pods in namespace shop", or just the resource if unambiguous
+	Type     string // object type, such as "*v1.Pod"
 	Cluster  string
-	Own      bool // only the process's own cluster, whose name is empty
+	Own      bool // match only the process's own cluster, whose name is empty
 }
 
 func (w Which) values() url.Values {
@@ -95,13 +95,13 @@ func set(v url.Values, name, value string) {
 type Page struct {
 	Namespace string
 	Selector  string // label selector
-	Search    string // part of the name
+	Search    string // substring of the name
 	Limit     int
-	Continue  string // from the previous page
+	Continue  string // Objects.Continue of the previous page
 }
 
-// Status returns the status of the process. If its clock differs from ours by seconds or more, Status
-// converts all times to our clock, so they show correctly how long ago something happened.
+// Status returns the status of the process. If the process's clock differs from ours by seconds or more,
+// all times are converted to our clock, so that they correctly show how long ago something happened.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	s, err := get[Status](ctx, c, "status", nil)
 	if err != nil || s.At.IsZero() {
@@ -111,8 +111,8 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// clock returns how far the process's clock is behind ours, given a response that arrived just now and
-// whose time is ago in the past. It ignores differences that the network may cause, so equal times stay
+// clock returns how far the process's clock is behind ours, given the apparent age of a response that
+// just arrived. It ignores differences small enough to be network latency, so that equal times stay
 // equal from one response to the next.
 func (c *Client) clock(ago time.Duration) time.Duration {
 	const onItsWay = 2 * time.Second
@@ -124,7 +124,7 @@ func (c *Client) clock(ago time.Duration) time.Duration {
 	return behind
 }
 
-// Objects returns one page of object heads.
+// Objects returns one page of objects, each reduced to its [Head].
 func (c *Client) Objects(ctx context.Context, which Which, page Page) (*Objects, error) {
 	v := which.values()
 	set(v, "namespace", page.Namespace)
@@ -148,20 +148,19 @@ func ofKey(v url.Values, key object.Key) url.Values {
 	return v
 }
 
-// Indexes returns the indexes of an informer, each with up to limit of its largest
-// buckets.
+// Indexes returns an informer's indexes, each with up to limit of its largest buckets.
 func (c *Client) Indexes(ctx context.Context, which Which, limit int) (*Indexes, error) {
 	v := which.values()
 	v.Set("limit", strconv.Itoa(max(limit, 1)))
 	return get[Indexes](ctx, c, "indexes", v)
 }
 
-// Queue returns the keys of a controller or queue, up to limit of each state.
+// Queue returns the keys in a controller's queue or another work queue, up to limit per state.
 func (c *Client) Queue(ctx context.Context, name string, limit int) (*Keys, error) {
 	return get[Keys](ctx, c, "queue", url.Values{"name": {name}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
-// Timeline returns the known events of one key. If informer is not empty, only changes from that
+// Timeline returns the recorded events for a key. If informer is not empty, only changes from that
 // informer are included.
 func (c *Client) Timeline(ctx context.Context, informer string, key object.Key) (*Timeline, error) {
 	v := url.Values{}
@@ -169,8 +168,8 @@ func (c *Client) Timeline(ctx context.Context, informer string, key object.Key) 
 	return get[Timeline](ctx, c, "timeline", ofKey(v, key))
 }
 
-// Why explains why an object has not been reconciled, or why it was reconciled late. If informer and
-// controller are not empty, they narrow the answer.
+// Why explains why an object has not been reconciled, or was reconciled late. If informer or controller
+// is not empty, only that informer or controller is considered.
 func (c *Client) Why(ctx context.Context, informer, controller string, key object.Key) (*Why, error) {
 	v := url.Values{}
 	set(v, "informer", informer)
@@ -178,8 +177,8 @@ func (c *Client) Why(ctx context.Context, informer, controller string, key objec
 	return get[Why](ctx, c, "why", ofKey(v, key))
 }
 
-// WhyOf is like [Client.Why], but for an object that the process may not be able to assign to a replica.
-// hash is the object's hash by the shard.Key of the process's groups (see Why.Unowned).
+// WhyOf is like [Client.Why], for objects that the process may be unable to assign to a replica. hash is
+// the object's hash under the shard.Key of the process's groups (see Why.Unowned).
 func (c *Client) WhyOf(ctx context.Context, informer, controller string, key object.Key, hash uint64) (*Why, error) {
 	v := url.Values{"hash": {strconv.FormatUint(hash, 16)}}
 	set(v, "informer", informer)
@@ -187,13 +186,13 @@ func (c *Client) WhyOf(ctx context.Context, informer, controller string, key obj
 	return get[Why](ctx, c, "why", ofKey(v, key))
 }
 
-// Busiest returns the keys with the most changes and reconciles in the last seconds.
+// Busiest returns the keys with the most changes and reconciles in the given number of seconds.
 func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, error) {
 	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})
 }
 
-// Stacks returns the stacks of the running calls of a handler, of a controller, or of an informer's
-// handlers. If name is empty, it returns those of all.
+// Stacks returns the stacks of running calls to a handler, a controller's reconciler, or an informer's
+// handlers. If name is empty, it returns all of them.
 func (c *Client) Stacks(ctx context.Context, name string) (*Stacks, error) {
 	v := url.Values{}
 	set(v, "name", name)
@@ -213,22 +212,22 @@ func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, 
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, mostAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s of the process: %w", what, err)
+		return nil, fmt.Errorf("debug query %s: %w", what, err)
 	}
 	if len(text) > mostAnswer {
-		return nil, fmt.Errorf("%s of the process: the answer has more than %d bytes", what, mostAnswer)
+		return nil, fmt.Errorf("debug query %s: the response exceeds %d bytes", what, mostAnswer)
 	}
 	answer := new(T)
 	if err := units.Unmarshal(text, answer); err != nil {
-		return nil, fmt.Errorf("%s of the process: %w; is it of another version?", what, err)
+		return nil, fmt.Errorf("debug query %s: %w; is the process running another version of Millrace?", what, err)
 	}
 	return answer, nil
 }
 
-// mostTries is how often the client tries a busy process that says when to retry.
+// mostTries is how many times a request is sent to a busy process that sends Retry-After.
 const mostTries = 5
 
-// open sends a query and returns the body of a successful response with content type want.
+// open sends a query and returns the body of a successful response of content type want.
 func (c *Client) open(ctx context.Context, what string, v url.Values, want string) (io.ReadCloser, error) {
 	for try := 1; ; try++ {
 		body, again, err := c.ask(ctx, what, v, want)
@@ -243,7 +242,7 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 	}
 }
 
-// ask is open without retries. If the process is busy, again says when to retry.
+// ask is open without retries. If the process is busy, again is the time to wait before a retry.
 func (c *Client) ask(ctx context.Context, what string, v url.Values, want string) (body io.ReadCloser, again time.Duration, err error) {
 	address := c.base + what
 	if len(v) > 0 {
@@ -265,16 +264,16 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 && resp.StatusCode <= 399 {
-		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("the server at %s redirects to another address, which is not followed: give the address of the process itself", req.URL.Redacted())}
+		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("the server at %s redirects to another address, which is not followed: use the address of the process itself", req.URL.Redacted())}
 	}
 	if version != "" && version != protocol {
-		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), conceal(version), protocol)}
+		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks protocol version %q, but this client speaks %s: use a client from the same release as the process", req.URL.Redacted(), conceal(version), protocol)}
 	}
 	sends := strconv.Quote(conceal(form))
 	if form == "" {
 		sends = "no Content-Type"
 	}
-	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("the server at %s is not a Millrace process: it sends %s", req.URL.Redacted(), sends)}
+	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("the server at %s is not a Millrace process: it sent %s", req.URL.Redacted(), sends)}
 	if resp.StatusCode == http.StatusOK { // such as a proxy's login page
 		return nil, 0, foreign
 	}
@@ -294,14 +293,14 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	return nil, again, &RefusedError{resp.StatusCode, conceal(string(text))}
 }
 
-// soon parses Retry-After. A process asks for one second, but an impostor may ask for a day.
+// soon parses Retry-After. A process always sends one second, but an impostor may send any value.
 func soon(seconds string) time.Duration {
 	n, _ := strconv.Atoi(seconds) // if it is not a number, do not retry
 	return min(max(0, time.Duration(n)*time.Second), 5*time.Second)
 }
 
-// said returns the message of the metav1.Status in text, or "" if text is not one. An API server that
-// acts as the proxy sends them.
+// said returns the message if text is a metav1.Status, or "". An API server acting as a proxy sends
+// those.
 func said(text []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
@@ -310,8 +309,8 @@ func said(text []byte) string {
 	return status.Message
 }
 
-// Events yields events as they happen, until ctx is done, the process ends, or the loop is left. If an
-// event's Lost is positive, that many events are missing, and its Entry is zero.
+// Events yields events as they happen, until ctx is done, the process exits, or the caller breaks out of
+// the loop. If an event's Lost is positive, that many events were lost, and its Entry is zero.
 func (c *Client) Events(ctx context.Context, informer string, key object.Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		v := url.Values{}
@@ -338,7 +337,7 @@ func (c *Client) Events(ctx context.Context, informer string, key object.Key) it
 			}
 		}
 		if err := lines.Err(); err != nil && ctx.Err() == nil {
-			yield(Event{}, fmt.Errorf("events of the process: %w", err))
+			yield(Event{}, fmt.Errorf("debug query events: %w", err))
 		}
 	}
 }
@@ -349,8 +348,8 @@ type Event struct {
 	Lost uint64 `json:",omitzero"`
 }
 
-// WriteJSON writes a Client's result in the format of the protocol, indented. It
-// escapes characters that could control a terminal.
+// WriteJSON writes a result from a [Client] as indented JSON in the protocol's format. It escapes
+// terminal control characters.
 func WriteJSON(w io.Writer, answer any) error {
 	text, err := units.Marshal(answer)
 	if err != nil {
@@ -365,7 +364,7 @@ func WriteJSON(w io.Writer, answer any) error {
 	return err
 }
 
-// WriteJSONLine is [WriteJSON] on one line.
+// WriteJSONLine is like [WriteJSON], but writes a single line.
 func WriteJSONLine(w io.Writer, answer any) error {
 	text, err := units.Marshal(answer)
 	if err != nil {

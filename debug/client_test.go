@@ -54,7 +54,7 @@ func TestAProcessWithAnotherClock(t *testing.T) {
 func TestAProcessOfAnotherVersion(t *testing.T) {
 	client := debug.Attach("http://there", &http.Client{Transport: direct{speaking("v2", func() string { return `{}` })}})
 	_, err := client.Status(t.Context())
-	require.EqualError(t, err, `http://there/debug/millrace/v1/status speaks version "v2" of the protocol, and this is v1: use a client of the release of the process (HTTP 200)`)
+	require.EqualError(t, err, `http://there/debug/millrace/v1/status speaks protocol version "v2", but this client speaks v1: use a client from the same release as the process (HTTP 200)`)
 }
 
 // A busy process says when to retry.
@@ -68,7 +68,7 @@ func TestABusyProcessIsAskedAgain(t *testing.T) {
 			}
 			w.Header().Set("Millrace-Debug", "v1")
 			w.Header().Set("Retry-After", after)
-			http.Error(w, "Too many requests for this process. Try again.", http.StatusServiceUnavailable)
+			http.Error(w, "Too many requests. Try again.", http.StatusServiceUnavailable)
 		})}})
 		began := time.Now()
 		busy = 3
@@ -79,7 +79,7 @@ func TestABusyProcessIsAskedAgain(t *testing.T) {
 		busy, after = 100, "86400"
 		began = time.Now()
 		_, err = client.Status(t.Context())
-		require.EqualError(t, err, "Too many requests for this process. Try again (HTTP 503)")
+		require.EqualError(t, err, "Too many requests. Try again (HTTP 503)")
 		require.Equal(t, 20*time.Second, time.Since(began))
 
 		busy, after = 1, ""

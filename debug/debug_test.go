@@ -256,15 +256,15 @@ func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 			"v1/objects":                               "409 Several informers match: ",
 			"v1/objects?informer=pods":                 "409 Several informers match: pods (*v1.Pod); pods (*v1.PartialObjectMetadata). ",
 			"v1/objects?informer=configmaps":           `200 {"informer":"configmaps in namespace shop"`,
-			"v1/objects?informer=nodes":                "404 No informer is called that. There are: configmaps in namespace shop (*v1.ConfigMap); pods (*v1.Pod)",
+			"v1/objects?informer=nodes":                "404 No such informer. Available: configmaps in namespace shop (*v1.ConfigMap); pods (*v1.Pod)",
 			"v1/objects?informer=secrets&limit=0":      "400 limit=0: want a number from 1 to 1000",
 			"v1/objects?informer=secrets&selector=a b": "400 selector=a b: ",
 			"v1/object?informer=secrets":               "400 Specify the object: name",
 			"v1/object?informer=secrets&name=x":        `404 x is not in the cache of secrets (*v1.Secret), which is complete up to version "".`,
 			"v1/timeline":                              "400 Specify the object",
-			"v1/queue?name=x":                          "404 This process shows no controllers",
+			"v1/queue?name=x":                          "404 This process exposes no controllers",
 			"v1/busiest?seconds=-1":                    "400 seconds=-1",
-			"v1/nothing":                               "404 There is no /debug/millrace/v1/nothing. A page is at /debug/millrace/; programs ask for /debug/millrace/v1/status.",
+			"v1/nothing":                               "404 There is no /debug/millrace/v1/nothing. See the page at /debug/millrace/; programs can query /debug/millrace/v1/status.",
 		} {
 			w := httptest.NewRecorder()
 			process.ServeHTTP(w, httptest.NewRequest(http.MethodGet, strings.ReplaceAll(debug.Path+path, " ", "%20"), nil))

@@ -1,55 +1,53 @@
-// Package debug gives people and programs a read-only view of a running process over HTTP: its informers
-// and their caches, handlers, controllers, queues, and recent events from its flight recorder.
+// Package debug provides a read-only view of a running process over HTTP, for people and programs: its
+// informers and their caches, handlers, controllers, queues, and recent events from its flight recorder.
 //
 // # Usage
 //
 //	http.Handle(debug.Path, debug.New(debug.Options{Informers: debug.Of(factory)}))
 //
-// A manager.Manager serves it at its PprofBindAddress. Browsers get a page at [Path]. [Attach] returns a
-// [Client] for programs; informer-debug --attach uses it.
+// A manager.Manager serves it at its PprofBindAddress. Browsers can open the page at [Path]. Programs
+// can use a [Client] from [Attach], as informer-debug --attach does.
 //
 // # Protocol
 //
-// All responses of version 1 except events and recording are JSON below Path+"v1/".
-// Names include the unit: lagSeconds. Unknown values are left out, and fields may be
-// added. Each response corresponds to a method of Client:
+// Version 1 of the protocol is served under Path+"v1/". All responses except events and recording are
+// JSON. Field names include the unit, such as lagSeconds. Unknown values are omitted, and fields may be
+// added over time. Each request corresponds to a method of [Client]:
 //
-//	status      the whole process
+//	status      status of the whole process
 //	objects     heads of cached objects: informer, cluster, type, namespace, selector, search, limit, continue
 //	object      one cached object: informer, cluster, type, namespace, name
 //	indexes     an informer's indexes with their largest buckets: informer, cluster, type, limit
 //	queue       keys of a controller or queue: name, limit
-//	timeline    known events of one key: informer, namespace, name
-//	why         why a key has not been reconciled, or so late: informer, controller, namespace, name, hash
+//	timeline    recorded events for one key: informer, namespace, name
+//	why         why a key was reconciled late or not at all: informer, controller, namespace, name, hash
 //	busiest     keys with the most changes and reconciles: seconds, limit
 //	events      events as they happen, as server-sent events: informer, namespace, name
-//	recording   everything the clients received and receive, as a file of package recording
+//	recording   all data the clients have received and receive, as a recording file
 //	goroutines  number of goroutines per package
-//	stacks      stacks of running calls of handlers and controllers: name
+//	stacks      stacks of running handler and reconciler calls: name
 //
-// An empty cluster, as in "cluster=", means the process's own cluster; without the parameter, any
-// cluster matches. Every response has the header Millrace-Debug, which contains the protocol version,
-// v1.
+// An empty cluster, as in "cluster=", selects the process's own cluster; without the parameter, any
+// cluster matches. Every response has a Millrace-Debug header with the protocol version, v1.
 //
-// An error is a plain-text sentence with status 400, 403 (a browser queries from a page
-// of another origin), 404, 405, 409 (several informers match), 500 (code under
-// inspection panicked or failed) or 503 (too many requests; Retry-After says when to
-// retry, which a Client does).
+// An error is a plain-text sentence with status 400, 403 (a cross-origin request from a browser), 404,
+// 405, 409 (several informers match), 500 (the inspected code panicked or failed) or 503 (too many
+// requests; a Client retries after the time in Retry-After).
 //
 // # Guarantees
 //
-// Observers never block the program. No lock of the pipeline is held while a response is sent, at most
-// four responses are built at a time, and at most eight streams of events or of the recording are open.
-// If the reader of an event stream is too slow, the stream drops events and reports how many; a stream
-// of the recording reads the file only as fast as its reader. A client that stops reading is
-// disconnected after ten seconds. If a function in Options panics, the client gets the error. If it
-// hangs, that response hangs too; requests that have waited ten seconds for their turn get a 503.
+// Observers never block the program. No pipeline lock is held while a response is sent, at most four
+// responses are built at a time, and at most eight event or recording streams are open. If the client of
+// an event stream is too slow, the stream drops events and reports how many; a recording stream reads
+// the file only as fast as its client. A client that stops reading is disconnected after ten seconds. If
+// a function in Options panics, the client receives the error. If it hangs, so does that response;
+// requests that have waited ten seconds for their turn fail with status 503.
 //
-// Only the heads of objects are shown. Contents, and index values derived from them, are shown only if
-// Options.Contents is set, and never for Secrets. A recording that contains Secrets is not served. The
-// server must control access; see serving.Local and serving.Access.
+// Only object metadata is shown (see [Head]). Contents, and index values derived from them, are shown
+// only if Options.Contents is set, and never for Secrets. A recording that contains Secrets is not
+// served. The server must control access; see serving.Local and serving.Access.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A Process has no goroutines of its own.
+// All methods are safe for concurrent use. A Process starts no goroutines of its own.
 package debug

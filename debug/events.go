@@ -14,12 +14,12 @@ import (
 
 const (
 	lookEvery  = 200 * time.Millisecond // how often a stream checks for events
-	aliveEvery = 15 * time.Second       // how often a stream sends a keep-alive if there are none
-	patience   = 10 * time.Second       // with a slow reader
+	aliveEvery = 15 * time.Second       // how often a stream without events sends a keep-alive
+	patience   = 10 * time.Second       // write timeout for a slow client
 	mostAtOnce = 500                    // maximum number of events sent per check
 )
 
-// Lost takes the place of Count missing events in a stream.
+// Lost stands for Count missing events in a stream.
 type Lost struct{ Count uint64 }
 
 // events streams new events as server-sent events: "entry" with a flight.Entry and "lost" with a Lost.
@@ -31,7 +31,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
+		fail(w, refuse(http.StatusBadRequest, "Invalid query: %v.", err))
 		return
 	}
 	q := query{values}
@@ -47,7 +47,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	}
 	s := stream{w: w, control: http.NewResponseController(w)}
 	follower := p.opts.Recorder.Or().Follow()
-	if s.comment("events follow") != nil {
+	if s.comment("stream open") != nil {
 		return
 	}
 	ended := p.ends.of(r)
@@ -66,7 +66,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 			if time.Since(spoken) < aliveEvery {
 				continue
 			}
-			if s.comment("nothing happens") != nil {
+			if s.comment("keep-alive") != nil {
 				return
 			}
 		} else if s.send(entries, lost) != nil {
@@ -76,18 +76,18 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// place reserves one of the streams, or responds with an error if all are in use.
+// place reserves a slot for a stream, or responds with an error if all are in use.
 func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	select {
 	case p.streams <- struct{}{}:
 		return func() { <-p.streams }, true
 	default:
-		busy(w, fmt.Sprintf("%d streams are open, and more are not allowed.", mostStreams))
+		busy(w, fmt.Sprintf("%d streams are open, which is the maximum.", mostStreams))
 		return nil, false
 	}
 }
 
-// stream writes the parts of a response, each within a deadline.
+// stream writes a response in parts, each with a deadline.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -111,7 +111,7 @@ func (s *stream) send(entries []flight.Entry, lost uint64) error {
 func (s *stream) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
 
 func (s *stream) write(text []byte) error {
-	// A writer without deadlines, such as a test's recorder, has no slow reader either.
+	// A writer that does not support deadlines, such as a test's recorder, has no slow reader either.
 	_ = s.control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := s.w.Write(text); err != nil {
 		return err
@@ -119,14 +119,14 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// endings ends streams when their server shuts down, because the server would otherwise wait for them.
+// endings closes streams when their server shuts down, because Shutdown would otherwise wait for them.
 type endings struct {
 	mu      sync.Mutex
 	servers map[*http.Server]chan struct{}
 }
 
-// of returns a channel that is closed when the server of r begins to shut down, or nil
-// if the server is unknown.
+// of returns a channel that is closed when the server handling r begins to shut down, or nil if the
+// server is unknown.
 func (e *endings) of(r *http.Request) <-chan struct{} {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {
@@ -142,16 +142,16 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 		e.servers = make(map[*http.Server]chan struct{})
 	}
 	e.servers[server] = ended
-	// The channel stays in the map, because requests may still arrive during the shutdown.
+	// Keep the channel in the map, because requests may still arrive during shutdown.
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
 	return ended
 }
 
-// Timeline contains the known events of one key.
+// Timeline contains the recorded events for one key.
 type Timeline struct {
 	Key     object.Key
 	Entries []flight.Entry // oldest first
-	Lost    uint64         // events of all keys that the recorder has dropped
+	Lost    uint64         // number of events for any key that the recorder has dropped
 }
 
 func (p *Process) timeline(q query) (*Timeline, error) {
@@ -166,7 +166,7 @@ func (p *Process) timeline(q query) (*Timeline, error) {
 
 // Busiest lists the keys with the most changes and reconciles.
 type Busiest struct {
-	Within time.Duration // the period asked for, or as far back as the recorder remembers
+	Within time.Duration // the requested period, or as far back as the recorder goes
 	Keys   []flight.Busy
 }
 

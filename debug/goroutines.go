@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// Goroutines counts the goroutines of the process by package.
+// Goroutines contains the process's goroutine counts by package.
 type Goroutines struct {
 	Count  int
 	Owners []GoroutinesOf // most goroutines first
 }
 
-// GoroutinesOf counts the goroutines that started with a function of one package.
+// GoroutinesOf counts the goroutines whose outermost function belongs to one package.
 type GoroutinesOf struct {
 	Package   string
 	Count     int
 	Functions []Function // most goroutines first
 }
 
-// Function counts the goroutines that started with one function.
+// Function counts the goroutines that have the same outermost function.
 type Function struct {
 	Name  string
 	Count int
 }
 
-// goroutines counts goroutines using a profile, which stops the program only for a moment.
+// goroutines counts goroutines using a profile, which stops the world only briefly.
 func goroutines() (*Goroutines, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
@@ -50,18 +50,18 @@ type group struct {
 // frame is one call in a stack.
 type frame struct{ function, place string }
 
-// In the profile's text, each group of goroutines begins with its count, followed by
-// its labels and its frames, innermost first: "#       0x4a3b2c
-// net/http.(*Server).Serve+0x1a   /src/net/http/server.go:3285".
+// In the text form of the profile, each group of goroutines starts with its count, followed by its
+// labels and frames, innermost first: "# 0x4a3b2c net/http.(*Server).Serve+0x1a
+// /src/net/http/server.go:3285".
 var (
 	groupLine = regexp.MustCompile(`^(\d+) @ `)
 	frameLine = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(.+)\+0x[0-9a-f]+\t+(.*)`)
 )
 
-// readGroups parses a profile.
+// readGroups parses a goroutine profile in text form.
 func readGroups(b *bytes.Buffer) (groups []group, err error) {
 	lines := bufio.NewScanner(b)
-	lines.Buffer(nil, b.Len()+1) // labels may be long
+	lines.Buffer(nil, b.Len()+1) // label lines may be long
 	for lines.Scan() {
 		line := lines.Text()
 		if m := groupLine.FindStringSubmatch(line); m != nil {
@@ -74,7 +74,7 @@ func readGroups(b *bytes.Buffer) (groups []group, err error) {
 		}
 		last := &groups[len(groups)-1]
 		if labels, ok := strings.CutPrefix(line, "# labels: "); ok {
-			_ = json.Unmarshal([]byte(labels), &last.labels) // without labels it is treated like any other goroutine
+			_ = json.Unmarshal([]byte(labels), &last.labels) // if invalid, treat it like any other goroutine
 		} else if m := frameLine.FindStringSubmatch(line); m != nil {
 			last.frames = append(last.frames, frame{m[1], m[2]})
 		}
@@ -82,7 +82,7 @@ func readGroups(b *bytes.Buffer) (groups []group, err error) {
 	return groups, lines.Err()
 }
 
-// starters are functions that start goroutines for other code.
+// starters are functions that start goroutines on behalf of other code.
 var starters = []string{"sync.(*WaitGroup).Go.func1", "golang.org/x/sync/errgroup.(*Group).Go.func1"}
 
 func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
@@ -120,7 +120,7 @@ func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
 	return all, err
 }
 
-// packageOf returns the import path in a function's name.
+// packageOf returns the import path part of a function name.
 func packageOf(function string) string {
 	path, name := "", function
 	if slash := strings.LastIndexByte(function, '/'); slash >= 0 {

@@ -7,63 +7,62 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Membership is a member's view of a group that shares work; *membership.Group
-// implements it.
+// Membership is a member's view of a group that shares work. It is implemented by *membership.Group.
 type Membership interface {
 	Status() membership.Status
 	Slot(n int) membership.Holding
 }
 
-// Group is a group of processes that share work, as seen by a member or from outside.
-// Sets of slots are written like 0-3,7.
+// Group describes a group of processes that share work, as seen by a member or from outside. Sets of
+// slots are written as in 0-3,7.
 type Group struct {
 	Namespace string // namespace of its Leases
 	Name      string
-	Identity  string // of the reporting member; empty if seen from outside
-	Slots     int    // how many slots the group has
+	Identity  string // the reporting member; empty if seen from outside
+	Slots     int    // number of slots in the group
 	Layout    string // settings that all members must agree on
 	Seen      time.Time
-	Owned     string // slots that this member works on; empty from outside
+	Owned     string // slots this member works on; empty if seen from outside
 	Wanted    string // slots assigned to this member
-	Leaving   string // slots that this member still has to hand over
-	Orphans   string // slots that no member claims
+	Leaving   string // slots this member still has to hand over
+	Orphans   string // slots claimed by no member
 	Orphaned  int    // number of Orphans
 
-	// Imbalance is how far the member with the most slots relative to its weight exceeds its share: 0.09
-	// means 9 %.
+	// Imbalance is how far the most loaded member, relative to its weight, exceeds its fair share: 0.09
+	// means 9%.
 	Imbalance float64
 
 	Members  []Member
 	Moves    []Move
-	Refusal  string // why this member does not participate; empty if it does, and from outside
+	Refusal  string // why this member does not participate; empty if it does or if seen from outside
 	Attempts int    // failures since the last success
 	Failure  string // last failure; empty if none
 }
 
-// Member is one process of a group.
+// Member describes one process in a group.
 type Member struct {
 	Identity string
 	Lease    string // name of its Lease
 	Layout   string // including the number of slots
 	Weight   int
-	Slots    string // slots that it claims
+	Slots    string // slots it claims
 	Has      int    // number of Slots
 	Wants    int    // number of slots assigned to it
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
-	Late     bool          // silent for longer than a live member would be
-	Expired  bool          // silent for too long
+	Late     bool          // has been silent longer than a live member would be
+	Expired  bool          // has been silent for too long
 	Trouble  string        // why it does not participate; empty if it does
 }
 
-// Move is a set of slots that will be handed over from one member to another.
+// Move is a set of slots to be handed over from one member to another.
 type Move struct {
 	Slots  string
 	Count  int
 	From   string
-	To     string        // empty if they go to no member
+	To     string        // empty if no member takes them
 	Waited time.Duration // since it was first seen; 0 if unknown
-	Hands  int           // unfinished pieces of work in the slots, if this member has them
+	Hands  int           // unfinished pieces of work in the slots, if this member owns them
 }
 
 // GroupOf converts a status.
@@ -90,7 +89,7 @@ func GroupOf(s membership.Status) Group {
 			Identity: m.Identity, Lease: m.Lease, Layout: m.Layout, Weight: m.Weight, Slots: m.Claims.String(),
 			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
 		}
-		if m.Trouble != "" { // it counts as claiming everything
+		if m.Trouble != "" { // membership counts it as claiming every slot
 			one.Slots, one.Has = "", 0
 		} else if part := float64(s.Slots*m.Weight) / float64(max(weights, 1)); part > 0 {
 			g.Imbalance = max(g.Imbalance, float64(one.Has)/part-1)
@@ -107,8 +106,8 @@ func GroupOf(s membership.Status) Group {
 	return g
 }
 
-// groups returns the status of all groups. If a group's Status panics, the group is reported with that
-// failure.
+// groups returns the status of all groups. If a group's Status method panics, the panic is reported as
+// the group's failure.
 func (p *Process) groups() (all []Group) {
 	for _, m := range p.opts.memberships() {
 		var g Group

@@ -118,7 +118,7 @@ func TestWhyNamesTheOwner(t *testing.T) {
 		c.status.Seen, c.status.Refusal = time.Time{}, errors.New("no right to leases")
 		why, err := process.Why(e.Context(), "pods", "", object.Key{Namespace: "shop", Name: "p"})
 		require.NoError(e, err)
-		require.Equal(e, "The owner of shop/p is not known: no right to leases.", why.Reasons[0].Text)
+		require.Equal(e, "The owner of shop/p is unknown: no right to leases.", why.Reasons[0].Text)
 		_, err = process.Why(e.Context(), "pods", "none", object.Key{Namespace: "shop", Name: "p"})
 		refused, ok := errors.AsType[*debug.RefusedError](err)
 		require.True(e, ok && refused.Code == http.StatusNotFound)

@@ -50,7 +50,7 @@ func TestHooksThatFail(t *testing.T) {
 				w = ask(process, "queue?name=mine")
 			}
 			require.Equal(t, http.StatusInternalServerError, w.Code, name)
-			require.Contains(t, w.Body.String(), "what is asked for", name)
+			require.Contains(t, w.Body.String(), "the debug query", name)
 		}
 		require.Equal(t, http.StatusOK, ask(process, "goroutines").Code, name)
 	}
@@ -87,7 +87,7 @@ func TestAQueryThatCannotBeRead(t *testing.T) {
 		r.URL.Path, r.URL.RawQuery = debug.Path+"v1/"+what, raw
 		process.ServeHTTP(w, r)
 		require.Equal(t, http.StatusBadRequest, w.Code, path)
-		require.Contains(t, w.Body.String(), "The query cannot be read", path)
+		require.Contains(t, w.Body.String(), "Invalid query", path)
 	}
 }
 

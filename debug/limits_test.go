@@ -160,7 +160,7 @@ func TestHTMLPageInsteadOfAnAnswer(t *testing.T) {
 	defer server.Close()
 	client := debug.Attach(server.URL, nil)
 	_, err := client.Status(t.Context())
-	require.ErrorContains(t, err, `is not a Millrace process: it sends "text/html"`)
+	require.ErrorContains(t, err, `is not a Millrace process: it sent "text/html"`)
 	events := 0
 	for _, err := range client.Events(t.Context(), "", object.Key{}) {
 		require.ErrorContains(t, err, "is not a Millrace process")
@@ -176,7 +176,7 @@ func TestEmptyAnswer(t *testing.T) {
 			w.WriteHeader(code)
 		})}})
 		_, err := client.Status(t.Context())
-		require.EqualError(t, err, fmt.Sprintf("the server at http://there/debug/millrace/v1/status is not a Millrace process: it sends no Content-Type (HTTP %d)", code))
+		require.EqualError(t, err, fmt.Sprintf("the server at http://there/debug/millrace/v1/status is not a Millrace process: it sent no Content-Type (HTTP %d)", code))
 	}
 }
 
@@ -196,6 +196,6 @@ func TestLongNamesAreShortened(t *testing.T) {
 	require.Len(t, keys.Waiting, 1)
 	require.Regexp(t, `^é{512}\.\.\.$`, keys.Waiting[0].Key)
 	_, err = client.Queue(t.Context(), "none", 10)
-	require.ErrorContains(t, err, "There are: other-0, other-1, ")
+	require.ErrorContains(t, err, "Available: other-0, other-1, ")
 	require.ErrorContains(t, err, "other-19, and 31 more")
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// Client returns a client that queries p directly, without a network. It is for programs that inspect
-// themselves.
+// Client returns a client that queries p directly, without a network connection. It lets a program
+// inspect itself.
 func (p *Process) Client() *Client {
 	return Attach("http://process", &http.Client{Transport: local{p}})
 }
 
-// local is an http.RoundTripper that calls a handler of this process. The goroutine of a request ends
-// when the response has been read or closed, or when the request's context is done.
+// local is an http.RoundTripper that calls a handler in this process. Each request runs in a goroutine
+// that ends once the response has been read or closed, or the request's context is done.
 type local struct{ handler http.Handler }
 
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -35,9 +35,9 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 			a.WriteHeader(http.StatusInternalServerError)
 		}
 		a.WriteHeader(http.StatusOK)
-		stop() // otherwise the end would look like a canceled request
+		stop() // otherwise the normal end would look like a canceled request
 		if err == nil {
-			err = context.Cause(ctx) // a handler that returned because of ctx has not finished
+			err = context.Cause(ctx) // if the handler returned because of ctx, the response is incomplete
 		}
 		_ = w.CloseWithError(err)
 	}()
@@ -54,7 +54,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// localBody is a response body. Closing it ends the request.
+// localBody is a response body. Closing it cancels the request.
 type localBody struct {
 	io.ReadCloser
 	cancel func()
@@ -65,7 +65,7 @@ func (b localBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// localAnswer is the handler's side of a response.
+// localAnswer is the http.ResponseWriter passed to the handler.
 type localAnswer struct {
 	header http.Header
 	body   io.Writer

@@ -24,16 +24,16 @@ type Objects struct {
 	Informer string
 	Cluster  string
 	Synced   bool   // if false, objects may be missing
-	RV       string // version that the cache had reached
+	RV       string // resource version the cache had reached
 	Cached   int    // number of objects in the cache
 	Heads    []Head
 
-	// Continue selects the next page; it is empty on the last page. Each page is read at a different
-	// time.
+	// Continue is the token for the next page, or empty on the last one. Pages are not a consistent
+	// snapshot: each is read from the current cache.
 	Continue string
 }
 
-// Head is the part of an object that is always shown.
+// Head is the part of an object's metadata that is always shown.
 type Head struct {
 	Namespace  string
 	Name       string
@@ -45,11 +45,11 @@ type Head struct {
 	Owners     []Owner
 }
 
-// mostHeads is the approximate maximum size of a page's heads, in bytes. A page ends
-// after the head that exceeds it.
+// mostHeads is the approximate maximum size of the heads in a page, in bytes. A page ends after the head
+// that exceeds it.
 const mostHeads = 8 << 20
 
-// size estimates the size of a head in JSON, in bytes.
+// size estimates the JSON size of a head, in bytes.
 func (h *Head) size() int {
 	n := written(h.Namespace) + written(h.Name) + written(h.UID) + written(h.RV)
 	for name, value := range h.Labels {
@@ -61,7 +61,7 @@ func (h *Head) size() int {
 	return n
 }
 
-// written estimates the size of a string in JSON, where some characters take six bytes.
+// written estimates the JSON size of a string, in which some characters are escaped to six bytes.
 func written(text string) int {
 	escaped := 0
 	for _, c := range []byte(text) {
@@ -89,8 +89,8 @@ func headOf(o object.Head) Head {
 	return h
 }
 
-// choose returns the informer that a query selects. A match of the whole name takes precedence over
-// other matches.
+// choose returns the informer that a query selects. A match of the full name takes precedence over other
+// matches.
 func (p *Process) choose(q query) (one, error) {
 	name, cluster, typ := q.get("informer"), q.get("cluster"), q.get("type")
 	var found, exact []one
@@ -113,15 +113,15 @@ func (p *Process) choose(q query) (one, error) {
 	case len(found) == 0 && len(names) == 0:
 		return one{}, refuse(http.StatusNotFound, "This process exposes no informers.")
 	case len(found) == 0:
-		return one{}, refuse(http.StatusNotFound, "No informer is called that. There are: %s.", enumerated(names, "; "))
+		return one{}, refuse(http.StatusNotFound, "No such informer. Available: %s.", enumerated(names, "; "))
 	case len(found) > 1:
 		names = nil
 		for _, i := range found {
 			names = append(names, describe(i))
 		}
-		advice := "Say which by its whole name, by type or by cluster."
+		advice := "Select one by its full name, type or cluster."
 		if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
-			advice = "Some are called the same: share one, or give each a name with sharedinformer.Options.Name."
+			advice = "Some have the same name: share one, or name each with sharedinformer.Options.Name."
 		}
 		return one{}, refuse(http.StatusConflict, "Several informers match: %s. %s", enumerated(names, "; "), advice)
 	case found[0].view == nil:
@@ -130,18 +130,18 @@ func (p *Process) choose(q query) (one, error) {
 	return found[0], nil
 }
 
-// describe returns an unambiguous name of an informer.
+// describe returns an unambiguous name for an informer.
 func describe(i one) string { return (&Informer{i.cluster, i.status}).String() }
 
-// means reports whether text, which a person may have typed, selects the informer.
+// means reports whether text, which may have been typed by a user, selects the informer.
 func means(text string, i one) bool {
 	return text == "" || flight.Names(text, i.status.Reflector.Resource) || text == describe(i)
 }
 
-// mostRequirements limits the size of a selector, because it is matched against every object of a cache.
+// mostRequirements limits the size of a selector, because it is matched against every object in a cache.
 const mostRequirements = 64
 
-// selectorOf parses the selector of a query.
+// selectorOf parses the selector parameter of a query.
 func selectorOf(q query) (labels.Selector, error) {
 	text := q.get("selector")
 	selector, err := labels.Parse(text)
@@ -149,12 +149,13 @@ func selectorOf(q query) (labels.Selector, error) {
 		return nil, refuse(http.StatusBadRequest, "selector=%s: %v", clipped(text), clipped(err.Error()))
 	}
 	if all, _ := selector.Requirements(); len(all) > mostRequirements {
-		return nil, refuse(http.StatusBadRequest, "selector=%s: want at most %d requirements, got %d", clipped(text), mostRequirements, len(all))
+		return nil, refuse(http.StatusBadRequest, "selector=%s: at most %d requirements are allowed, got %d", clipped(text), mostRequirements, len(all))
 	}
 	return selector, nil
 }
 
-// objects stops if ctx ends because the caller has disconnected.
+// objects returns a page of objects. It stops early if ctx is canceled because the client has
+// disconnected.
 func (p *Process) objects(ctx context.Context, q query) (*Objects, error) {
 	limit, err := q.number("limit", 100, mostItems)
 	if err != nil {
@@ -205,13 +206,13 @@ func compareHeads(a, b object.Head) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// token identifies the last object of a page. It is escaped, because JSON cannot represent every byte of
-// a name.
+// token identifies the last object of a page. It is escaped because JSON cannot represent arbitrary
+// bytes.
 func token(o object.Head) string {
 	return url.PathEscape(o.GetNamespace()) + "/" + url.PathEscape(o.GetName())
 }
 
-// behind parses a token; nil means the first page.
+// behind parses a token. It returns nil for the first page.
 func behind(token string) (*object.Key, error) {
 	if token == "" {
 		return nil, nil
@@ -222,7 +223,7 @@ func behind(token string) (*object.Key, error) {
 	key.Namespace, err1 = url.PathUnescape(namespace)
 	key.Name, err2 = url.PathUnescape(name)
 	if err1 != nil || err2 != nil || !ok {
-		return nil, refuse(http.StatusBadRequest, "continue=%s: want the value of the previous page", clipped(token))
+		return nil, refuse(http.StatusBadRequest, "continue=%s: want the value from the previous page", clipped(token))
 	}
 	return &key, nil
 }
@@ -231,7 +232,7 @@ func compareKeys(o object.Head, key object.Key) int {
 	return cmp.Or(strings.Compare(o.GetNamespace(), key.Namespace), strings.Compare(o.GetName(), key.Name))
 }
 
-// pageOf is a heap of the smallest heads, with the largest of them on top.
+// pageOf is a heap of the smallest heads seen so far, with the largest of them on top.
 type pageOf struct {
 	heads []object.Head
 	limit int
@@ -261,10 +262,10 @@ func (p *pageOf) Pop() any {
 type Object struct {
 	Informer string
 	Cluster  string
-	RV       string // version that the cache had reached
+	RV       string // resource version the cache had reached
 	Head     Head
 
-	// Contents is the object, or nil if it is withheld. Withheld says why.
+	// Contents is the object, or nil if it is withheld. Withheld is the reason.
 	Contents json.RawMessage
 	Withheld string
 }
@@ -302,7 +303,7 @@ func (p *Process) object(q query) (*Object, error) {
 	return found, nil
 }
 
-// contentsIn encodes an object as JSON, without the last-applied copy of the object in its annotations.
+// contentsIn encodes an object as JSON, without the last-applied-configuration annotation.
 func contentsIn(o object.Object) (json.RawMessage, error) {
 	if o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
 		return json.Marshal(o)
@@ -322,13 +323,13 @@ func named(i one) bool {
 	return confidential.Named(i.status.Reflector.Resource, i.status.Kind.Kind, i.status.Type)
 }
 
-// Indexes are the indexes of an informer.
+// Indexes contains an informer's indexes.
 type Indexes struct {
 	Informer string
 	Cluster  string
 	Indexes  []indexer.IndexStatus
 
-	// Withheld says why values are left out; it is empty if none are.
+	// Withheld is the reason values are omitted, or empty if none are.
 	Withheld string
 }
 
@@ -341,7 +342,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	if err != nil {
 		return nil, err
 	}
-	withhold := p.opts.Contents && secrets(i) // check this first, since the cache may be empty later
+	withhold := p.opts.Contents && secrets(i) // check this first, since the cache may have become empty afterwards
 	all := &Indexes{Informer: i.view.Name(), Cluster: i.cluster, Indexes: i.view.Heads().Indexes(limit)}
 	switch {
 	case !p.opts.Contents:
@@ -360,7 +361,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	return all, nil
 }
 
-// secrets reports whether an informer caches, or may cache, Secrets.
+// secrets reports whether an informer caches, or could cache, Secrets.
 func secrets(i one) bool {
 	if named(i) {
 		return true

@@ -14,60 +14,58 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Path is the path at which a [Process] expects to be served. It ends with a slash.
+// Path is the URL path where a [Process] must be served. It ends with a slash.
 const Path = "/debug/millrace/"
 
-// Options select what a [Process] shows. The zero value shows only its flight recorder, its memory and
-// its goroutines. The functions are called for each response, from any goroutine. They may panic.
+// Options selects what a [Process] shows. With the zero value, it shows only the flight recorder, memory
+// and goroutines. The functions are called for each response, possibly concurrently. They may panic.
 type Options struct {
-	// Program is the name of the process. The default is the name of its executable.
+	// Program is the name of the process. The default is the name of the executable.
 	Program string
 
-	// Informers returns the informers by cluster; nil means none. See [Of].
+	// Informers returns the informers by cluster. It may be nil. See [Of].
 	Informers func() []Cluster
 
-	// Controllers returns the current controllers; nil means none.
+	// Controllers returns the current controllers. It may be nil.
 	Controllers func() []controller.View
 
-	// Queues returns the work queues that belong to no controller; nil means none. See
-	// [QueueOf].
+	// Queues returns the work queues that do not belong to a controller. It may be nil. See [QueueOf].
 	Queues func() []Queue
 
 	// Election returns the status of the leader election, or nil if there is none.
 	Election func() *leaderelection.Status
 
-	// Groups returns the groups that the process is a member of; nil means none.
+	// Groups returns the groups the process is a member of. It may be nil.
 	Groups func() []Membership
 
-	// Recorder is the source of events; nil means the recorder of the process.
+	// Recorder is the source of events. The default is the process-wide recorder.
 	Recorder *flight.Recorder
 
-	// Recording is the recording of the process's clients; nil means none. It is served only if Contents
-	// is set, and never if it contains Secrets.
+	// Recording is the recording made by the process's clients, if any. It is served only if Contents is
+	// set, and never if it contains Secrets.
 	Recording *recording.Recorder
 
-	// Contents shows whole objects, except Secrets, to every client with access.
+	// Contents makes whole objects, except Secrets, visible to every client with access.
 	Contents bool
 }
 
-// Informers provides the informers of one cluster. A factory.Factory implements it.
+// Informers provides the informers of one cluster. It is implemented by factory.Factory.
 type Informers interface {
 	Status() []sharedinformer.Status
 }
 
-// viewed is implemented by informers that also show their caches.
+// viewed is implemented by an [Informers] that also gives access to the caches.
 type viewed interface {
 	Views() []sharedinformer.View
 }
 
-// Cluster holds the informers of one cluster. The name of the process's own cluster is
-// empty.
+// Cluster is a named cluster and its informers. The name of the process's own cluster is empty.
 type Cluster struct {
 	Name      string
 	Informers Informers
 }
 
-// Of returns the informers of a single cluster, for Options.Informers.
+// Of returns a function for Options.Informers that returns the informers of a single cluster.
 func Of(informers ...Informers) func() []Cluster {
 	var all []Cluster
 	for _, each := range informers {
@@ -76,13 +74,13 @@ func Of(informers ...Informers) func() []Cluster {
 	return func() []Cluster { return all }
 }
 
-// Queue is a work queue of any key type.
+// Queue is a work queue with any key type. Create one with [QueueOf].
 type Queue interface {
 	Status() workqueue.Status
 	Contents(n int) workqueue.Contents[string]
 }
 
-// QueueOf adapts a queue. text formats its keys.
+// QueueOf returns a [Queue] for q. text formats its keys.
 func QueueOf[K comparable](q *workqueue.Queue[K], text func(K) string) Queue {
 	return queueOf[K]{q, text}
 }
@@ -112,7 +110,7 @@ func heldOf[K comparable](of []workqueue.Held[K], text func(K) string) (all []wo
 	return all
 }
 
-// program returns the name of this process.
+// program returns the process name to show.
 func (o *Options) program() string {
 	return cmp.Or(o.Program, filepath.Base(slices.Concat(os.Args, []string{"unknown"})[0]))
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Sharing names an informer that holds only a share of its objects and cannot tell whether the object
-// belongs to that share. Ask again with the object's hash by Key (see shard.KeyNamed).
+// Sharing identifies a sharded informer that cannot determine whether the object belongs to its share.
+// Repeat the query with the object's hash under Key (see shard.KeyNamed).
 type Sharing struct {
 	Informer string
 	Key      string
 	Group    string
 }
 
-// scoped is implemented by informers that may hold only a share of their objects.
+// scoped is implemented by informers that may be sharded.
 type scoped interface{ Scope() shard.Scope }
 
-// owners reports which member owns the object in each group that shards an informer of the process. hash
-// is the hash of the object, if the caller knows it.
+// owners reports the member that owns the object in each group that shards one of the process's
+// informers. hash is the object's hash, if the client knows it.
 func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown []Sharing) {
-	told := map[string]bool{} // each slot of a group is reported once
+	told := map[string]bool{} // report each slot of a group only once
 	for _, each := range all {
 		of, ok := each.view.(scoped)
 		if !ok || !means(i.informer, each) {
@@ -52,7 +52,7 @@ func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown [
 	return unknown
 }
 
-// hashOf returns the hash of the object, if this process can determine it.
+// hashOf returns the object's hash, if this process can compute it.
 func (i *inquiry) hashOf(of one, key shard.Key, given string) (uint64, bool) {
 	if head, ok := of.view.Heads().Get(i.key); ok {
 		return key.Hash(head), true
@@ -64,7 +64,7 @@ func (i *inquiry) hashOf(of one, key shard.Key, given string) (uint64, bool) {
 	return h, err == nil
 }
 
-// owner reports which member owns a slot.
+// owner reports the member that owns a slot.
 func (i *inquiry) owner(s membership.Status, h membership.Holding) {
 	slot := fmt.Sprintf("slot %d of the group %s", h.Slot, s.Group)
 	us := func(name string) string {
@@ -75,7 +75,7 @@ func (i *inquiry) owner(s membership.Status, h membership.Holding) {
 	}
 	switch {
 	case s.Seen.IsZero():
-		i.say(Unowned, "The owner of %s is not known: %v.", i.name, orReason(s.Refusal, "the group has not been seen yet"))
+		i.say(Unowned, "The owner of %s is unknown: %v.", i.name, orReason(s.Refusal, "the group has not been seen yet"))
 	case h.Owner == "" && h.To == "":
 		i.say(Unowned, "%s has had no owner for %s: %s is not assigned to any member.", i.name, age(i.now, h.Since), slot)
 	case h.Owner == "":

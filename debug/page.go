@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// pageFiles holds the page and its files. The page requests only these and version 1 of
-// the protocol.
+// pageFiles contains the page and the files it loads. The page requests only these and version 1 of the
+// protocol.
 //
 //go:embed page
 var pageFiles embed.FS
 
-// pagePolicy lets the page run only its own files and query only its own server. Its data can only
-// become text, because browsers with trusted types refuse to parse it.
+// pagePolicy restricts the page to its own scripts and its own server. Data can only be rendered as
+// text, because browsers that support trusted types refuse to parse it as HTML.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// forms maps extensions to content types, independently of the machine's configuration.
+// forms maps file extensions to content types, independently of the system's MIME configuration.
 var forms = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -28,8 +28,8 @@ var forms = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// addPage serves the page at Path and the page's files below it, and answers other requests with a list
-// of the valid paths.
+// addPage registers handlers for the page at Path and its files below. All other requests get an error
+// that lists the valid paths.
 func addPage(mux *http.ServeMux) {
 	mux.HandleFunc(Path+"{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, "index.html") })
 	mux.HandleFunc(Path+"page/{file}", func(w http.ResponseWriter, r *http.Request) { servePage(w, r, r.PathValue("file")) })
@@ -46,30 +46,30 @@ func servePage(w http.ResponseWriter, r *http.Request, name string) {
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Type", forms[path.Ext(name)])
-	_, _ = w.Write(text) // ignored: the client may have disconnected
+	_, _ = w.Write(text) // ignore the error: the client may have disconnected
 }
 
 func nothing(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, fmt.Sprintf("There is no %s. A page is at %s; programs ask for %sv1/status.", clipped(r.URL.Path), Path, Path), http.StatusNotFound)
+	http.Error(w, fmt.Sprintf("There is no %s. See the page at %s; programs can query %sv1/status.", clipped(r.URL.Path), Path, Path), http.StatusNotFound)
 }
 
-// foreign reports whether a browser sent a query from a page of another origin. Such a page cannot read
-// the response but could occupy all streams. Browsers send the header over https and to the loopback
-// interface. Links to the page are allowed from anywhere.
+// foreign reports whether a query is a cross-origin request from a browser. The other page could not
+// read the response but could occupy all streams. Browsers send Sec-Fetch-Site over HTTPS and to
+// loopback addresses. Links to the page itself are allowed from anywhere.
 func foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")
 }
 
-// mark is the header that distinguishes a process from other servers that send JSON.
-// Its value is the protocol version.
+// mark is the header that distinguishes a Millrace process from other servers that send JSON. Its value
+// is the protocol version.
 const (
 	mark     = "Millrace-Debug"
 	protocol = "v1"
 )
 
-// readOnly accepts only GET and HEAD, rejects queries from pages of other origins, and
-// keeps browsers from running or storing responses.
+// readOnly allows only GET and HEAD, rejects cross-origin queries, and keeps browsers from executing or
+// caching responses.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -79,11 +79,11 @@ func readOnly(next http.Handler) http.Handler {
 		h.Set(mark, protocol)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "This only shows: ask with GET.", http.StatusMethodNotAllowed)
+			http.Error(w, "This server is read-only: use GET.", http.StatusMethodNotAllowed)
 			return
 		}
 		if foreign(r) {
-			http.Error(w, "A page of another origin may not ask. The page of this process is at "+Path+".", http.StatusForbidden)
+			http.Error(w, "Cross-origin queries are not allowed. This process's own page is at "+Path+".", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -18,32 +18,32 @@ import (
 // Limits on concurrent requests.
 const (
 	mostAnswers = 4  // responses being built
-	mostWaiting = 64 // requests that wait for their turn or are being answered
+	mostWaiting = 64 // requests waiting for their turn or being answered
 	mostStreams = 8
 )
 
-// Responses are held in memory until their client has read them.
+// Responses stay in memory until the client has read them.
 const (
-	mostHeld  = 64 << 20  // bytes of all responses being sent; a single one may be larger
-	leastRate = 256 << 10 // bytes a second that a client must read of a large response
+	mostHeld  = 64 << 20  // total bytes of responses being sent; a single one may be larger
+	leastRate = 256 << 10 // minimum rate at which a client must read a large response, in bytes per second
 )
 
 // mostItems limits the number of items in a response.
 const mostItems = 1000
 
-// Process shows this process. It is an http.Handler for [Path] and everything below it. Create it with
-// [New].
+// Process exposes the current process. It is an http.Handler for [Path] and everything below it. Create
+// one with [New].
 type Process struct {
 	opts    Options
 	mux     *http.ServeMux
 	answers chan struct{} // a token for each response being built
 	waiting chan struct{} // a token for each request until its response is sent
 	streams chan struct{} // a token for each stream
-	held    atomic.Int64  // bytes of the responses being sent
+	held    atomic.Int64  // bytes of responses being sent
 	ends    endings
 }
 
-// New returns a Process that shows this process.
+// New returns a Process for the current process.
 func New(opts Options) *Process {
 	p := &Process{
 		opts: opts, mux: http.NewServeMux(), answers: make(chan struct{}, mostAnswers),
@@ -72,7 +72,7 @@ func New(opts Options) *Process {
 // ServeHTTP implements http.Handler.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { readOnly(p.mux).ServeHTTP(w, r) }
 
-// refusal is an error response.
+// refusal is an error that becomes an error response.
 type refusal struct {
 	code int
 	text string
@@ -84,20 +84,20 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// answer builds a response when its turn comes. It builds the whole response before it sends any of it,
-// so slow readers do not hold up other requests. The limit on waiting requests also limits the number of
-// responses in memory.
+// answer builds and sends a response, after waiting for its turn. The whole response is built before any
+// of it is sent, so that slow clients do not delay other requests. The limit on waiting requests also
+// limits the number of responses in memory.
 func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, query) (any, error)) {
 	select {
 	case p.waiting <- struct{}{}:
 		defer func() { <-p.waiting }()
 	default:
-		busy(w, "Too many requests for this process. Try again.")
+		busy(w, "Too many requests. Try again.")
 		return
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // a partial query could select more than was meant
-		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
+	if err != nil { // a partially parsed query could select more than intended
+		fail(w, refuse(http.StatusBadRequest, "Invalid query: %v.", err))
 		return
 	}
 	turn, cancel := context.WithTimeout(r.Context(), patience)
@@ -105,13 +105,13 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	select {
 	case p.answers <- struct{}{}:
 	case <-turn.Done():
-		busy(w, fmt.Sprintf("%d responses are being built, and none finished within %v: a function hangs. See /debug/pprof/goroutine.", mostAnswers, patience))
+		busy(w, fmt.Sprintf("%d responses are being built, and none has finished within %v: a function hangs. See /debug/pprof/goroutine.", mostAnswers, patience))
 		return
 	}
 	body, err := func() (body []byte, err error) {
 		defer func() { <-p.answers }()
-		// Options, keys and objects run user code.
-		err = failure.Apart("what is asked for", func() error {
+		// Options, keys and objects may run user code.
+		err = failure.Apart("the debug query", func() error {
 			value, err := make(r.Context(), query{values})
 			if err == nil {
 				body, err = units.Marshal(value)
@@ -134,8 +134,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	send(w, body)
 }
 
-// send writes a response. The client has patience to read each part, and must keep up the minimum rate
-// overall.
+// send writes a response. The client must read each part within patience, and keep up leastRate overall.
 func send(w http.ResponseWriter, body []byte) {
 	last := time.Now().Add(patience + time.Duration(len(body))*time.Second/leastRate)
 	w.Header().Set("Content-Type", "application/json")
@@ -146,7 +145,7 @@ func send(w http.ResponseWriter, body []byte) {
 		if due.After(last) {
 			due = last
 		}
-		// A writer without deadlines, such as a test's recorder, has no slow reader
+		// A writer that does not support deadlines, such as a test's recorder, has no slow reader
 		// either.
 		_ = control.SetWriteDeadline(due)
 		if _, err := w.Write(part); err != nil {
@@ -168,12 +167,12 @@ func busy(w http.ResponseWriter, text string) {
 	http.Error(w, text, http.StatusServiceUnavailable)
 }
 
-// query holds the parameters of a request.
+// query holds a request's parameters.
 type query struct{ values map[string][]string }
 
 func (q query) get(name string) string { return strings.Join(q.values[name], ",") }
 
-// number parses a positive number that is at most most. The default is otherwise.
+// number parses a number from 1 to most. It returns otherwise if the parameter is missing.
 func (q query) number(name string, otherwise, most int) (int, error) {
 	text := q.get(name)
 	if text == "" {
@@ -186,10 +185,10 @@ func (q query) number(name string, otherwise, most int) (int, error) {
 	return min(n, most), nil
 }
 
-// clipped truncates a caller's text for a message.
+// clipped truncates user input for use in a message.
 func clipped(s string) string { return shortened(s, 256) }
 
-// shortened truncates a text after most bytes.
+// shortened truncates s to at most most bytes, plus an ellipsis.
 func shortened(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."
@@ -197,7 +196,7 @@ func shortened(s string, most int) string {
 	return s
 }
 
-// enumerated lists names in a message.
+// enumerated joins names for a message, up to a limit.
 func enumerated(names []string, separator string) string {
 	const most = 20
 	all := make([]string, 0, min(len(names), most+1))

@@ -10,16 +10,16 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Keys holds the keys of a controller or a queue.
+// Keys contains the keys in the queue of a controller, or in another work queue.
 type Keys struct {
 	Name       string
-	Controller bool `json:",omitzero"` // of a controller
+	Controller bool `json:",omitzero"` // whether the queue belongs to a controller
 	Queue      workqueue.Status
 
 	Running []Key // longest running first
 	Waiting []Key // longest waiting first
 	Delayed []Key // earliest due first
-	Parked  []Key // until a cache has seen their write; earliest deadline first
+	Parked  []Key // waiting for a cache to see their write; earliest deadline first
 }
 
 // Key is one key in a queue.
@@ -28,7 +28,7 @@ type Key struct {
 	Priority int           `json:",omitzero"`
 	For      time.Duration // how long it has been running or waiting
 	Due      time.Duration // time until a delayed or parked key is queued
-	Again    bool          `json:",omitzero"` // will be queued again when it is done
+	Again    bool          `json:",omitzero"` // will be queued again when done
 	Requeues int           `json:",omitzero"` // consecutive failures
 	Write    string        // for a parked key: the write not yet seen
 }
@@ -57,9 +57,9 @@ func (p *Process) queue(q query) (*Keys, error) {
 		names = append(names, status.Name)
 	}
 	if len(names) == 0 {
-		return nil, refuse(http.StatusNotFound, "This process shows no controllers and no queues.")
+		return nil, refuse(http.StatusNotFound, "This process exposes no controllers or queues.")
 	}
-	return nil, refuse(http.StatusNotFound, "No controller and no queue is called that. There are: %s.", enumerated(names, ", "))
+	return nil, refuse(http.StatusNotFound, "No such controller or queue. Available: %s.", enumerated(names, ", "))
 }
 
 func controllerKeys(c controller.View, limit int) *Keys {
@@ -72,8 +72,8 @@ func controllerKeys(c controller.View, limit int) *Keys {
 	return keys
 }
 
-// maxKey limits the text of a key, which a user's function formats. The text of an object's key, with
-// namespace and cluster, is shorter.
+// maxKey limits the length of a key as text, which is formatted by a user's function. Object keys, with
+// namespace and cluster, are shorter.
 const maxKey = 1 << 10
 
 func keysOf(contents workqueue.Contents[string]) *Keys {
@@ -94,8 +94,7 @@ func keysOf(contents workqueue.Contents[string]) *Keys {
 	return &Keys{Running: keys(contents.Running), Waiting: keys(contents.Waiting), Delayed: keys(contents.Delayed)}
 }
 
-// namesOf returns the names of informers, which are also the names of controllers'
-// sources.
+// namesOf returns the informers' names, which are also used as names of controllers' sources.
 func namesOf(informers []one) map[string]bool {
 	names := map[string]bool{}
 	for _, each := range informers {
@@ -105,13 +104,13 @@ func namesOf(informers []one) map[string]bool {
 }
 
 // concerns reports whether a controller may be responsible for the object. That is the case if one of
-// its sources is a selected informer, or is not shown here and may therefore request any object.
+// its sources is a selected informer, or is unknown and may therefore request any object.
 func (i *inquiry) concerns(sources []controller.SourceStatus) bool {
 	return len(sources) == 0 || slices.ContainsFunc(sources, func(s controller.SourceStatus) bool { return i.meant[s.Name] || !i.shown[s.Name] })
 }
 
-// narrower returns a source of a controller whose informer has objects of the same type but not this
-// object, or "" if there is none.
+// narrower returns one of a controller's sources whose informer has objects of the same type but does
+// not include this object, or "" if there is none.
 func (i *inquiry) narrower(sources []controller.SourceStatus) string {
 	resource := func(name string) string {
 		name, _, _ = strings.Cut(name, " ")

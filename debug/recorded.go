@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// recordingForm is the content type of a recording.
+// recordingForm is the content type used for recordings.
 const recordingForm = "application/octet-stream"
 
-// recording streams the recording file from its beginning, and then everything that is appended. The
-// stream ends with the recording, or when the file drops its oldest requests.
+// recording streams the recording file from the start, followed by everything appended later. The stream
+// ends with the recording, or when the oldest requests are dropped from the file.
 func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	recorder := p.opts.Recording
 	switch {
 	case recorder == nil:
-		fail(w, refuse(http.StatusNotFound, "This process records nothing, or does not show it: a manager does with config.Config.Recorder, others with debug.Options.Recording, too."))
+		fail(w, refuse(http.StatusNotFound, "This process is not recording, or does not expose its recording: set config.Config.Recorder and, without a manager, debug.Options.Recording."))
 		return
 	case !p.opts.Contents:
-		fail(w, refuse(http.StatusNotFound, "This process shows no contents, and a recording has them: debug.Options.Contents or manager.Options.DebugContents allows it."))
+		fail(w, refuse(http.StatusNotFound, "A recording includes object contents, which this process does not show: set debug.Options.Contents or manager.Options.DebugContents to allow it."))
 		return
 	case recorder.Status().Secrets:
-		fail(w, refuse(http.StatusNotFound, "The recording of this process contains Secrets, which are never shown: copy the file from its machine."))
+		fail(w, refuse(http.StatusNotFound, "This process's recording contains Secrets, which are never shown: copy the file from the host."))
 		return
 	}
 	done, ok := p.place(w)
@@ -61,9 +61,9 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Recording returns the recording of the process's clients, for recording.Save: the whole file, and then
-// everything that is appended. It ends when the recording ends, when the process drops the oldest
-// requests from its file, or when ctx is done. The caller must close it.
+// Recording returns a stream of the process's recording, for use with recording.Save: the whole file so
+// far, followed by everything appended later. The stream ends when the recording ends, when the process
+// drops the oldest requests from its file, or when ctx is done. The caller must close it.
 func (c *Client) Recording(ctx context.Context) (io.ReadCloser, error) {
 	return c.open(ctx, "recording", url.Values{}, recordingForm)
 }

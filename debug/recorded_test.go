@@ -83,9 +83,9 @@ func TestTheRecordingIsHandedOut(t *testing.T) {
 func TestARecordingThatIsNotShown(t *testing.T) {
 	harmless, whole := recorder(t, recording.Options{}), recorder(t, recording.Options{IncludeSecrets: true})
 	for want, opts := range map[string]debug.Options{
-		"records nothing":   {Contents: true},
-		"shows no contents": {Recording: harmless},
-		"contains Secrets":  {Recording: whole, Contents: true},
+		"is not recording":         {Contents: true},
+		"includes object contents": {Recording: harmless},
+		"contains Secrets":         {Recording: whole, Contents: true},
 	} {
 		_, err := debug.New(opts).Client().Recording(t.Context())
 		require.ErrorContains(t, err, want)

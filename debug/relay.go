@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Handler serves the process of c at [Path] of this program, with this program's page. It relays only
-// queries of version 1, and only responses that are JSON, events or a recording. It relays no headers.
-// The server must control access; see serving.Local.
+// Handler returns a handler that serves the process c is attached to under [Path], with this program's
+// page. It relays only version 1 queries, and only responses that are JSON, events or a recording. No
+// headers are relayed. The server must control access; see serving.Local.
 func (c *Client) Handler() http.Handler {
 	relay := &relay{client: c}
 	mux := http.NewServeMux()
@@ -30,12 +30,12 @@ type relay struct {
 	ends   endings
 }
 
-// pass forwards one query and streams its response. It ends when either side ends or
-// the server shuts down.
+// pass forwards one query and streams its response, until either side closes the connection or the
+// server shuts down.
 func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
+		fail(w, refuse(http.StatusBadRequest, "Invalid query: %v.", err))
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -68,12 +68,12 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 		return
 	}
 	if err := copyAnswer(w, body); err != nil && ctx.Err() == nil {
-		panic(http.ErrAbortHandler) // otherwise a partial response would look complete
+		panic(http.ErrAbortHandler) // otherwise a truncated response would look complete
 	}
 }
 
-// passedOn converts an error for the caller to the process's own text, or to a message that the process
-// does not answer.
+// passedOn converts an error to an error response: the process's own text or, if there is none, a
+// message that the process does not respond.
 func passedOn(err error) error {
 	refused, ok := errors.AsType[*RefusedError](err)
 	switch {
@@ -85,24 +85,24 @@ func passedOn(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the address may contain a password
 	}
-	return refuse(http.StatusBadGateway, "The process does not answer: %v.", err)
+	return refuse(http.StatusBadGateway, "The process does not respond: %v.", err)
 }
 
-// copyAnswer copies a response part by part. It flushes each part, and each has a deadline.
+// copyAnswer copies a response in parts, flushing each part and giving each a deadline.
 func copyAnswer(w http.ResponseWriter, body io.Reader) error {
 	control := http.NewResponseController(w)
 	part := make([]byte, 32<<10)
 	for {
 		n, err := body.Read(part)
 		if n > 0 {
-			// A writer without deadlines, such as a test's recorder, has no slow reader
+			// A writer that does not support deadlines, such as a test's recorder, has no slow reader
 			// either.
 			_ = control.SetWriteDeadline(time.Now().Add(patience))
 			if _, err := w.Write(part[:n]); err != nil {
 				return nil // the client has disconnected or does not read
 			}
 			if err := control.Flush(); err != nil {
-				return fmt.Errorf("this server keeps answers back: %w", err)
+				return fmt.Errorf("cannot flush the response: %w", err)
 			}
 		}
 		switch {

@@ -54,7 +54,7 @@ func TestTheRelayStreams(t *testing.T) {
 	require.Equal(t, "text/event-stream", r.Header.Get("Content-Type"))
 	line, err := bufio.NewReader(r.Body).ReadString('\n')
 	require.NoError(t, err)
-	require.Equal(t, ": events follow\n", line)
+	require.Equal(t, ": stream open\n", line)
 	require.NoError(t, near.Config.Shutdown(t.Context()))
 	_, err = io.ReadAll(r.Body)
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestRelayOfAnImpostor(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(strings.NewReader(`{"status":"ok"}`)), Request: r}, nil
 		}, http.StatusBadGateway, "not a Millrace process"},
 		"a redirect":  {page(302, "text/html"), http.StatusBadGateway, ""},
-		"not at all":  {func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }, http.StatusBadGateway, "The process does not answer: no route to host."},
+		"not at all":  {func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }, http.StatusBadGateway, "The process does not respond: no route to host."},
 		"as it is":    {page(200, "application/json"), http.StatusOK, "<script>"},
 		"a long text": {page(500, strings.Repeat("a", 1<<16)), http.StatusInternalServerError, "<script>"},
 	} {

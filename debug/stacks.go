@@ -11,16 +11,15 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// Stack is the stack of one or more goroutines that are in a call of a handler or reconciler.
+// Stack is the stack shared by one or more goroutines that are executing a handler or reconciler.
 type Stack struct {
 	Informer, Handler string   `json:",omitzero"` // if in a handler
 	Controller        string   `json:",omitzero"` // if in a reconciler
-	Count             int      // goroutines with this stack
-	Frames            []string // from the handler or reconciler down, innermost first, such as "main.wait (main.go:17)"
+	Count             int      // number of goroutines with this stack
+	Frames            []string // innermost first, ending with the handler or reconciler, such as "main.wait (main.go:17)"
 }
 
-// Where returns the innermost frame of the program's own code, without the package
-// path.
+// Where returns the innermost frame in the program's own code, without the package path.
 func (s *Stack) Where() string {
 	own := func(frame string) bool {
 		first, _, nested := strings.Cut(frame, "/")
@@ -30,7 +29,7 @@ func (s *Stack) Where() string {
 	return frame[strings.LastIndex(frame, "/")+1:]
 }
 
-// Stacks contains the stacks of the running calls.
+// Stacks contains the stacks of running handler and reconciler calls.
 type Stacks struct{ Stacks []Stack }
 
 // callers are the functions that call handlers and reconcilers.
@@ -39,8 +38,8 @@ var callers = []string{
 	"github.com/millrace-dev/millrace/controller.(*core).reconcile",
 }
 
-// stacks returns the stacks of a handler, of a controller or of an informer's handlers, or all stacks if
-// name is empty.
+// stacks returns the stacks for a handler, a controller or an informer's handlers, or all stacks if name
+// is empty.
 func stacks(name string) (*Stacks, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
@@ -55,10 +54,10 @@ func stacks(name string) (*Stacks, error) {
 			continue
 		}
 		if s.Handler != "" {
-			s.Controller = "" // a reconcile started its goroutine
+			s.Controller = "" // the goroutine was started by a reconcile and inherited its labels
 		}
 		for caller := packageOf(g.frames[end].function); end > 0 && packageOf(g.frames[end-1].function) == caller; {
-			end-- // skip adapters of functions, such as HandlerFunc
+			end-- // skip function adapters such as HandlerFunc
 		}
 		for _, f := range g.frames[:end] {
 			if pkg := packageOf(f.function); pkg != "runtime" && !strings.HasPrefix(pkg, "internal/") {
@@ -72,8 +71,7 @@ func stacks(name string) (*Stacks, error) {
 	return all, err
 }
 
-// whereIs returns a sentence that says where the calls of a handler or controller are,
-// or "".
+// whereIs returns a sentence describing where a handler's or controller's calls currently are, or "".
 func whereIs(name, informer string) string {
 	all, err := stacks(name)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestTheKeyAndThePlaceOfACallThatBlocks(t *testing.T) {
 		require.Zero(e, status.Informers[0].Handlers[1].Key, "the other one is in no call")
 		why, err := process.Why(e.Context(), "pods", "", object.Key{Namespace: "shop", Name: "waits"})
 		require.NoError(e, err)
-		require.Regexp(e, `^shop/waits has waited for a worker of keeper for 1m0s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 1m0s\. It is in debug_test\.waitInReconcile \(stacks_test\.go:20\)\.$`, why.Reasons[0].Text)
+		require.Regexp(e, `^shop/waits has been waiting for a worker of keeper for 1m0s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 1m0s\. It is in debug_test\.waitInReconcile \(stacks_test\.go:20\)\.$`, why.Reasons[0].Text)
 		require.Regexp(e, ` Its call for shop/blocks has taken 1m0s so far\. It is in debug_test\.waitInHandler \(stacks_test\.go:19\)\.$`, why.Reasons[1].Text)
 		all, err := process.Stacks(e.Context(), "keeper")
 		require.NoError(e, err)

@@ -18,24 +18,25 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Status is the status of a process. Its parts are read one after another.
+// Status is the status of a process. It is not a consistent snapshot: its parts are collected one after
+// another.
 type Status struct {
 	At          time.Time
 	Process     ProcessStatus
 	Memory      Memory
 	Informers   []Informer
 	Controllers []controller.Status
-	Queues      []workqueue.Status // queues that belong to no controller
+	Queues      []workqueue.Status // queues that do not belong to a controller
 	Election    *leaderelection.Status
-	Groups      []Group // groups that it is a member of
+	Groups      []Group // groups the process is a member of
 	Recorder    flight.Status
 }
 
 // ProcessStatus identifies the process.
 type ProcessStatus struct {
 	Program  string
-	Version  string // version of its main module
-	Millrace string // version of this module
+	Version  string // version of the main module
+	Millrace string // version of the Millrace module
 	Go       string
 	Host     string
 	PID      int
@@ -44,18 +45,17 @@ type ProcessStatus struct {
 	Contents bool // whether whole objects are shown
 }
 
-// Memory describes the memory of the process. The figures come from package
-// runtime/metrics.
+// Memory describes the process's memory use, as reported by package runtime/metrics.
 type Memory struct {
-	HeapBytes    uint64 // live objects, and dead ones not yet collected
+	HeapBytes    uint64 // live objects plus dead ones not yet collected
 	LiveBytes    uint64 // live objects after the last collection; 0 before the first
-	TotalBytes   uint64 // memory the Go runtime has mapped
+	TotalBytes   uint64 // memory mapped by the Go runtime
 	LimitBytes   uint64 // GOMEMLIMIT; 0 if none
 	Collections  uint64
 	Goroutines   uint64
-	CachedBytes  int64 // packed objects in all caches
-	CachedCount  int   // objects in all caches
-	CachedPacked int   // packed objects in all caches
+	CachedBytes  int64 // size of the packed objects in all caches
+	CachedCount  int   // number of objects in all caches
+	CachedPacked int   // number of packed objects in all caches
 }
 
 // Informer is the status of one informer and its cluster.
@@ -70,9 +70,8 @@ func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
 }
 
-// String returns the informer's name with its type and, unless it is the process's own,
-// its cluster, such as "pods (*v1.Pod) of cluster west". It can be used as
-// Which.Informer.
+// String returns the informer's name with its type and, if it is not the process's own, its cluster,
+// such as "pods (*v1.Pod) of cluster west". The result can be used as Which.Informer.
 func (i *Informer) String() string {
 	text := i.Reflector.Resource
 	if i.Type != "" {
@@ -84,18 +83,18 @@ func (i *Informer) String() string {
 	return text
 }
 
-// longSilent is how long a live watch may be silent before it is suspicious. A server sends a bookmark
-// about once a minute.
+// longSilent is how long a watch may be silent before it is suspicious. A server sends a bookmark about
+// once a minute.
 const longSilent = 2 * time.Minute
 
-// Trouble describes what currently keeps changes from reaching the cache: failures, lists instead of
-// watches, a transform or hook that hangs, or a watch that has received nothing for two minutes, not
-// even the bookmark that the API server sends every minute. It returns "" if all is well or if changes
-// are only waiting for the cache.
+// Trouble describes the problem that currently keeps changes from reaching the cache: failures, polling
+// instead of watching, a hanging transform or hook, or a watch that has received nothing for two
+// minutes, not even the bookmark the API server sends every minute. It returns "" if there is no problem
+// or changes are merely queued for the cache.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Polling && r.Failure != nil:
-		return fmt.Sprintf("watches fail, and lists take their place, the last %s ago: %v", short(r.Age(now)), r.Failure)
+		return fmt.Sprintf("watches fail, so the informer polls, last %s ago: %v", short(r.Age(now)), r.Failure)
 	case r.Attempts > 0:
 		return "no changes arrive: " + r.Missing().Error()
 	case r.Held():
@@ -105,22 +104,22 @@ func (i *Informer) Trouble(now time.Time) string {
 }
 
 // silent returns a message if a watch has received nothing for too long. It returns "" otherwise, and
-// also if the reflector may have stopped reading because the cache does not keep up.
+// also if the reflector may have stopped reading because the cache cannot keep up.
 func silent(s *sharedinformer.Status, now time.Time) string {
 	silence := s.Reflector.Silence(now)
 	switch {
 	case silence < longSilent, s.QueueAge >= longSilent:
 		return ""
 	case s.Reflector.Bookmarks == 0:
-		return fmt.Sprintf("its watch has brought nothing for %s, and no bookmark ever: if the server sends none, a quiet watch and a dead one look alike", short(silence))
+		return fmt.Sprintf("its watch has received nothing for %s, and never a bookmark: if the server sends none, a quiet watch looks like a dead one", short(silence))
 	}
-	return fmt.Sprintf("its watch has brought nothing for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
+	return fmt.Sprintf("its watch has received nothing for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
 }
 
-// started is approximately when the process started.
+// started is the approximate start time of the process.
 var started = time.Now()
 
-// status collects a Status.
+// status collects the process's status.
 func (p *Process) status() Status {
 	s := Status{At: time.Now(), Process: p.describe(), Recorder: p.opts.Recorder.Or().Status()}
 	for _, one := range p.informers() {
@@ -198,7 +197,7 @@ func memory(informers []Informer) (m Memory) {
 	return m
 }
 
-// one is an informer with its status and its cache.
+// one is an informer, with its status and a view of its cache.
 type one struct {
 	cluster string
 	status  sharedinformer.Status
@@ -211,7 +210,7 @@ func (p *Process) informers() (all []one) {
 		if absent(c.Informers) {
 			continue
 		}
-		// The informers may come from the user, and may panic.
+		// The informers may be user code, which may panic.
 		err := failure.Apart("the status of the informers", func() error {
 			if v, ok := c.Informers.(viewed); ok {
 				for _, view := range v.Views() {
@@ -233,7 +232,7 @@ func (p *Process) informers() (all []one) {
 	return all
 }
 
-// absent reports whether informers is nil or holds a nil pointer.
+// absent reports whether informers is nil or a nil pointer.
 func absent(informers Informers) bool {
 	v := reflect.ValueOf(informers)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

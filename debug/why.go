@@ -18,54 +18,54 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Why explains why an object has not been reconciled, or why it was reconciled late.
+// Why explains why an object has not been reconciled, or was reconciled late.
 type Why struct {
-	Key     object.Key // as asked; without a namespace, completed from the caches
+	Key     object.Key // the requested key; a missing namespace is filled in from the caches
 	Reasons []Reason   // most relevant first; never empty
-	Cached  []Which    // informers that have the object
-	Unowned []Sharing  // informers whose share may not include the object; this process cannot tell
+	Cached  []Which    // informers that contain the object
+	Unowned []Sharing  // sharded informers that cannot determine whether they own the object
 	Entries []flight.Entry
 }
 
-// Reason is one part of the explanation.
+// Reason is one reason for the delay.
 type Reason struct {
 	Cause Cause
-	Text  string // a complete sentence, with names and times
+	Text  string // one or more complete sentences, with names and times
 
 	controller bool // reported by a controller
-	aside      bool // reported by a controller whose sources concern other objects
+	aside      bool // reported by a controller whose sources watch other objects
 }
 
-// Cause is the kind of a Reason.
+// Cause classifies a [Reason].
 type Cause string
 
-// Causes, in the order of the stages that a change passes through.
+// The possible causes, in the order of the stages a change passes through.
 const (
 	NoInformer   Cause = "no informer"       // no informer caches such objects
 	Unsynced     Cause = "unsynced"          // the initial list is not complete
 	WatchFails   Cause = "watch fails"       // changes do not arrive
 	WatchSilent  Cause = "watch silent"      // no events for so long that the watch may be dead
 	NotCached    Cause = "not cached"        // no cache has the object
-	Queued       Cause = "queued"            // changes wait for the cache
-	HandlerLags  Cause = "handler lags"      // changes wait for a handler
+	Queued       Cause = "queued"            // changes are queued for the cache
+	HandlerLags  Cause = "handler lags"      // changes are queued for a handler
 	NotLeading   Cause = "not leading"       // another replica is the leader
 	Elsewhere    Cause = "owned elsewhere"   // another replica owns the object
 	HandedOver   Cause = "being handed over" // between two replicas
-	Unowned      Cause = "owned by nobody"   // or its owner is unknown
+	Unowned      Cause = "owned by nobody"   // or by an unknown replica
 	Owned        Cause = "owned"             // this replica owns it
-	NotRunning   Cause = "not running"       // the controller does not run, or not yet
+	NotRunning   Cause = "not running"       // the controller is not running, or not yet
 	Running      Cause = "running"           // being reconciled
 	Waiting      Cause = "waiting"           // waiting for a worker
-	ParkedForRV  Cause = "parked"            // waiting for the cache to see its last write
+	ParkedForRV  Cause = "parked"            // waiting for the cache to see the controller's last write
 	BackingOff   Cause = "backing off"       // failed and will be retried
-	Scheduled    Cause = "scheduled"         // will be reconciled again later, as it requested
+	Scheduled    Cause = "scheduled"         // will be reconciled again later, as requested by the reconciler
 	NotAsked     Cause = "not asked"         // a change was delivered, but no source requested a reconcile
 	Reconciled   Cause = "reconciled"        // reconciled and unchanged since
-	NoController Cause = "no controller"     // there is no controller
-	Unknown      Cause = "unknown"           // nothing is known about it any more
+	NoController Cause = "no controller"     // there are no controllers
+	Unknown      Cause = "unknown"           // nothing is known about the object
 )
 
-// why explains one key.
+// why answers a query for one key.
 func (p *Process) why(q query) (*Why, error) {
 	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	if key.Name == "" {
@@ -82,14 +82,14 @@ func (p *Process) why(q query) (*Why, error) {
 		switch e := p.opts.Election(); {
 		case e == nil || e.Leading:
 		case e.Attempts > 0 && e.Failure != nil:
-			i.say(NotLeading, "This replica (%s) does not lead, and cannot read or renew the lease %s: %v.", e.Identity, object.FormatKey(e.Lease), e.Failure)
+			i.say(NotLeading, "This replica (%s) is not the leader, and cannot read or renew the lease %s: %v.", e.Identity, object.FormatKey(e.Lease), e.Failure)
 		default:
-			i.say(NotLeading, "This replica (%s) does not lead; %s does (lease %s).", e.Identity, cmp.Or(e.Holder, "no replica"), object.FormatKey(e.Lease))
+			i.say(NotLeading, "This replica (%s) is not the leader; %s is (lease %s).", e.Identity, cmp.Or(e.Holder, "no replica"), object.FormatKey(e.Lease))
 		}
 	}
 	unowned := i.owners(all, p.opts.memberships(), q.get("hash"))
 	i.caches(all)
-	wanted, any := q.get("controller"), false // any: a controller was found
+	wanted, any := q.get("controller"), false // any is true once a controller was found
 	for _, c := range p.opts.controllers() {
 		if wanted == "" || wanted == c.Name() {
 			any, i.asking = true, true
@@ -97,7 +97,7 @@ func (p *Process) why(q query) (*Why, error) {
 		}
 	}
 	if !any && wanted != "" {
-		return nil, refuse(http.StatusNotFound, "No controller is called %s.", clipped(wanted))
+		return nil, refuse(http.StatusNotFound, "There is no controller named %s.", clipped(wanted))
 	}
 	if !any {
 		i.say(NoController, "This process exposes no controllers, so apparently nothing is reconciled.")
@@ -106,8 +106,7 @@ func (p *Process) why(q query) (*Why, error) {
 	return &Why{Key: key, Reasons: i.reasons, Cached: i.holders, Unowned: unowned, Entries: line[max(0, len(line)-mostItems):]}, nil
 }
 
-// located adds the namespace to a key without one, if the caches have exactly one
-// object of that name.
+// located fills in a missing namespace if the caches contain exactly one object of that name.
 func located(all []one, informer string, key object.Key) (object.Key, error) {
 	if key.Namespace != "" {
 		return key, nil
@@ -137,7 +136,7 @@ func located(all []one, informer string, key object.Key) (object.Key, error) {
 	}
 }
 
-// recorded converts a description of an informer to its name in the flight recorder.
+// recorded converts an informer's description to its name in the flight recorder.
 func recorded(all []one, text string) string {
 	for _, each := range all {
 		if text == describe(each) {
@@ -147,8 +146,8 @@ func recorded(all []one, text string) string {
 	return text
 }
 
-// rank orders causes by how well they explain the delay: first current obstacles, in the order in which
-// a change meets them, then mere facts.
+// rank orders causes by how well they explain a delay: first current obstacles, in the order a change
+// encounters them, then mere facts.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
 		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, WatchSilent, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
@@ -156,10 +155,11 @@ func rank(c Cause) int {
 	}, c)
 }
 
-// order sorts the reasons. If byName is set, it keeps all of them. Otherwise it drops reports from
-// controllers of other objects that do not run or know nothing about the key, if there is any other
-// reason. And if one controller knows the key, order drops the controllers that do not, and sorts those
-// that do not run last, since they may be for other objects.
+// order sorts the reasons. If byName is set, it keeps all of them. Otherwise, if there are other
+// reasons, it drops reports from controllers for other objects that are not running or know nothing
+// about the key. Also, if any controller knows the key, it drops reports from controllers that do not,
+// and moves reports from controllers that are not running to the end, since these may be for other
+// objects.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
@@ -180,21 +180,21 @@ func (i *inquiry) order(byName bool) {
 	slices.SortStableFunc(i.reasons, func(a, b Reason) int { return place(a) - place(b) })
 }
 
-// longCall is how long a call must be running for its stack to be reported.
+// longCall is the minimum duration of a running call for its stack to be reported.
 const longCall = 5 * time.Second
 
-// inquiry collects the reasons.
+// inquiry collects reasons for one key.
 type inquiry struct {
 	key      object.Key
 	name     string // the key as text
-	informer string // informer asked for; empty for any
+	informer string // requested informer; empty for any
 	line     []flight.Entry
 	now      time.Time
 	shown    map[string]bool // names of all informers
-	meant    map[string]bool // names of the informers that have or may have the object
-	asking   bool            // the following reasons are reported by a controller
-	aside    bool            // the controller is for other objects
-	holders  []Which         // informers that have the object
+	meant    map[string]bool // names of the informers that contain or may contain the object
+	asking   bool            // reasons are currently being added for a controller
+	aside    bool            // that controller is for other objects
+	holders  []Which         // informers that contain the object
 	reasons  []Reason
 }
 
@@ -202,8 +202,8 @@ func (i *inquiry) say(c Cause, format string, args ...any) {
 	i.reasons = append(i.reasons, Reason{c, fmt.Sprintf(format, args...), i.asking, i.aside})
 }
 
-// caches looks for obstacles between the server and the handlers. It checks the informers that have the
-// object or, if none has it, all selected informers.
+// caches looks for obstacles between the server and the handlers. It checks the informers that contain
+// the object or, if there are none, all selected informers.
 func (i *inquiry) caches(all []one) {
 	var meant, holders []one
 	for _, each := range all {
@@ -223,7 +223,7 @@ func (i *inquiry) caches(all []one) {
 	case len(all) == 0:
 		i.say(NoInformer, "This process exposes no informers.")
 	case len(meant) == 0:
-		i.say(NoInformer, "No informer of this process is called %s.", clipped(i.informer))
+		i.say(NoInformer, "This process has no informer named %s.", clipped(i.informer))
 	case len(holders) == 0:
 		i.missing(meant)
 	default:
@@ -242,14 +242,14 @@ func (i *inquiry) elsewhere(of one) bool {
 	return i.key.Namespace != "" && namespace != "" && namespace != i.key.Namespace
 }
 
-// namespaceOf returns the namespace in a resource's name, or "" for all.
+// namespaceOf returns the namespace in an informer's name, or "" if it covers all namespaces.
 func namespaceOf(resource string) string {
 	_, namespace, _ := strings.Cut(resource, " in namespace ")
 	namespace, _, _ = strings.Cut(namespace, " ")
 	return namespace
 }
 
-// gone reports the last deletion of the object that the recorder knows of.
+// gone reports the object's last recorded deletion.
 func (i *inquiry) gone(meant []one) bool {
 	for n := len(i.line) - 1; n >= 0; n-- {
 		e := &i.line[n]
@@ -258,7 +258,7 @@ func (i *inquiry) gone(meant []one) bool {
 		}
 		for _, each := range meant {
 			if e.Name == each.status.Reflector.Resource {
-				i.say(NotCached, "%s is in no cache any more: it left %s %s ago, at version %s. It was deleted, or the informer's namespaces and selectors no longer include it.", i.name, describe(each), age(i.now, e.At), e.RV)
+				i.say(NotCached, "%s is no longer in any cache: it was removed from %s %s ago, at version %s. It was deleted, or the informer's namespaces and selectors no longer include it.", i.name, describe(each), age(i.now, e.At), e.RV)
 				return true
 			}
 		}
@@ -266,7 +266,7 @@ func (i *inquiry) gone(meant []one) bool {
 	return false
 }
 
-// missing reports the synced informers that do not have the object.
+// missing reports the synced informers that do not contain the object.
 func (i *inquiry) missing(meant []one) {
 	if i.gone(meant) {
 		return
@@ -286,8 +286,7 @@ func (i *inquiry) missing(meant []one) {
 	}
 }
 
-// namespacesOf lists the namespaces of an informer that watches several of them one by
-// one.
+// namespacesOf lists the namespaces of an informer that watches several namespaces individually.
 func namespacesOf(s sharedinformer.Status) string {
 	if len(s.Namespaces) < 2 {
 		return ""
@@ -307,7 +306,7 @@ func namespacesOf(s sharedinformer.Status) string {
 
 // arriving reports whether changes reach the caches.
 func (i *inquiry) arriving(meant []one) {
-	const most = 10 // maximum number of unsynced resources to name
+	const most = 10 // maximum number of unsynced resources to list
 	unsynced := 0
 	for _, of := range meant {
 		for _, missing := range of.status.Unsynced() {
@@ -318,11 +317,11 @@ func (i *inquiry) arriving(meant []one) {
 				}
 				switch leaving := of.status.Leaving; {
 				case leaving != "" && missing.RV != "":
-					i.say(Unsynced, "The informer of %s syncs when the source has returned from %s.", name, leaving)
+					i.say(Unsynced, "The informer for %s syncs once the source has returned from %s.", name, leaving)
 				case leaving != "" && missing.State == reflector.Idle:
-					i.say(Unsynced, "The informer of %s has no initial list yet: it starts when the source has returned from %s.", name, leaving)
+					i.say(Unsynced, "The informer for %s has no initial list yet: it starts once the source has returned from %s.", name, leaving)
 				default:
-					i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", name, missing.State, age(i.now, missing.Since), because(missing))
+					i.say(Unsynced, "The informer for %s has no initial list yet: it has been %s for %s%s.", name, missing.State, age(i.now, missing.Since), because(missing))
 				}
 			}
 		}
@@ -333,24 +332,24 @@ func (i *inquiry) arriving(meant []one) {
 	}
 }
 
-// late reports whether changes of a synced informer are late.
+// late reports obstacles that delay changes in a synced informer.
 func (i *inquiry) late(of one) {
 	s, name := of.status, describe(of)
 	switch r := s.Reflector; {
 	case s.Synced && r.Polling && r.Failure != nil:
-		i.say(WatchFails, "Changes of %s arrive late, through lists, because watches fail: %s. The cache is at version %s, %s old.", name, failure.Reason(r.Failure.Err), s.RV, short(r.Age(i.now)))
+		i.say(WatchFails, "Changes to %s arrive late, by polling, because watches fail: %s. The cache is at version %s, %s old.", name, failure.Reason(r.Failure.Err), s.RV, short(r.Age(i.now)))
 	case s.Synced && (r.Attempts > 0 || r.Held()):
-		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is at version %s%s.", name, r.State, because(r), s.RV, old(r, i.now))
+		i.say(WatchFails, "Changes to %s are not arriving: %s%s. The cache is at version %s%s.", name, r.State, because(r), s.RV, old(r, i.now))
 	}
 	if silence := silent(&s, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
-		i.say(WatchSilent, "The informer of %s is silent: %s. The cache is at version %s; informer-debug check compares it with the server.", name, silence, s.RV)
+		i.say(WatchSilent, "The informer for %s is silent: %s. The cache is at version %s; informer-debug check compares it with the server.", name, silence, s.RV)
 	}
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
-		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: %s.", s.QueueDepth, name, short(s.QueueAge), cmp.Or(s.Blocked, "an index function or the machine is slow"))
+		i.say(Queued, "%d changes to %s are queued for the cache, the oldest for %s: %s.", s.QueueDepth, name, short(s.QueueAge), cmp.Or(s.Blocked, "an index function or the machine is slow"))
 	}
 }
 
-// old returns how old the state of a reflector is, or "" if that is unknown.
+// old describes the age of a reflector's state, or returns "" if it is unknown.
 func old(r reflector.Status, now time.Time) string {
 	if r.Age(now) == 0 {
 		return ""
@@ -368,7 +367,7 @@ func because(s reflector.Status) string {
 	return ""
 }
 
-// delivered reports handlers that lag.
+// delivered reports handlers that are behind.
 func (i *inquiry) delivered(of one) {
 	for _, h := range of.status.Handlers {
 		if h.Behind > time.Second {
@@ -395,7 +394,7 @@ func (i *inquiry) busyWith(h sharedinformer.HandlerStatus) string {
 	return "its longest call has taken " + short(h.Slowest)
 }
 
-// controller reports what a controller is doing with the request.
+// controller reports the state of the request in a controller.
 func (i *inquiry) controller(c controller.View) {
 	s := c.Status()
 	narrower := i.narrower(s.Sources)
@@ -419,13 +418,13 @@ func (i *inquiry) controller(c controller.View) {
 		return
 	}
 	if narrower != "" && !i.concerns(s.Sources) && i.last(c, flight.Done) == nil {
-		i.say(NotCached, "The controller %s has no request for %s: the namespaces and selectors of its source %s do not include it. Another informer has it.", c.Name(), i.name, narrower)
+		i.say(NotCached, "The controller %s has no request for %s: the namespaces and selectors of its source %s do not include it. Another informer does.", c.Name(), i.name, narrower)
 		return
 	}
 	i.past(c)
 }
 
-// unsyncedOf lists the unsynced sources with the reasons.
+// unsyncedOf lists the unsynced sources and why they are not synced.
 func unsyncedOf(sources []controller.SourceStatus) (text string) {
 	for _, source := range sources {
 		if !source.Synced && source.Waiting != nil {
@@ -435,8 +434,8 @@ func unsyncedOf(sources []controller.SourceStatus) (text string) {
 	return text
 }
 
-// early reports a request that is waiting because the controller started without its namespace. Such a
-// request is not in the queue, and the recorder shows that no worker has taken it.
+// early reports a request that a running controller holds back because its namespace has not synced.
+// Such a request is not in the queue, but the flight recorder shows that no worker has started it.
 func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	why, asked, taken := unsyncedOf(s.Sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
 	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
@@ -447,7 +446,7 @@ func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	return true
 }
 
-// crowded reports a request that may be waiting beyond the listed part of the queue.
+// crowded reports a request that may be queued beyond the listed part of the queue.
 func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
 	asked, taken := i.last(c, flight.Asked), i.last(c, flight.Taken)
 	switch {
@@ -464,14 +463,14 @@ func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
 func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
 	for _, parked := range contents.Parked {
 		if parked.Key.Key == i.key {
-			i.say(ParkedForRV, "The controller %s waits until the cache has %s, for at most %s more.", c.Name(), parked.Write, short(parked.Until.Sub(i.now)))
+			i.say(ParkedForRV, "The controller %s is waiting until the cache has %s, for at most %s more.", c.Name(), parked.Write, short(parked.Until.Sub(i.now)))
 			return true
 		}
 	}
 	return false
 }
 
-// held reports where in the queue the request is.
+// held reports the request's state and position in the queue.
 func (i *inquiry) held(c controller.View, s controller.Status, contents controller.Contents) bool {
 	at := func(held []workqueue.Held[controller.Request]) int {
 		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool { return h.Key.Key == i.key })
@@ -485,7 +484,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		return true
 	}
 	if n := at(contents.Waiting); n >= 0 {
-		text := fmt.Sprintf("%s has waited for a worker of %s for %s, behind %d others", i.name, c.Name(), age(i.now, contents.Waiting[n].Since), n)
+		text := fmt.Sprintf("%s has been waiting for a worker of %s for %s, behind %d others", i.name, c.Name(), age(i.now, contents.Waiting[n].Since), n)
 		if len(contents.Running) > 0 {
 			longest := contents.Running[0]
 			text += fmt.Sprintf("; %d of %d workers are busy, one with %s for %s", s.Active, s.Concurrency, longest.Key, age(i.now, longest.Since))
@@ -502,11 +501,11 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		due := short(held.Due.Sub(i.now))
 		switch {
 		case last != nil && last.Text != "":
-			i.say(BackingOff, "The controller %s failed on %s %s, and retries in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
+			i.say(BackingOff, "The controller %s failed on %s %s, and will retry in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
 		case held.Requeues > 0:
-			i.say(BackingOff, "The controller %s has requeued %s %s and retries in %s.", c.Name(), i.name, times(held.Requeues), due)
+			i.say(BackingOff, "The controller %s has requeued %s %s and will retry in %s.", c.Name(), i.name, times(held.Requeues), due)
 		default:
-			i.say(Scheduled, "The controller %s reconciles %s again in %s, as requested.", c.Name(), i.name, due)
+			i.say(Scheduled, "The controller %s will reconcile %s again in %s, as requested.", c.Name(), i.name, due)
 		}
 		return true
 	}
@@ -520,19 +519,19 @@ func (i *inquiry) past(c controller.View) {
 	later := func(e *flight.Entry) bool { return e != nil && !e.At.Before(changed.At) }
 	switch {
 	case changed != nil && later(told) && !later(asked) && !later(i.last(c, flight.Taken)):
-		i.say(NotAsked, "The last change of %s (%s, version %s) was delivered %s ago, and no source of %s requested a reconcile: a predicate dropped it, or the map function returned other objects.", i.name, changed.Change, changed.RV, age(i.now, changed.At), c.Name())
+		i.say(NotAsked, "The last change to %s (%s, version %s) was delivered %s ago, but no source of %s requested a reconcile: a predicate dropped it, or the map function returned other objects.", i.name, changed.Change, changed.RV, age(i.now, changed.At), c.Name())
 	case done != nil && done.Text != "":
 		i.say(BackingOff, "The controller %s failed on %s %s ago and will not retry (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
 	case done != nil:
 		i.say(Reconciled, "The controller %s reconciled %s %s ago in %s (%s), and nothing has requested it since.", c.Name(), i.name, age(i.now, done.At), short(done.Took), done.Outcome)
 	case len(i.holders) > 0:
-		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder has no record of one: it was reconciled longer ago, a predicate dropped it, or the map function returned other objects.", c.Name(), i.name)
+		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder has no record of one: it was reconciled too long ago, a predicate dropped it, or the map function returned other objects.", c.Name(), i.name)
 	default:
 		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder has no record of one.", c.Name(), i.name)
 	}
 }
 
-// last returns the controller's last event of a kind for the key.
+// last returns the controller's last event of the given kind for the key.
 func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	for n := len(i.line) - 1; n >= 0; n-- {
 		if e := &i.line[n]; e.Kind == kind && e.Role == flight.Controller && e.Name == c.Name() && e.Key == i.key {
@@ -542,8 +541,8 @@ func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	return nil
 }
 
-// heard returns the last change of the object that concerns the controller's handler, delivered or not,
-// and the last delivery. Changes of objects of other types with the same key do not count.
+// heard returns the last delivery to the controller's handler, and the object's last change in the same
+// informer, delivered or not. Changes to objects of other types with the same key are ignored.
 func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 	for n := len(i.line) - 1; n >= 0 && told == nil; n-- {
 		if e := &i.line[n]; e.Kind == flight.Told && e.Role == flight.Handler && strings.HasPrefix(e.Name, "controller "+c.Name()+": ") {
@@ -560,7 +559,7 @@ func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 
 func age(now, then time.Time) string { return short(now.Sub(then)) }
 
-// short rounds a duration to a readable precision.
+// short formats a duration with readable precision.
 func short(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d >= 10*time.Second:
@@ -579,7 +578,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// inARow formats when something failed last and how often in a row.
+// inARow formats how many times in a row something failed, and when it last failed.
 func inARow(failures int, last string) string {
 	if failures < 2 {
 		return last + " ago"

@@ -88,14 +88,14 @@ func TestWhy(t *testing.T) {
 		},
 		"waiting": {
 			reconcile: block, happen: func(p *puzzle) { put("blocks")(p); put("p")(p) }, want: debug.Waiting,
-			text: `^shop/p has waited for a worker of keeper for 5s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 10s\. It is in debug_test\.TestWhy\.func1 \(why_test\.go:\d+\)\.$`,
+			text: `^shop/p has been waiting for a worker of keeper for 5s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 10s\. It is in debug_test\.TestWhy\.func1 \(why_test\.go:\d+\)\.$`,
 		},
 		"failing": {
 			reconcile: func(context.Context, string) (controller.Result, error) {
 				return controller.Result{}, errors.New("no quota")
 			},
 			happen: put("p"), want: debug.BackingOff,
-			text: `^The controller keeper failed on shop/p \d+ times in a row, last .+ ago, and retries in .+: no quota\.$`,
+			text: `^The controller keeper failed on shop/p \d+ times in a row, last .+ ago, and will retry in .+: no quota\.$`,
 		},
 		"terminal": {
 			reconcile: func(context.Context, string) (controller.Result, error) {
@@ -114,7 +114,7 @@ func TestWhy(t *testing.T) {
 		"filtered": {
 			predicates: []controller.Predicate[*corev1.Pod]{controller.PredicateFunc[*corev1.Pod](func(sharedinformer.Event[*corev1.Pod]) bool { return false })},
 			happen:     put("p"), want: debug.NotAsked,
-			text: `^The last change of shop/p \(add, version \d+\) was delivered 5s ago, and no source of keeper requested a reconcile`,
+			text: `^The last change to shop/p \(add, version \d+\) was delivered 5s ago, but no source of keeper requested a reconcile`,
 		},
 		"not there": {
 			informer: "pods", happen: put("other"), want: debug.NotCached,
@@ -126,7 +126,7 @@ func TestWhy(t *testing.T) {
 				controllertest.Delete[*corev1.Pod](p.Env, object.Key{Namespace: "shop", Name: "p"})
 				p.Settle(5 * time.Second)
 			}, want: debug.NotCached,
-			text: `^shop/p is in no cache any more: it left pods \(\*v1\.Pod\) 5s ago, at version \d+\. It was deleted, or the informer's namespaces and selectors no longer include it\.$`,
+			text: `^shop/p is no longer in any cache: it was removed from pods \(\*v1\.Pod\) 5s ago, at version \d+\. It was deleted, or the informer's namespaces and selectors no longer include it\.$`,
 		},
 		"made again": {
 			happen: func(p *puzzle) {
@@ -165,7 +165,7 @@ func TestWhy(t *testing.T) {
 		},
 		"in the cache of another informer": {
 			narrow: true, happen: put("p"), want: debug.NotCached,
-			text: `^The controller keeper has no request for shop/p: the namespaces and selectors of its source pods with labels app=x do not include it\. Another informer has it\.$`,
+			text: `^The controller keeper has no request for shop/p: the namespaces and selectors of its source pods with labels app=x do not include it\. Another informer does\.$`,
 		},
 		"forbidden": {
 			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiservertest.Attributes) bool { return false }) },
@@ -174,14 +174,14 @@ func TestWhy(t *testing.T) {
 		},
 		"server down": {
 			happen: func(p *puzzle) { put("p")(p); p.Server.Down(); p.Settle(30 * time.Second) }, want: debug.WatchFails,
-			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times in .+\)\. The cache is at version \d+, \S+ old\.$`,
+			text: `^Changes to pods \(\*v1\.Pod\) are not arriving: \w+: .+ \(\d+ times in .+\)\. The cache is at version \d+, \S+ old\.$`,
 		},
 		"silent watch": {
 			prepare: func(p *puzzle) {
 				p.Server.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.NoBookmarks{}}})
 			},
 			happen: func(p *puzzle) { put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchSilent,
-			text: `^The informer of pods \(\*v1\.Pod\) is silent: its watch has brought nothing for 3m\d*s?, and no bookmark ever: .+ The cache is at version \d+; informer-debug check compares it with the server\.$`,
+			text: `^The informer for pods \(\*v1\.Pod\) is silent: its watch has received nothing for 3m\d*s?, and never a bookmark: .+ The cache is at version \d+; informer-debug check compares it with the server\.$`,
 		},
 		"transform blocks": {
 			transform: func(p *puzzle, o *corev1.Pod) (*corev1.Pod, error) {
@@ -191,7 +191,7 @@ func TestWhy(t *testing.T) {
 				return o, nil
 			},
 			happen: func(p *puzzle) { put("other")(p); put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchFails,
-			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, for 3m\d+s\. The cache is at version \d+, \S+ old\.$`,
+			text: `^Changes to pods \(\*v1\.Pod\) are not arriving: Watching: waiting for the transform \S+ \(debug/why_test\.go:\d+\), called on shop/p, for 3m\d+s\. The cache is at version \d+, \S+ old\.$`,
 		},
 		"handler blocks": {
 			prepare: func(p *puzzle) {
@@ -206,12 +206,12 @@ func TestWhy(t *testing.T) {
 		"follower": {
 			election: &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}},
 			happen:   put("p"), want: debug.NotLeading,
-			text: `^This replica \(a\) does not lead; b does \(lease kube-system/keeper\)\.$`,
+			text: `^This replica \(a\) is not the leader; b is \(lease kube-system/keeper\)\.$`,
 		},
 		"lease that cannot be read": {
 			election: &leaderelection.Status{Identity: "a", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}, Attempts: 3, Failure: &leaderelection.Failure{Err: errors.New("leases is forbidden")}},
 			happen:   put("p"), want: debug.NotLeading,
-			text: `^This replica \(a\) does not lead, and cannot read or renew the lease kube-system/keeper: leases is forbidden.*\.$`,
+			text: `^This replica \(a\) is not the leader, and cannot read or renew the lease kube-system/keeper: leases is forbidden.*\.$`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestWhyNamesInformersThatMayHoldTheObject(t *testing.T) {
 
 		other.Name = "far"
 		said = ask(object.Key{Namespace: "bank-3", Name: "p"}, own, other)
-		require.Contains(e, said[0], "The informer of pods in namespace bank-3 of cluster far has no initial list yet: ")
+		require.Contains(e, said[0], "The informer for pods in namespace bank-3 of cluster far has no initial list yet: ")
 		require.NotContains(e, strings.Join(said, "\n"), "bank-4")
 
 		said = ask(object.Key{Name: "p"}, own, other) // it may be in any of them
@@ -318,8 +318,8 @@ func TestWhyNamesATransformOfANamespaceThatHasGone(t *testing.T) {
 		e.Factory.Start(e.Context())
 		time.Sleep(10 * time.Second)
 		for _, then := range []struct{ namespace, want string }{
-			{"bank", `The informer of pods in namespace bank syncs when the source has returned from pods in namespace shop, which was cancelled \(waiting for the transform .*, called on shop/p, for \S+\)\.`},
-			{"web", `The informer of pods in namespace web has no initial list yet: it starts when the source has returned from pods in namespace shop, which was cancelled \(waiting for the transform `},
+			{"bank", `The informer for pods in namespace bank syncs once the source has returned from pods in namespace shop, which was cancelled \(waiting for the transform .*, called on shop/p, for \S+\)\.`},
+			{"web", `The informer for pods in namespace web has no initial list yet: it starts once the source has returned from pods in namespace shop, which was cancelled \(waiting for the transform `},
 		} {
 			require.NoError(e, pods.SetNamespaces([]string{then.namespace}))
 			time.Sleep(10 * time.Second)

@@ -200,7 +200,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 		{"6060", `--attach "6060": say http://localhost:6060`, exit.CodeUsage},
 		{"", "name the types to watch", exit.CodeUsage},
 		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  an API server answers there, and no process that has informers", exit.CodeUnavailable},
-		{strange.URL, "is not a Millrace process: it sends \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
+		{strange.URL, "is not a Millrace process: it sent \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
 		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exit.CodeUsage},
 		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exit.CodeUnavailable},
 		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exit.CodeUnavailable},
@@ -234,7 +234,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	for _, args := range [][]string{{"get"}, {"get", "pods"}, {"why", "pods/x", "-n", "shop"}, {"doctor"}, {"wait", "pods", "--for=synced"}, {"check"}, {"watch", "pods"}, {"churn"}} {
 		r := invoke(t, append(args, "--attach", healthy.URL, "--kubeconfig", kubeconfig)...)
 		require.Equal(t, exit.CodeUnavailable, r.Code, args)
-		require.Contains(t, r.ErrOut, `is not a Millrace process: it sends "application/json"`, args)
+		require.Contains(t, r.ErrOut, `is not a Millrace process: it sent "application/json"`, args)
 	}
 	r = invoke(t, "churn", "sheep", "--attach=unix:"+socket)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
@@ -276,7 +276,7 @@ func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	require.Regexp(t, `(?m)^controller keeper, goroutines: 1\n  \S+/informer-debug\.hang \(sick_test\.go:\d+\)$`, invoke(t, "get", "stack", "keeper", at).Out)
 	require.Contains(t, invoke(t, "get", "queue", "keeper", "-o", "json", at).Out, `"key": "shop/web-1"`)
 	for args, want := range map[string]string{
-		"controllers none": `no controller is called "none"`, "queue none": "No controller and no queue is called that", "queue -o yaml": "-o yaml is of objects",
+		"controllers none": `no controller is called "none"`, "queue none": "No such controller or queue", "queue -o yaml": "-o yaml is of objects",
 		"stack none": `no controller, informer or handler is called "none"; there are: keeper; pods in namespace shop; controller keeper: pods in namespace shop`,
 	} {
 		r := invoke(t, append(append([]string{"get"}, strings.Fields(args)...), at)...)

@@ -389,7 +389,7 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 	at, _ := recordingProcess(t, recording.Options{IncludeSecrets: true})
 	other := httptest.NewServer(program(t, true))
 	defer other.Close()
-	for want, at := range map[string]string{"contains Secrets, which are never shown": at, "This process records nothing": "--attach=" + other.URL} {
+	for want, at := range map[string]string{"contains Secrets, which are never shown": at, "This process is not recording": "--attach=" + other.URL} {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		r := invoke(t, "record", at, "-o", path)
 		require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)

@@ -44,7 +44,7 @@ function controllers(feed, answers) {
         rate(feed.now(m => m.each[controllerKey(c)])), `${count(c.active)}/${count(c.concurrency)}`, count(c.queue?.waiting),
         c.queue?.oldestWaitingSeconds ? time(c.queue.oldestWaitingSeconds) : '–', count((c.queue?.delayed ?? 0) + c.parked), count(c.errors),
         c.failure ? [h('span', { class: 'dim' }, clock(c.failure.last), ' '), keyText(c.failure.request), ': ', c.failure.err] : '–'] })),
-      'This process shows no controllers.'));
+      'This process exposes no controllers.'));
 }
 
 function queues(status) {

@@ -18,10 +18,10 @@ function ofReflector(status, r, waiting) {
     const retry = r.retryAt ? `; it tries again in ${time(Math.max(0, -since(status, r.retryAt)))}` : '';
     all.push(`${r.state}: ${said(status, r.failure)}${retry}`);
   }
-  if (r.polling) all.push(`watches fail, and lists take their place, the last ${ago(status, r.heard)}`);
+  if (r.polling) all.push(`watches fail, so the informer polls, last ${ago(status, r.heard)}`);
   if (r.waiting) all.push(r.waiting);
   const silent = r.state === 'Watching' && r.heard ? Math.min(since(status, r.heard), since(status, r.since)) : 0;
-  if (silent > longSilent && !waiting) all.push(`its watch has brought nothing for ${time(silent)}, ${r.bookmarks > 0 ? 'not even a bookmark: it may be dead' : 'and no bookmark ever: if the server sends none, a quiet watch and a dead one look alike'}`);
+  if (silent > longSilent && !waiting) all.push(`its watch has received nothing for ${time(silent)}, ${r.bookmarks > 0 ? 'not even a bookmark: it may be dead' : 'and never a bookmark: if the server sends none, a quiet watch looks like a dead one'}`);
   if (r.unordered) all.push('resource versions do not grow over all objects, so nobody can tell up to where the cache is complete');
   return all;
 }

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// Unmarshal decodes JSON written by [Marshal] into the value that v points to. It
-// ignores fields that the type does not have and leaves missing ones unchanged. It
-// fails if a value does not fit its type.
+// Unmarshal decodes JSON written by [Marshal] into the value that v points to. It ignores unknown fields
+// and leaves missing ones unchanged. It returns an error if a value does not fit its type.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return fmt.Errorf("cannot read into a %T: want a pointer", v)
+		return fmt.Errorf("cannot unmarshal into %T: want a pointer", v)
 	}
 	return read(data, to.Elem())
 }
@@ -68,7 +67,7 @@ func readDuration(data []byte, to reflect.Value) error {
 	}
 	ns := math.Round(seconds * float64(time.Second))
 	if math.Abs(ns) >= math.MaxInt64 {
-		return fmt.Errorf("%v seconds are more than a duration can hold", seconds)
+		return fmt.Errorf("%v seconds overflow a time.Duration", seconds)
 	}
 	to.SetInt(int64(ns))
 	return nil
@@ -96,7 +95,7 @@ func readMap(data []byte, to reflect.Value) error {
 	}
 	t := to.Type()
 	if t.Key().Kind() != reflect.String {
-		return fmt.Errorf("a %v cannot be read: its keys are not strings", t)
+		return fmt.Errorf("cannot unmarshal %v: its keys are not strings", t)
 	}
 	all := reflect.MakeMapWithSize(t, len(members))
 	for name, data := range members {

@@ -1,11 +1,10 @@
-// Package units encodes Go values as JSON whose names include the unit, and decodes it
-// into values of the same types.
+// Package units converts between Go values and JSON whose field names include the unit.
 //
-// A field QueueAge of type time.Duration becomes "queueAgeSeconds", a number. A time is a string in RFC
-// 3339 format. An error is its text. A value of a number type with MarshalText is written by name. All
-// other structs are written field by field, in order and with embedded structs inlined, even if they
-// have methods such as MarshalJSON. Nil values, empty strings and zero times are left out; numbers,
-// booleans and structs are left out if they are zero and the field's tag has omitzero.
+// A field QueueAge of type time.Duration becomes the number "queueAgeSeconds". A time is encoded as an
+// RFC 3339 string, an error as its text, and a value of a numeric type with a MarshalText method as its
+// name. All other structs are encoded field by field, in order and with embedded structs inlined, even
+// if they have methods such as MarshalJSON. Nil values, empty strings and zero times are omitted; zero
+// numbers, booleans and structs are omitted if the field's tag has omitzero.
 package units
 
 import (
@@ -26,14 +25,14 @@ var (
 	rawType      = reflect.TypeFor[json.RawMessage]()
 )
 
-// field is a field of a struct, or of a struct that is embedded in it.
+// field describes a struct field, possibly promoted from an embedded struct.
 type field struct {
 	index    []int
 	name     string // including the unit
 	omitZero bool
 }
 
-var known sync.Map // of reflect.Type to []field
+var known sync.Map // maps reflect.Type to []field
 
 // fieldsOf returns the exported fields of a struct type.
 func fieldsOf(t reflect.Type) []field {
@@ -80,13 +79,13 @@ func camel(name string) string {
 	return string(runes)
 }
 
-// named reports whether t is a number type whose values have names.
+// named reports whether t is a numeric type whose values have names.
 func named(t reflect.Type) bool {
 	return t.Kind() == reflect.Uint8 && t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
-// valueNamed returns the number that has the given name. An unknown name, perhaps from a later version,
-// becomes 0.
+// valueNamed returns the value with the given name. An unknown name, perhaps from a later version,
+// yields 0.
 func valueNamed(t reflect.Type, name string) reflect.Value {
 	v := reflect.New(t).Elem()
 	for n := range uint64(256) {
@@ -99,7 +98,7 @@ func valueNamed(t reflect.Type, name string) reflect.Value {
 	return v
 }
 
-// absent reports whether a value is left out.
+// absent reports whether a value is omitted.
 func absent(v reflect.Value, omitZero bool) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func:

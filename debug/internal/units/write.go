@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Marshal encodes v as JSON. It fails for values that JSON cannot represent, such as
+// Marshal encodes v as JSON. It returns an error for values that JSON cannot represent, such as
 // functions.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -36,7 +36,7 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 	case named(t):
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
-			return fmt.Errorf("the name of a %v: %w", t, err)
+			return fmt.Errorf("name of a %v: %w", t, err)
 		}
 		return writeJSON(b, string(text))
 	}
@@ -50,7 +50,7 @@ func write(b *bytes.Buffer, v reflect.Value) error {
 	case reflect.Slice, reflect.Array:
 		return writeList(b, v)
 	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return fmt.Errorf("a %v has no form in JSON", v.Type())
+		return fmt.Errorf("cannot represent %v in JSON", v.Type())
 	}
 	return writeJSON(b, v.Interface())
 }

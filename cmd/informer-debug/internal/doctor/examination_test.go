@@ -101,8 +101,8 @@ func TestDoctorOfControllers(t *testing.T) {
 	now := time.Now()
 	for want, status := range map[string]reflector.Status{
 		"ok       pods: Watching, 0 objects, complete up to version 7\n": {Bookmarks: 3, Heard: now.Add(-110 * time.Second)},
-		"warning  pods: its watch has brought nothing for 2m10s, not even a bookmark: it may be dead, and the cache stale; 0 objects, complete up to version 7; informer-debug check --attach unix:/x": {Bookmarks: 3, Heard: now.Add(-130 * time.Second)},
-		"warning  pods: its watch has brought nothing for 2m10s, and no bookmark ever: if the server sends none":                                                                                       {Heard: now.Add(-130 * time.Second)},
+		"warning  pods: its watch has received nothing for 2m10s, not even a bookmark: it may be dead, and the cache stale; 0 objects, complete up to version 7; informer-debug check --attach unix:/x": {Bookmarks: 3, Heard: now.Add(-130 * time.Second)},
+		"warning  pods: its watch has received nothing for 2m10s, and never a bookmark: if the server sends none":                                                                                       {Heard: now.Add(-130 * time.Second)},
 	} {
 		status.Resource, status.State = "pods", reflector.Watching
 		i := &debug.Informer{Status: sharedinformer.Status{Synced: true, RV: "7", Reflector: status}}
