@@ -137,7 +137,7 @@ func TestAListThatNoInformerMakes(t *testing.T) {
 		one := new(jitter.Recall)
 		require.Equal(t, "0s a", told(t, replay, of(get(t, pods), one))[1])
 		require.Equal(t, "0s a later", told(t, replay, of(get(t, follow), one))[1])
-		require.ErrorContains(t, replay.fails(t, pods), "has been played; it has: next, watch pods in namespace shop from rv 7")
+		require.ErrorContains(t, replay.fails(t, pods), "has been replayed; it has: next, watch pods in namespace shop from rv 7")
 		for _, want := range []string{"a later", "b later"} {
 			require.Equal(t, "0s "+want, told(t, replay, get(t, follow))[1])
 		}

@@ -347,7 +347,7 @@ func TestLockIsReleased(t *testing.T) {
 	one()
 	_, err = write(other, pods(""), nil)
 	require.ErrorIs(t, err, ErrLocked)
-	require.ErrorContains(t, err, "another Directory of this one")
+	require.ErrorContains(t, err, "another Directory in this one")
 	two()
 	_, err = write(other, pods(""), nil)
 	require.NoError(t, err)

@@ -74,7 +74,7 @@ func TestInformerDebugOfAProgram(t *testing.T) {
 			require.Equal(t, "configmaps/greeting\n", d.Run(0, "get", "configmaps", "-o", "name"))
 			require.Equal(t, "hello ann", d.Run(0, "get", "configmaps/greeting", "-o", "jsonpath={.data.text}"))
 			require.Regexp(t, `^configmaps: \d+ objects equal at version \d+\nnamespaces: \d+ objects equal at version \d+\n$`, built.In(t, d.Flags[:2]...).Run(0, "check"))
-			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), "The cache has configmaps/greeting as the server has it")
+			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), "The cache has configmaps/greeting, same as the server")
 			require.Contains(t, d.Run(0, "why", "configmaps/greeting"), "apparently nothing is reconciled")
 			d.Top("configmaps  Watching", "namespaces  Watching")
 

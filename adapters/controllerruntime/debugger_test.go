@@ -126,7 +126,7 @@ func TestInformerDebugOfAnOperator(t *testing.T) {
 	hidden, _ := d.Said(0, "get", "secrets/morning", "-o", "json")
 	require.NotContains(t, hidden, "Z29vZCBtb3JuaW5n")
 	require.Regexp(t, `^(\S+: \d+ objects equal at version \d+\n){3}$`, everywhere.Run(0, "check"))
-	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "The cache has "+greetings+"/g1 as the server has it")
+	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "The cache has "+greetings+"/g1, same as the server")
 	require.Contains(t, d.Run(0, "why", greetings+"/g1"), "apparently nothing is reconciled")
 	d.Top("configmaps", "secrets", "Watching")
 

@@ -109,11 +109,11 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 		r = invoke(t, append(append([]string{"why"}, strings.Fields(args)...), at)...)
 		require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
 		require.Contains(t, r.Out, want)
-		require.Contains(t, r.ErrOut, "is in no cache, and the server was not asked\n")
+		require.Contains(t, r.ErrOut, "is in no cache, and the server was not queried\n")
 	}
 	r = invoke(t, "why", "sheep/good", "-n", "shop", at)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
-	require.Contains(t, r.ErrOut, `no informer is named "sheep"; there are: pods`)
+	require.Contains(t, r.ErrOut, `no informer is named "sheep"; available: pods`)
 	require.Contains(t, invoke(t, "why", "pods/a", "b", at).ErrOut, `"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`)
 	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
 	require.Contains(t, r.Out, `"cause": "not cached"`)
@@ -189,22 +189,22 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 		attach, want string
 		code         int
 	}{
-		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed -n shop 6060, and --attach http://localhost:6060", exit.CodeUnavailable},
-		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb \"get\" on pods/proxy, or go by kubectl port-forward pod/other -n shop 1, and --attach http://localhost:1", exit.CodeUnavailable},
+		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens only on its pod's loopback interface, use kubectl port-forward pod/closed -n shop 6060 and --attach http://localhost:6060", exit.CodeUnavailable},
+		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  request the verb \"get\" on pods/proxy, or use kubectl port-forward pod/other -n shop 1 and --attach http://localhost:1", exit.CodeUnavailable},
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exit.CodeUnavailable},
-		{closed.URL, "connection refused\n  does the process run there, and serve /debug/millrace/? A manager does at its PprofBindAddress", exit.CodeUnavailable},
-		{answers(t, http.StatusUnauthorized, "Unauthorized").URL, "Unauthorized (HTTP 401)\n  the process asks its API server whose token this is: --token", exit.CodeUnavailable},
-		{answers(t, http.StatusForbidden, "Forbidden").URL, "Forbidden (HTTP 403)\n  the process asks its API server who may look: a ClusterRole with nonResourceURLs", exit.CodeUnavailable},
-		{answers(t, http.StatusNotFound, "Unknown profile").URL + "/debug/pprof", "Unknown profile (HTTP 404)\n  attach to the address alone, without /debug/pprof", exit.CodeUnavailable},
-		{":6060", `--attach ":6060": say http://localhost:6060`, exit.CodeUsage},
-		{"6060", `--attach "6060": say http://localhost:6060`, exit.CodeUsage},
-		{"", "name the types to watch", exit.CodeUsage},
-		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  an API server answers there, and no process that has informers", exit.CodeUnavailable},
+		{closed.URL, "connection refused\n  is the process running there, and does it serve /debug/millrace/? A manager does so at its PprofBindAddress", exit.CodeUnavailable},
+		{answers(t, http.StatusUnauthorized, "Unauthorized").URL, "Unauthorized (HTTP 401)\n  the process checks tokens with its API server: use --token", exit.CodeUnavailable},
+		{answers(t, http.StatusForbidden, "Forbidden").URL, "Forbidden (HTTP 403)\n  the process checks access with its API server: grant it with a ClusterRole for nonResourceURLs", exit.CodeUnavailable},
+		{answers(t, http.StatusNotFound, "Unknown profile").URL + "/debug/pprof", "Unknown profile (HTTP 404)\n  attach to the address only, without /debug/pprof", exit.CodeUnavailable},
+		{":6060", `--attach ":6060": use http://localhost:6060`, exit.CodeUsage},
+		{"6060", `--attach "6060": use http://localhost:6060`, exit.CodeUsage},
+		{"", "specify the types to watch", exit.CodeUsage},
+		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  this is an API server, not a process with informers", exit.CodeUnavailable},
 		{strange.URL, "is not a Millrace process: it sent \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
-		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exit.CodeUsage},
-		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exit.CodeUnavailable},
-		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exit.CodeUnavailable},
-		{strings.Replace(nothing.URL, "http:", "https:", 1), "\n  it serves without TLS: attach to a URL with http://", exit.CodeUnavailable},
+		{"localhost:6060", `--attach "localhost:6060": use http://localhost:6060, or https:// if it serves TLS`, exit.CodeUsage},
+		{secured.URL, "(tls-server-name)\n  use --certificate-authority to specify", exit.CodeUnavailable},
+		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves TLS: attach to an https:// URL", exit.CodeUnavailable},
+		{strings.Replace(nothing.URL, "http:", "https:", 1), "\n  it does not serve TLS: attach to an http:// URL", exit.CodeUnavailable},
 		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/[NAMESPACE/]NAME[:PORT]`, exit.CodeUsage},
 		{"pod/a/b/c", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
 		{"pod//b", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
@@ -238,13 +238,13 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	}
 	r = invoke(t, "churn", "sheep", "--attach=unix:"+socket)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
-	require.Contains(t, r.ErrOut, `no informer is named "sheep"; there are: pods`)
+	require.Contains(t, r.ErrOut, `no informer is named "sheep"; available: pods`)
 	for _, typ := range []string{"po", "pod", "pods"} {
 		r := invoke(t, "get", typ, "-n", "shop", "-o", "name", "--attach=unix:"+socket)
 		require.Equal(t, "pods/bad\npods/good\n", r.Out, r.ErrOut)
 	}
 	r = invoke(t, "get", "--token", "t", "--attach=http://localhost:1")
-	require.Contains(t, r.ErrOut, "--token would be sent in the clear")
+	require.Contains(t, r.ErrOut, "--token would be sent in clear text")
 	r = invoke(t, "get", "pods/good", "-n", "shop", "-o", "json", "--attach=unix:"+socket)
 	require.Contains(t, r.ErrOut, "only the metadata of 1 of 1 objects is shown: this process shows no contents")
 	require.Contains(t, r.Out, `"kind": "PartialObjectMetadata"`)
@@ -276,8 +276,8 @@ func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	require.Regexp(t, `(?m)^controller keeper, goroutines: 1\n  \S+/informer-debug\.hang \(sick_test\.go:\d+\)$`, invoke(t, "get", "stack", "keeper", at).Out)
 	require.Contains(t, invoke(t, "get", "queue", "keeper", "-o", "json", at).Out, `"key": "shop/web-1"`)
 	for args, want := range map[string]string{
-		"controllers none": `no controller is called "none"`, "queue none": "No such controller or queue", "queue -o yaml": "-o yaml is of objects",
-		"stack none": `no controller, informer or handler is called "none"; there are: keeper; pods in namespace shop; controller keeper: pods in namespace shop`,
+		"controllers none": `no controller is named "none"`, "queue none": "No such controller or queue", "queue -o yaml": "-o yaml is for objects",
+		"stack none": `no controller, informer or handler is named "none"; available: keeper; pods in namespace shop; controller keeper: pods in namespace shop`,
 	} {
 		r := invoke(t, append(append([]string{"get"}, strings.Fields(args)...), at)...)
 		require.NotEqual(t, exit.CodeOK, r.Code)
@@ -287,7 +287,7 @@ func TestGetControllersAndOtherPartsOfAProcess(t *testing.T) {
 	for _, part := range []string{"controllers", "queue", "stack"} {
 		r := invoke(t, "get", part, p.address)
 		require.Equal(t, exit.CodeUnavailable, r.Code)
-		require.Contains(t, r.ErrOut, "\n  to show the "+part+" of a process, name it with --attach\n")
+		require.Contains(t, r.ErrOut, "\n  to show a process's "+part+", select it with --attach\n")
 	}
 }
 
@@ -330,7 +330,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	}
 	r = invoke(t, "watch", "crontabs", "--attach", server.URL, "--timeout", "1s")
 	require.Equal(t, exit.CodeUnavailable, r.Code)
-	require.Contains(t, r.ErrOut, `no informer is named "crontabs"; there are: nodes; pods`)
+	require.Contains(t, r.ErrOut, `no informer is named "crontabs"; available: nodes; pods`)
 	require.Empty(t, r.Out)
 	for _, wrong := range [][]string{{"pods", "-l", "a=b"}, {"pods", "-o", "wide"}, {"/x"}} {
 		r := invoke(t, append([]string{"watch", "--attach", server.URL}, wrong...)...)

@@ -171,7 +171,7 @@ func TestCheckOfTwoClusters(t *testing.T) {
 	r := invoke(t, "check", "--attach="+at.URL, server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Len(t, r.Lines(), 2, r.Out)
-	require.Contains(t, r.ErrOut, "the informer belongs to cluster east of the process")
+	require.Contains(t, r.ErrOut, "the informer belongs to the process's cluster east")
 }
 
 // meddler calls a function before a process answers about its objects for the second time.
@@ -248,7 +248,7 @@ func TestCheckRepeats(t *testing.T) {
 	r := invoke(t, "check", "--attach="+at.URL, server)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal")
-	require.Contains(t, r.ErrOut, `not compared  my pods: the name of informer "my pods" does not describe`)
+	require.Contains(t, r.ErrOut, `not compared  my pods: informer "my pods" cannot be compared: `)
 	require.Contains(t, r.ErrOut, "informer-debug: 1 of 2 informers could not be compared\n")
 
 	deaf.ignore(object.Key{Namespace: "shop", Name: "web-1"})
@@ -300,14 +300,14 @@ func TestCheckExplainsUnsupportedRequests(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"check", server}, exit.CodeUsage, "name the types to watch"},
-		{[]string{"check", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit is -1"},
-		{[]string{"check", "pods", "-l", "a=b", "--attach=" + at.URL, server}, exit.CodeUsage, "--selector makes no sense with --attach"},
-		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exit.CodeUnavailable, `no informer is named "sheep"; there are: pods in namespace shop`},
+		{[]string{"check", server}, exit.CodeUsage, "specify the types to watch"},
+		{[]string{"check", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit must not be negative, got -1"},
+		{[]string{"check", "pods", "-l", "a=b", "--attach=" + at.URL, server}, exit.CodeUsage, "--selector cannot be used with --attach"},
+		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exit.CodeUnavailable, `no informer is named "sheep"; available: pods in namespace shop`},
 		{[]string{"check", "--attach=" + at.URL, "-n", "bank", server}, exit.CodeUsage, "the informer does not watch namespace bank"},
-		{[]string{"check", "--attach=" + at.URL, "--timeout=1s", elsewhere}, exit.CodeTimeout, "may not be the cluster of the process"},
-		{[]string{"check", "--attach=" + at.URL, refusing}, exit.CodeUnavailable, `ask for the verbs "list" and "watch"`},
-		{[]string{"check", "--attach=" + other.URL, server}, exit.CodeUnavailable, `the name of informer "my pods" does not describe its objects`},
+		{[]string{"check", "--attach=" + at.URL, "--timeout=1s", elsewhere}, exit.CodeTimeout, "may not be the process's cluster"},
+		{[]string{"check", "--attach=" + at.URL, refusing}, exit.CodeUnavailable, `request the verbs "list" and "watch"`},
+		{[]string{"check", "--attach=" + other.URL, server}, exit.CodeUnavailable, `informer "my pods" cannot be compared: its name was chosen by the program`},
 		{[]string{"check", "--attach=" + at.URL, "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
 		r := invoke(t, c.args...)

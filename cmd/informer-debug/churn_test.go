@@ -31,16 +31,16 @@ func TestChurnFailsEarly(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"churn", server}, exit.CodeUsage, "name the types to examine"},
-		{[]string{"churn", "pods", "--for=0s", server}, exit.CodeUsage, "--for is 0s"},
-		{[]string{"churn", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit is -1"},
+		{[]string{"churn", server}, exit.CodeUsage, "specify the types to examine"},
+		{[]string{"churn", "pods", "--for=0s", server}, exit.CodeUsage, "--for must be positive, got 0s"},
+		{[]string{"churn", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit must not be negative, got -1"},
 		{[]string{"churn", "pods", "--keep=", server}, exit.CodeUsage, "--keep is empty"},
-		{[]string{"churn", "pods", "--keep=spec", "--attach=" + at.URL}, exit.CodeUsage, "make no sense with --attach"},
+		{[]string{"churn", "pods", "--keep=spec", "--attach=" + at.URL}, exit.CodeUsage, "cannot be used with --attach"},
 		{[]string{"churn", "sheep", server}, exit.CodeUnavailable, "sheep"},
-		{[]string{"churn", "pods", "-A", refusing}, exit.CodeUnavailable, `ask for the verbs "list" and "watch"`},
+		{[]string{"churn", "pods", "-A", refusing}, exit.CodeUnavailable, `request the verbs "list" and "watch"`},
 		{[]string{"churn", "pods", "--server=" + page.URL}, exit.CodeUnavailable, "login"},
 		{[]string{"churn", "--attach=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
-		{[]string{"churn", "pods", "--attach=" + at.URL}, exit.CodeOK, "not fields"},
+		{[]string{"churn", "pods", "--attach=" + at.URL}, exit.CodeOK, "but no fields"},
 	} {
 		r := invoke(t, c.args...)
 		assert.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
@@ -48,5 +48,5 @@ func TestChurnFailsEarly(t *testing.T) {
 	}
 	r := invoke(t, "churn", "pods", "-o", "json", "--attach="+at.URL)
 	require.Contains(t, r.Out, `"name": "web-1"`)
-	require.Contains(t, r.Out, "not fields")
+	require.Contains(t, r.Out, "but no fields")
 }

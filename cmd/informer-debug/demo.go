@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// demoFlags are the flags that watch does not have.
+// demoFlags holds the flags that demo has in addition to those of watch.
 type demoFlags struct {
 	rate     float64
 	faults   bool
@@ -30,9 +30,9 @@ type demoFlags struct {
 func (f *demoFlags) check() error {
 	switch {
 	case !(f.rate > 0 && f.rate <= demo.MaxRate):
-		return exit.Usage("--rate is %v: want more than 0 and at most %d changes a second", f.rate, demo.MaxRate)
+		return exit.Usage("--rate must be positive and at most %d changes per second, got %v", demo.MaxRate, f.rate)
 	case f.duration < 0:
-		return exit.Usage("--duration is %s: want 0 or more", f.duration)
+		return exit.Usage("--duration must not be negative, got %s", f.duration)
 	}
 	return nil
 }
@@ -44,11 +44,11 @@ func newDemo(s surroundings) *cobra.Command {
 		Use:   "demo [TYPE]",
 		Short: "Show an informer at work against a simulated server",
 		Long: `demo starts a simulated API server on a free port of 127.0.0.1, creates, runs and
-deletes pods in it, and watches them. Now and then it breaks something (*): stderr
-shows how the reflector reacts. TYPE is pods, nodes or leases.
+deletes pods in it, and watches them. Every now and then it injects a fault (*), and
+stderr shows how the reflector reacts. TYPE is pods, nodes or leases.
 
-The informer belongs to a small program whose controller fails on some pods and is slow
-on others. stderr first shows the address of its page, and commands to try on it from
+The informer is part of a small program whose controller fails on some pods and is slow
+on others. stderr first shows the address of its debug page, and commands to try from
 another terminal.
 
 ` + view.Help + `
@@ -61,10 +61,10 @@ another terminal.
 		ValidArgs: []string{"pods", "nodes", "leases"},
 	}
 	flags.Add(cmd)
-	cmd.Flags().Float64Var(&own.rate, "rate", 4, "changes of pods a second")
-	cmd.Flags().BoolVar(&own.faults, "faults", true, "break something every ten seconds")
-	cmd.Flags().Uint64Var(&own.seed, "seed", 1, "seed of the workload: the same seed creates the same objects")
-	cmd.Flags().DurationVar(&own.duration, "duration", 0, "stop after this time with exit code 0; 0 never stops")
+	cmd.Flags().Float64Var(&own.rate, "rate", 4, "pod changes per second")
+	cmd.Flags().BoolVar(&own.faults, "faults", true, "inject a fault every ten seconds")
+	cmd.Flags().Uint64Var(&own.seed, "seed", 1, "workload seed; the same seed creates the same objects")
+	cmd.Flags().DurationVar(&own.duration, "duration", 0, "stop after this duration, with exit code 0; 0 means never")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(own.check(), flags.Check()); err != nil {
 			return err
@@ -78,13 +78,13 @@ another terminal.
 	return cmd
 }
 
-// demoBackoff resets between two faults. With the default backoff, trouble every ten seconds would count as one long
-// outage, as it should outside a demo.
+// demoBackoff returns a backoff that resets between faults. With the default, faults every ten seconds
+// would count as one long outage, which is right everywhere except in a demo.
 func demoBackoff() reflector.Backoff {
 	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: demo.FaultInterval / 3}
 }
 
-// runDemo starts the server, the workload and the faults, and watches them.
+// runDemo starts the server, the workload and the fault injection, and watches the result.
 func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags, flags *view.Flags) error {
 	c := terminal.NewConsole(s.Streams, flags.Verbose)
 	srv := apiservertest.New(apiservertest.Options{Seed: own.seed, BookmarkPeriod: 10 * time.Second})
@@ -102,7 +102,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags
 	if err := work.Begin(); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("workload: %w", err)}
 	}
-	c.State(time.Now(), "%-12s  %s, while this runs", "server", endpoint.URL)
+	c.State(time.Now(), "%-12s  %s, for as long as this runs", "server", endpoint.URL)
 	with, err := demo.NewCompany(s.listenPage)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}

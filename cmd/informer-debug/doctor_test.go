@@ -23,12 +23,12 @@ func TestDoctorOfACluster(t *testing.T) {
 	r := invoke(t, "doctor", "po,nodes", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	for _, want := range []string{
-		`(?m)^ok       clock: the same as the server's, to a few seconds$`,
+		`(?m)^ok       clock: matches the server's within a few seconds$`,
 		`(?m)^ok       pods in namespace shop: these credentials may list$`,
 		`(?m)^ok       pods in namespace shop: a list of one object took \S+ to begin$`,
 		`(?m)^ok       pods in namespace shop: a streaming list of 2 objects took \S+$`,
 		`(?m)^ok       pods in namespace shop: a watch took \S+ to begin$`,
-		`(?m)^ok       pods in namespace shop: comes as .*protobuf$`,
+		`(?m)^ok       pods in namespace shop: is available as .*protobuf$`,
 		`(?m)^ok       nodes: these credentials may list$`,
 	} {
 		require.Regexp(t, want, r.Out)
@@ -49,7 +49,7 @@ func TestDoctorFindsAnOldServer(t *testing.T) {
 	_, server := debugtest.Cluster(t, apiservertest.Options{StreamingLists: apiservertest.StreamingListsRefused})
 	r := invoke(t, "doctor", "po", "-n", "shop", "--for=200ms", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
-	require.Contains(t, r.Out, "warning  pods in namespace shop: the server has no streaming lists; ")
+	require.Contains(t, r.Out, "warning  pods in namespace shop: the server does not support streaming lists; ")
 }
 
 func TestDoctorOfAProcess(t *testing.T) {
@@ -59,15 +59,15 @@ func TestDoctorOfAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "ok       pods: Watching, 2 objects, complete up to version ")
 	require.Contains(t, r.Out, "ok       keeper: 0 queued, 0 in progress\n")
-	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; the log names them; a change or a resync triggers the next attempt\n")
+	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; see the log for their keys; a change or a resync triggers the next attempt\n")
 
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"doctor"}, "name the types to examine"},
+		{[]string{"doctor"}, "specify the types to examine"},
 		{[]string{"doctor", "pods", "--attach=http://localhost:1"}, `doctor examines a whole process: omit "pods"`},
-		{[]string{"doctor", "pods", "--for=0"}, "want more than 0"},
+		{[]string{"doctor", "pods", "--for=0"}, "--for must be positive"},
 		{[]string{"doctor", "pods", "-A", "-n", "shop"}, "contradict each other"},
 	} {
 		r := invoke(t, c.args...)
@@ -94,7 +94,7 @@ func TestDoctorFindsProblemsInAProcess(t *testing.T) {
 	require.Contains(t, r.Out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
 	require.Contains(t, r.Out, "\nok       pods in namespace shop (*v1.Pod): Watching, ", "informers of one name are told apart")
 	r = invoke(t, "doctor", "--for=200ms", "--attach="+alone.URL)
-	require.Contains(t, r.Out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
+	require.Contains(t, r.Out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects share one value; ", 1001))
 
 	srv.Down()
 	require.Eventually(t, func() bool { return i.Status().Reflector.Attempts > 0 }, 10*time.Second, time.Millisecond)

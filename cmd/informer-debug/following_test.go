@@ -49,7 +49,7 @@ func TestHowFollowingEnds(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "get", "pods", "-n", "shop", "-w", "--timeout=1s", server)
 	require.Equal(t, exit.CodeTimeout, r.Code)
-	require.Contains(t, r.ErrOut, "informer-debug: --timeout of 1s is over\n")
+	require.Contains(t, r.ErrOut, "informer-debug: --timeout of 1s expired\n")
 	require.Len(t, r.Lines(), 3)
 
 	var stdout, stderr debugtest.Transcript
@@ -70,16 +70,16 @@ func TestHowFollowingEnds(t *testing.T) {
 	srv.Faults().Add(apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Silence{}}})
 	r = invoke(t, "get", "pods", "-n", "shop", "--timeout=1s", server)
 	require.Equal(t, exit.CodeTimeout, r.Code)
-	require.Contains(t, r.ErrOut, "--timeout of 1s is over: pods in namespace shop: InitialWatch for ")
+	require.Contains(t, r.ErrOut, "--timeout of 1s expired: pods in namespace shop: InitialWatch for ")
 
 	for _, c := range []struct{ args, want string }{
 		{"pods,nodes -w", `"pods,nodes" matches 2 informers: --watch follows one TYPE`},
-		{"-w --attach=http://127.0.0.1:1", "--watch follows the objects of one TYPE: name it"},
-		{"pods -c 1", "say --watch, too"},
-		{"pods --output-watch-events", "say --watch, too"},
-		{"pods -w -c -1", "--count is -1"},
-		{"pods --timeout=-1s", "--timeout is -1s"},
-		{"pods -w -o name --output-watch-events", "has no place in -o name"},
+		{"-w --attach=http://127.0.0.1:1", "--watch follows the objects of one TYPE: specify it"},
+		{"pods -c 1", "--count requires --watch"},
+		{"pods --output-watch-events", "--output-watch-events requires --watch"},
+		{"pods -w -c -1", "--count must not be negative, got -1"},
+		{"pods --timeout=-1s", "--timeout must not be negative, got -1s"},
+		{"pods -w -o name --output-watch-events", "cannot be used with -o name"},
 	} {
 		srv.Faults().Clear()
 		r := invoke(t, append([]string{"get", server}, strings.Fields(c.args)...)...)

@@ -1,8 +1,8 @@
 // Command informer-debug shows what an informer sees: each change of a resource as it arrives, how long
-// the change took from the network to a handler, and how the reflector handles trouble.
+// the change took from the network to a handler, and how the reflector handles failures.
 //
 //	informer-debug watch pods -A      # against the cluster of your kubeconfig
-//	informer-debug demo               # against a server of its own, with faults
+//	informer-debug demo               # against its own server, with injected faults
 //
 // Changes go to stdout, everything else to stderr. "informer-debug watch
 // --help" documents flags, columns and exit codes.
@@ -21,7 +21,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], surroundings{
 		program: os.Args[0],
 		Streams: terminal.Streams{
@@ -38,8 +38,8 @@ func main() {
 	}))
 }
 
-// isTerminal reports whether f is a character device rather than a pipe or a file. /dev/null is also a
-// character device, but colours do no harm there.
+// isTerminal reports whether f is a character device rather than a pipe or a file. /dev/null is a
+// character device too, but colours do no harm there.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

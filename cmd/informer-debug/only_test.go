@@ -116,10 +116,10 @@ func TestStagesInATable(t *testing.T) {
 func TestWatchRefusesUnsupportedRequests(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"pods --only {.a", "--only: jsonpath"},
-		{"pods --diff -o name", "have no place in -o name"},
-		{"pods --diff -o jsonl", "-o jsonl has old and new values without it"},
-		{"pods --only a --attach http://localhost:1", "make no sense with --attach: the process reports keys, not objects"},
-		{"pods --stage --attach http://localhost:1", "each event has its times"},
+		{"pods --diff -o name", "cannot be used with -o name"},
+		{"pods --diff -o jsonl", "-o jsonl includes old and new values without it"},
+		{"pods --only a --attach http://localhost:1", "cannot be used with --attach: the process reports keys, not objects"},
+		{"pods --stage --attach http://localhost:1", "each event includes its times"},
 	} {
 		r := invoke(t, append([]string{"watch"}, strings.Fields(c.args)...)...)
 		require.Equal(t, exit.CodeUsage, r.Code, c.args)

@@ -161,16 +161,16 @@ func TestGetRefusesUnsupportedRequests(t *testing.T) {
 		want string
 	}{
 		{[]string{"pods", "-o", "xml", server}, exit.CodeUsage, "want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,..."},
-		{[]string{"pods", "-o", "jsonpath", server}, exit.CodeUsage, "the template is missing: want for example jsonpath='{.metadata.name}'"},
+		{[]string{"pods", "-o", "jsonpath", server}, exit.CodeUsage, "the template is missing: use, for example, jsonpath='{.metadata.name}'"},
 		{[]string{"pods", "-o", "jsonpath={.a", server}, exit.CodeUsage, "unclosed action"},
 		{[]string{"pods", "-o", "go-template={{.a", server}, exit.CodeUsage, "unclosed action"},
 		{[]string{"pods", "-o", "go-template={{.metadata.a.b.c | len}}", server}, exit.CodeRuntime, "-o go-template: "},
 		{[]string{"pods", "-o", "custom-columns=NAME", server}, exit.CodeUsage, "want HEADER:PATH"},
 		{[]string{"pods", "-o", "jsonpath-file=/none", server}, exit.CodeUsage, "no such file"},
 		{[]string{"pods", "--sort-by", "{.a", server}, exit.CodeUsage, "--sort-by: jsonpath"},
-		{[]string{"pods", "-o", "json", "-L", "app", server}, exit.CodeUsage, "--show-labels and --label-columns are about the table"},
-		{[]string{"pods", "--sort-by=.metadata.creationTimestamp", without}, exit.CodeUsage, "no object shows anything there: this process shows no contents"},
-		{[]string{"--sort-by=.name", without}, exit.CodeUsage, "are about objects: name a TYPE"},
+		{[]string{"pods", "-o", "json", "-L", "app", server}, exit.CodeUsage, "--show-labels and --label-columns only apply to tables"},
+		{[]string{"pods", "--sort-by=.metadata.creationTimestamp", without}, exit.CodeUsage, "no object has a visible value there: this process shows no contents"},
+		{[]string{"--sort-by=.name", without}, exit.CodeUsage, "apply to objects: specify a TYPE"},
 	} {
 		r := invoke(t, append([]string{"get"}, c.args...)...)
 		require.Equal(t, c.code, r.Code, "%v: %s", c.args, r.ErrOut)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// recordFlags select the objects to record and the file to write.
+// recordFlags holds the flags that select the objects to record and the file to write.
 type recordFlags struct {
 	sight    sight.Flags
 	file     string
@@ -28,7 +28,7 @@ type recordFlags struct {
 	secrets  bool
 	duration time.Duration
 
-	size int64 // of maxSize, after check
+	size int64 // parsed maxSize, set by check
 }
 
 func (f *recordFlags) check() error {
@@ -37,13 +37,13 @@ func (f *recordFlags) check() error {
 	}
 	switch {
 	case f.file == "":
-		return exit.Usage("name the file to write with -o, for example -o bug.recording")
+		return exit.Usage("specify the file to write with -o, for example -o bug.recording")
 	case f.sight.To != "" && (f.sight.AllNamespaces || f.sight.Selector != ""):
-		return exit.Usage("-A and -l make no sense with --attach: the process decides what to record")
+		return exit.Usage("-A and -l cannot be used with --attach: the process decides what to record")
 	case f.sight.To != "" && f.secrets:
-		return exit.Usage("--include-secrets makes no sense with --attach: a process does not show the contents of Secrets; copy the file it writes")
+		return exit.Usage("--include-secrets cannot be used with --attach: a process does not show the contents of Secrets; copy its recording file instead")
 	case f.duration < 0:
-		return exit.Usage("--duration is %s: want 0 or more", f.duration)
+		return exit.Usage("--duration must not be negative, got %s", f.duration)
 	case f.maxSize == "":
 		return nil
 	}
@@ -60,20 +60,20 @@ func newRecord(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record [TYPE[,TYPE...]] -o FILE",
 		Short: "Record what informers receive, for replay",
-		Long: `record runs an informer for each TYPE and writes their traffic to FILE: the requests,
-and the bytes of the answers with their times. "informer-debug replay FILE" plays it
-back, as controllertest.Replay does in a test.
+		Long: `record runs an informer for each TYPE and writes the traffic to FILE: the requests, and
+the responses with timestamps. Replay it with "informer-debug replay FILE" or, in a test,
+with controllertest.Replay.
 
-Credentials are not written. Of Secrets it writes only times and sizes, unless you set
---include-secrets. Everything else is written unchanged: protect FILE as you protect the
-objects. An existing recording in FILE is kept as FILE.previous.
+Credentials are not written. For Secrets, only times and sizes are written unless you set
+--include-secrets. Everything else is written unchanged, so protect FILE as carefully as
+the objects. An existing recording in FILE is kept as FILE.previous.
 
 ` + sight.Help + `
 
-With --attach it saves the recording of a process that keeps one (config.Config.Recorder) and shows
-contents: everything received so far and from then on, until Ctrl-C, --duration, or
-until the process drops its oldest requests. A process does not hand out a recording that
-includes the contents of Secrets.
+With --attach, it saves the recording of a process that keeps one (config.Config.Recorder) and
+shows contents: everything received so far and from then on, until Ctrl-C, --duration, or until
+the process drops its oldest requests. A process never hands out a recording that includes the
+contents of Secrets.
 
 ` + attach.Help + `
 
@@ -84,7 +84,7 @@ includes the contents of Secrets.
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.sight.To == "" && len(args) == 0:
-				return exit.Usage("name the types to record, for example \"pods\", or a process that records with --attach")
+				return exit.Usage("specify the types to record, for example \"pods\", or a recording process with --attach")
 			case f.sight.To != "" && len(args) > 0:
 				return exit.Usage("%s: with --attach the process decides what to record; omit the type", args[0])
 			}
@@ -92,7 +92,7 @@ includes the contents of Secrets.
 		},
 	}
 	f.add(cmd)
-	playback.Refuse(cmd, "%s is already a recording: copy it")
+	playback.Refuse(cmd, "%s already is a recording: copy it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -115,26 +115,26 @@ includes the contents of Secrets.
 func (f *recordFlags) add(cmd *cobra.Command) {
 	s, flags := &f.sight, cmd.Flags()
 	s.Connect.Add(cmd)
-	flags.StringVar(&s.To, "attach", "", "process whose recording to take: "+attach.Forms)
-	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of the pod if --attach names none")
+	flags.StringVar(&s.To, "attach", "", "process whose recording to save: "+attach.Forms)
+	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or namespace of the pod if not part of --attach")
 	flags.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "record all namespaces")
 	flags.StringVarP(&s.Selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&s.FieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
 	flags.StringVarP(&f.file, "file", "o", "", "file to write")
 	(&sight.Completer{Attach: &s.Flags, Namespace: &s.Namespace, More: true}).Register(cmd)
-	flags.StringVar(&f.maxSize, "max-size", "", "size of the file above which the oldest requests are left out (default 256Mi)")
-	flags.BoolVar(&f.secrets, "include-secrets", false, "record the contents of Secrets too")
-	flags.DurationVar(&f.duration, "duration", 0, "stop after this time with exit code 0; 0 never stops")
+	flags.StringVar(&f.maxSize, "max-size", "", "maximum file size, beyond which the oldest requests are dropped (default 256Mi)")
+	flags.BoolVar(&f.secrets, "include-secrets", false, "also record the contents of Secrets")
+	flags.DurationVar(&f.duration, "duration", 0, "stop after this duration, with exit code 0; 0 means never")
 }
 
-// run records until ctx is done, --duration has passed, or the recorder has stopped.
+// run records until ctx is done, --duration expires, or the recorder stops.
 func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	ctx, cancel := f.limited(ctx)
 	defer cancel()
 	began := time.Now()
 	if err := f.resolve(ctx, cfg, types, c); err != nil {
 		if err = f.ended(ctx, err, false); err == nil {
-			c.State(time.Now(), "%-12s  nothing: the end came before the server's answer", "recorded")
+			c.State(time.Now(), "%-12s  nothing: stopped before the server responded", "recorded")
 		}
 		return err
 	}
@@ -152,13 +152,13 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 	case failed != nil:
 		return failed
 	case closed != nil:
-		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "the file has everything up to then"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "the file contains everything up to then"}
 	}
 	return allLeftOut(status, "--max-size", "record with a larger one, for a shorter time, or fewer objects")
 }
 
-// resolve fails if the cluster does not know a TYPE, before any file is touched. Discovery runs again for the
-// recording, since a replay needs its answers.
+// resolve returns an error if the cluster does not serve one of the types, before any file is touched.
+// Discovery runs again for the recording, since its responses are needed for a replay.
 func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	targets, err := f.sight.TargetsOf(ctx, cfg, types, c)
 	for _, t := range targets {
@@ -167,8 +167,8 @@ func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types str
 	return err
 }
 
-// ended drops an error that only reports a requested end. If --duration passes before anything is
-// recorded, ended returns a different error.
+// ended drops an error that only reports a requested end. If --duration expires before anything is
+// recorded, it returns a different error.
 func (f *recordFlags) ended(ctx context.Context, err error, recorded bool) error {
 	if err != nil && !recorded && errors.Is(context.Cause(ctx), exit.ErrDuration) {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing was recorded within --duration of %s: %w", f.duration, err)}
@@ -176,7 +176,7 @@ func (f *recordFlags) ended(ctx context.Context, err error, recorded bool) error
 	return endedWell(ctx, err)
 }
 
-// attached saves the recording that a process keeps.
+// attached saves a process's recording.
 func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *terminal.Console) error {
 	process, called, err := f.sight.Attach(s)
 	if err != nil {
@@ -206,21 +206,22 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	case err == nil || endedWell(ctx, err) == nil:
 		return allLeftOut(status, ofProcess, "make it larger")
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the file has everything up to then"}
+	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the file contains everything up to then"}
 }
 
-// ofProcess names the limit of a process's recording.
-const ofProcess = "recording.Options.MaxSize of the process"
+// ofProcess is the name of the limit for a process's recording.
+const ofProcess = "the process's recording.Options.MaxSize"
 
-// allLeftOut returns an error if a recording dropped all its requests because they exceeded its bound at once.
+// allLeftOut returns an error if a recording had to drop all its requests because they exceeded its
+// limit.
 func allLeftOut(s recording.Status, bound, advice string) error {
 	if s.Requests == 0 || s.Requests > s.LeftOut.Requests {
 		return nil
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("nothing is left of the recording: more arrived than %s has room for", bound), Hint: advice}
+	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("nothing is left of the recording: more data arrived than fits in %s", bound), Hint: advice}
 }
 
-// unrecorded explains why nothing of a process was recorded.
+// unrecorded returns an error explaining why nothing was recorded from a process.
 func (f *recordFlags) unrecorded(ctx context.Context, called string, err error) error {
 	if failed := f.sight.Unanswered(ctx, called, err); failed != nil {
 		return failed
@@ -228,7 +229,7 @@ func (f *recordFlags) unrecorded(ctx context.Context, called string, err error) 
 	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing was recorded within --duration of %s: %w", f.duration, f.sight.Silent(called))}
 }
 
-// limited returns ctx with --duration as its timeout.
+// limited returns ctx with --duration applied.
 func (f *recordFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if f.duration == 0 {
 		return ctx, func() {}
@@ -236,7 +237,7 @@ func (f *recordFlags) limited(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeoutCause(ctx, f.duration, exit.ErrDuration)
 }
 
-// watch runs the informers whose traffic is recorded.
+// watch runs the informers to record.
 func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *terminal.Console, recorder *recording.Recorder) error {
 	v, err := f.sight.OpenCluster(ctx, cfg, types, c)
 	if err != nil {
@@ -249,7 +250,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 	for _, o := range v.Informers {
 		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.Target, o.Status().Objects)
 		if confidential.Named(o.Target.Mapping.Resource.Resource, o.Target.Mapping.Kind.Kind) && !f.secrets {
-			c.Trouble(time.Now(), "%-12s  the contents of Secrets are left out: --include-secrets records them", "recording")
+			c.Trouble(time.Now(), "%-12s  the contents of Secrets are not recorded: use --include-secrets to record them", "recording")
 		}
 	}
 	select {
@@ -267,18 +268,18 @@ func endedWell(ctx context.Context, err error) error {
 	return err
 }
 
-// summary prints what the file contains.
+// summary describes the contents of the file.
 func (f *recordFlags) summary(s recording.Status, took time.Duration, c *terminal.Console) {
 	say := func(what, format string, args ...any) {
 		c.State(time.Now(), "%-12s  %s", what, fmt.Sprintf(format, args...))
 	}
-	say("recorded", "%d requests, %s of answers, after %s", s.Requests, terminal.Bytes(s.Bytes), terminal.Duration(took))
+	say("recorded", "%d requests, %s of responses, after %s", s.Requests, terminal.Bytes(s.Bytes), terminal.Duration(took))
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
 		left := ""
 		if s.Requests > s.LeftOut.Requests {
-			left = ": an informer replays from its first remaining list"
+			left = ": an informer can be replayed from its first remaining list"
 		}
-		say("left out", "the oldest %d of them, %s, to stay within --max-size%s", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes), left)
+		say("dropped", "the oldest %d of them, %s, to stay within --max-size%s", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes), left)
 	}
 	say("file", "%s, %s", f.file, terminal.Bytes(s.Size))
 }

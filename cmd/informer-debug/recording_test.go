@@ -61,7 +61,7 @@ func TestRecordAndReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		said := recordBubbled(t, path)
-		for _, want := range []string{"recorded ", "after 10m", "the contents of Secrets are left out: --include-secrets records them", path} {
+		for _, want := range []string{"recorded ", "after 10m", "the contents of Secrets are not recorded: use --include-secrets to record them", path} {
 			assert.Contains(t, said, want)
 		}
 		raw, err := os.ReadFile(path)
@@ -102,7 +102,7 @@ func TestARecordingThatIsFull(t *testing.T) {
 		}()
 		var stdout, stderr debugtest.Transcript
 		require.NoError(t, f.run(t.Context(), cfg, "pods", terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false)))
-		require.Contains(t, stderr.String(), "left out")
+		require.Contains(t, stderr.String(), "dropped")
 
 		var replayed, said debugtest.Transcript
 		code := run(t.Context(), []string{"get", "pods", "-o", "name", "-l", "is=change-599", "--replay", path}, around(&replayed, &said))
@@ -116,7 +116,7 @@ func TestARecordingThatIsFull(t *testing.T) {
 
 func TestRecordingWithNothingLeft(t *testing.T) {
 	all := recording.Status{Requests: 2, LeftOut: recording.LeftOut{Requests: 2, Bytes: 9}}
-	require.EqualError(t, allLeftOut(all, "--max-size", ""), "nothing is left of the recording: more arrived than --max-size has room for")
+	require.EqualError(t, allLeftOut(all, "--max-size", ""), "nothing is left of the recording: more data arrived than fits in --max-size")
 	all.Requests = 3
 	require.NoError(t, allLeftOut(all, "--max-size", ""))
 	require.NoError(t, allLeftOut(recording.Status{}, "--max-size", ""))
@@ -131,11 +131,11 @@ func TestReplayDescribesTheFile(t *testing.T) {
 			code int
 			want string
 		}{
-			{nil, exit.CodeUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: nodes; pods; secrets"},
-			{[]string{"deployments"}, exit.CodeUsage, "has no such informer; it has: nodes; pods; secrets"},
+			{nil, exit.CodeUsage, "has several informers: select one with TYPE, -n, -A, -l, --field-selector or --metadata-only; available: nodes; pods; secrets"},
+			{[]string{"deployments"}, exit.CodeUsage, "has no such informer; available: nodes; pods; secrets"},
 			{[]string{"pods", "-n", "shop"}, exit.CodeUsage, "has no such informer"},
-			{[]string{"secrets"}, exit.CodeRuntime, "the data of Secrets was not recorded"},
-			{[]string{"pods", "--speed", "-1"}, exit.CodeUsage, "want a number above 0"},
+			{[]string{"secrets"}, exit.CodeRuntime, "the contents of Secrets were not recorded"},
+			{[]string{"pods", "--speed", "-1"}, exit.CodeUsage, "want a positive number"},
 		} {
 			var stdout, stderr debugtest.Transcript
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -149,11 +149,11 @@ func TestReplayDescribesTheFile(t *testing.T) {
 
 func TestRecordRefusesInvalidArguments(t *testing.T) {
 	for want, args := range map[string][]string{
-		"name the types to record": {"-o", "x"},
-		"name the file to write":   {"pods"},
-		"want at least 1Mi":        {"pods", "-o", "x", "--max-size", "5"},
-		"--duration is -1s":        {"pods", "-o", "x", "--duration", "-1s"},
-		"-n a and -A contradict":   {"pods", "-o", "x", "-n", "a", "-A"},
+		"specify the types to record":              {"-o", "x"},
+		"specify the file to write":                {"pods"},
+		"want at least 1Mi":                        {"pods", "-o", "x", "--max-size", "5"},
+		"--duration must not be negative, got -1s": {"pods", "-o", "x", "--duration", "-1s"},
+		"-n a and -A cannot be used together":      {"pods", "-o", "x", "-n", "a", "-A"},
 	} {
 		r := invoke(t, append([]string{"record"}, args...)...)
 		assert.Equal(t, exit.CodeUsage, r.Code, want)
@@ -201,11 +201,11 @@ func TestGetOfARecording(t *testing.T) {
 		} {
 			require.Equal(t, code, get(args...).Code, args)
 		}
-		require.Contains(t, get("leases").ErrOut, "has no such informer; it has: nodes; pods; secrets")
-		require.Contains(t, get("pods,leases").ErrOut, "has nothing of leases; it has: nodes; pods; secrets")
-		require.Contains(t, get("--attach=http://localhost:1").ErrOut, "--attach and --replay contradict each other")
-		require.Contains(t, get("pods", "--watch").ErrOut, "leave out --watch, or use informer-debug replay "+path)
-		require.Contains(t, get("pods", "--field-selector=a=b").ErrOut, "--field-selector makes no sense with --replay")
+		require.Contains(t, get("leases").ErrOut, "has no such informer; available: nodes; pods; secrets")
+		require.Contains(t, get("pods,leases").ErrOut, "contains nothing for leases; it contains: nodes; pods; secrets")
+		require.Contains(t, get("--attach=http://localhost:1").ErrOut, "--attach and --replay cannot be used together")
+		require.Contains(t, get("pods", "--watch").ErrOut, "omit --watch, or use informer-debug replay "+path)
+		require.Contains(t, get("pods", "--field-selector=a=b").ErrOut, "--field-selector cannot be used with --replay")
 	})
 }
 
@@ -240,7 +240,7 @@ func TestWhyOfARecording(t *testing.T) {
 		on := onRecording(t)
 		r := on("why", "po/web-2", "-n", "shop")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-		require.Equal(t, "At the end of the recording the cache has po/web-2 with version 104, and is complete up to version 105.", r.Lines()[0])
+		require.Equal(t, "At the end of the recording, the cache has po/web-2 with version 104, and is complete up to version 105.", r.Lines()[0])
 		require.Contains(t, r.Out, "applied shop/web-2 update rv 104")
 		r = on("why", "pods/web-1", "-n", "shop")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
@@ -248,10 +248,10 @@ func TestWhyOfARecording(t *testing.T) {
 		require.Contains(t, r.Out, "applied shop/web-1 delete")
 		require.Len(t, on("why", "pods/web-1", "-n", "shop", "--last=1").Lines(), 3)
 		for want, args := range map[string][]string{
-			"pods/none is unknown: it is not in the cache at the end": {"pods/none", "-n", "shop"},
-			"pods/web-1 is in a namespace: name it with -n":           {"pods/web-1"},
-			"matches 2 informers":                                     {"pods,nodes/a", "-n", "shop"},
-			"no such informer":                                        {"leases/a", "-n", "shop"},
+			"pods/none is unknown: it is neither in the cache at the end": {"pods/none", "-n", "shop"},
+			"pods/web-1 is namespaced: specify the namespace with -n":     {"pods/web-1"},
+			"matches 2 informers": {"pods,nodes/a", "-n", "shop"},
+			"no such informer":    {"leases/a", "-n", "shop"},
 		} {
 			r := on("why", args...)
 			require.NotEqual(t, exit.CodeOK, r.Code, args)
@@ -269,14 +269,14 @@ func TestWaitForARecording(t *testing.T) {
 			want string
 		}{
 			{[]string{"pods/web-1", "-n", "shop", "--for=delete"}, exit.CodeOK, "pods/web-1: it is not in the cache\n"},
-			{[]string{"po", "-n", "shop", "--for=jsonpath={.status.phase}=Running"}, exit.CodeOK, "is true of "},
+			{[]string{"po", "-n", "shop", "--for=jsonpath={.status.phase}=Running"}, exit.CodeOK, "holds for "},
 			{[]string{"pods/web-2", "-n", "shop", "--for=jsonpath={.status.phase}=Pending", "--speed=10", "--timeout=5m"}, exit.CodeOK, "pods/web-2: it is Pending\n"},
 			{[]string{"pods", "--for=rv=105"}, exit.CodeOK, "pods: the cache is complete up to version 105\n"},
-			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exit.CodeFalse, "the recording is over: pods/web-2: no condition Ready"},
-			{[]string{"nodes", "-n", "shop", "--for=create"}, exit.CodeFalse, "the recording is over: nodes: 0 objects are in the cache"},
-			{[]string{"pods/web-2", "--for=create"}, exit.CodeUsage, "pods/web-2 is in a namespace: name it with -n"},
-			{[]string{"secrets", "--for=synced"}, exit.CodeRuntime, "the data of Secrets was not recorded"},
-			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers or queues: controllertest.Replay plays it"},
+			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exit.CodeFalse, "the recording ended: pods/web-2: no condition Ready"},
+			{[]string{"nodes", "-n", "shop", "--for=create"}, exit.CodeFalse, "the recording ended: nodes: 0 objects are in the cache"},
+			{[]string{"pods/web-2", "--for=create"}, exit.CodeUsage, "pods/web-2 is namespaced: specify the namespace with -n"},
+			{[]string{"secrets", "--for=synced"}, exit.CodeRuntime, "the contents of Secrets were not recorded"},
+			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers or queues: use controllertest.Replay"},
 		} {
 			r := on("wait", c.args...)
 			require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
@@ -290,7 +290,7 @@ func TestChurnOfARecording(t *testing.T) {
 		on := onRecording(t)
 		r := on("churn", "-o", "jsonl")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-		require.Contains(t, r.ErrOut, "the data of Secrets was not recorded")
+		require.Contains(t, r.ErrOut, "the contents of Secrets were not recorded")
 		type churned struct {
 			Type                                            string
 			Events, Listed, Added, Changed, Deleted, Missed int
@@ -315,7 +315,7 @@ func TestChurnOfARecording(t *testing.T) {
 		require.Equal(t, exit.CodeOK, other.Code, other.ErrOut)
 		require.Contains(t, other.Out, "pods in namespace bank: 0 events within 10m0s")
 		require.NotContains(t, other.Out, "shop/")
-		require.Contains(t, on("churn", "pods", "-l", "a=b").ErrOut, "--selector makes no sense with --replay")
+		require.Contains(t, on("churn", "pods", "-l", "a=b").ErrOut, "--selector cannot be used with --replay")
 		require.Equal(t, exit.CodeRuntime, on("churn", "secrets").Code)
 	})
 }
@@ -362,10 +362,10 @@ func TestRecordOfAProcess(t *testing.T) {
 	require.NotContains(t, r.ErrOut, "!", "the file is whole")
 	r = invoke(t, "get", "secrets", "-n", "shop", "--replay", path)
 	require.Equal(t, exit.CodeRuntime, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "the data of Secrets was not recorded")
+	require.Contains(t, r.ErrOut, "the contents of Secrets were not recorded")
 	r = invoke(t, "churn", "--replay", path)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Contains(t, r.ErrOut, "the data of Secrets was not recorded")
+	require.Contains(t, r.ErrOut, "the contents of Secrets were not recorded")
 	require.Contains(t, r.Out, "pods in namespace shop: 0 events within")
 	require.Contains(t, r.Out, "2 existed before")
 
@@ -376,7 +376,7 @@ func TestRecordOfAProcess(t *testing.T) {
 	require.Contains(t, r.ErrOut, "ended: the process stopped it")
 	for want, args := range map[string][]string{
 		"omit the type":                                   {"pods"},
-		"-A and -l make no sense with --attach":           {"-A"},
+		"-A and -l cannot be used with --attach":          {"-A"},
 		"a process does not show the contents of Secrets": {"--include-secrets"},
 	} {
 		r := invoke(t, append([]string{"record", at, "-o", path}, args...)...)
@@ -401,10 +401,10 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 // Commands that do not support a recording suggest an alternative.
 func TestCommandsThatDoNotSupportARecording(t *testing.T) {
 	for want, args := range map[string][]string{
-		"informer-debug replay x.recording shows a recording as watch":         {"watch", "pods"},
-		"informer-debug get --replay x.recording shows what its caches held":   {"check"},
-		"informer-debug get --replay x.recording shows the state and the fail": {"doctor"},
-		"informer-debug churn --replay x.recording says what Keep would save":  {"cost"},
+		"informer-debug replay x.recording shows a recording as watch":           {"watch", "pods"},
+		"informer-debug get --replay x.recording shows what its caches held":     {"check"},
+		"informer-debug get --replay x.recording shows the state and the fail":   {"doctor"},
+		"informer-debug churn --replay x.recording reports what Keep would save": {"cost"},
 	} {
 		r := invoke(t, append(args, "--replay=x.recording")...)
 		require.Equal(t, exit.CodeUsage, r.Code, args)

@@ -24,25 +24,25 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 )
 
-// surroundings are the parts of the process that a run needs.
+// surroundings contains what a run needs from the process it runs in.
 type surroundings struct {
 	terminal.Streams
-	program string // the name by which it was called: its own, or kubectl's for a plugin
+	program string // name it was invoked by: its own, or a kubectl plugin's
 
-	// listen opens the endpoint of demo's server.
+	// listen opens the endpoint for demo's server.
 	listen func(*apiservertest.Server) (*apiservertest.Endpoint, error)
 
-	// listenPage opens the listener of demo's debug page. If it is nil, there is no page.
+	// listenPage opens the listener for demo's debug page. If nil, there is no page.
 	listenPage func() (net.Listener, error)
 }
 
-// pluginName is how users call the program as a kubectl plugin.
+// pluginName is how users invoke the program as a kubectl plugin.
 const pluginName = "kubectl informer"
 
-// plugin reports whether kubectl started the program.
+// plugin reports whether the program was started by kubectl.
 func (s surroundings) plugin() bool { return strings.HasPrefix(filepath.Base(s.program), "kubectl-") }
 
-// called returns the shell command that runs the program.
+// called returns the shell command for running the program.
 func (s surroundings) called() string {
 	if s.plugin() {
 		return pluginName
@@ -50,7 +50,7 @@ func (s surroundings) called() string {
 	return cmp.Or(s.program, "informer-debug")
 }
 
-// run is the whole program. It stops gracefully when ctx is done, and returns the exit code.
+// run runs the whole program and returns the exit code. It stops gracefully when ctx is done.
 func run(ctx context.Context, args []string, s surroundings) int {
 	root := newRoot(s)
 	root.SetArgs(append([]string{}, args...))
@@ -64,8 +64,8 @@ func newRoot(s surroundings) *cobra.Command {
 		Short: "See what an informer sees",
 		Long: `informer-debug shows what an informer sees: each change of a resource as it
 arrives, how long it took from the network to a handler, and how the reflector
-handles trouble. It also inspects running programs: why an object has not been
-reconciled, and what their caches hold.
+handles failures. It also inspects running programs: why an object has not been
+reconciled, and what their caches contain.
 
 ` + exit.Help,
 		Example: `  informer-debug watch pods -A

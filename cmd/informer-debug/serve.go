@@ -25,14 +25,14 @@ func newServe(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [TYPE...]",
 		Short: "Show informers as a page in your browser",
-		Long: `serve opens a page on this machine that shows informers at work: what they cache, what
-their handlers and controllers do, and the history of an object. It prints the address.
-Only this machine can reach it, unless --listen says otherwise.
+		Long: `serve starts a web page on this machine that shows informers at work: what they cache, what
+their handlers and controllers are doing, and the history of each object. It prints the address.
+By default, the page can only be reached from this machine; see --listen.
 
 ` + sight.Help + `
 ` + playback.Help + `
 
-With --attach it shows that process and only reads from it.
+With --attach, it shows that process, with read-only access.
 
 ` + attach.Help + `
 
@@ -43,7 +43,7 @@ With --attach it shows that process and only reads from it.
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "1")
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 picks a free one")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on; port 0 picks a free one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.Check(); err != nil {
 			return err

@@ -118,7 +118,7 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"serve"}, exit.CodeUsage, "name the types to watch"},
+		{[]string{"serve"}, exit.CodeUsage, "specify the types to watch"},
 		{[]string{"serve", "pods", "--attach", closed.URL}, exit.CodeUsage, "omit the type"},
 		{[]string{"serve", "--attach", closed.URL}, exit.CodeUnavailable, "connection refused"},
 		{[]string{"serve", "--attach", closed.URL, "--listen", "8000"}, exit.CodeUsage, "want HOST:PORT"},

@@ -69,7 +69,7 @@ func TestGetPrintsTheServersTable(t *testing.T) {
 	rv["web-1"] = "7"
 	r = invoke(t, "get", "pods", "-A", server)
 	require.Equal(t, "NAMESPACE   NAME     READY     RESTARTS\nbank        api-1    -         -\nshop        cart-1   1/1 [2J   3\nshop        web-1    1/1 [2J   3\n", r.Out)
-	require.Contains(t, r.ErrOut, "2 of 3 objects changed since the cache had them")
+	require.Contains(t, r.ErrOut, "2 of 3 objects have changed since")
 
 	r = invoke(t, "get", "pods", "-n", "shop", "--server-print=false", server)
 	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.Out)
@@ -82,6 +82,6 @@ func TestServerWithoutTables(t *testing.T) {
 		r := invoke(t, "get", "pods", "-n", "shop", server)
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 		require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.Out)
-		require.Equal(t, server != none, strings.Contains(r.ErrOut, "the server prints no table of pods in namespace shop; showing the columns of every cache: "), "a server that makes none is no news")
+		require.Equal(t, server != none, strings.Contains(r.ErrOut, "the server provides no table for pods in namespace shop; showing the common columns: "), "a server that makes none is no news")
 	}
 }

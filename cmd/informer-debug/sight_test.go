@@ -36,13 +36,13 @@ func TestGetRunsItsOwnInformers(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"get", server}, exit.CodeUsage, `name the types to watch`},
+		{[]string{"get", server}, exit.CodeUsage, `specify the types to watch`},
 		{[]string{"get", "pods/web-1", "-A", server}, exit.CodeUsage, "a named object is in one namespace"},
 		{[]string{"get", "pods", "-A", "-n", "shop", server}, exit.CodeUsage, "contradict each other"},
 		{[]string{"get", "pods,", server}, exit.CodeUsage, `resource ""`},
 		{[]string{"get", "sheep", server}, exit.CodeUnavailable, "sheep"},
 		{[]string{"get", "pods/none", "-n", "shop", server}, exit.CodeUnavailable, "none"},
-		{[]string{"get", "pods", "--field-selector=a=b", "--attach=http://localhost:1"}, exit.CodeUsage, "--field-selector makes no sense with --attach"},
+		{[]string{"get", "pods", "--field-selector=a=b", "--attach=http://localhost:1"}, exit.CodeUsage, "--field-selector cannot be used with --attach"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.Code, "%v: %s", c.args, r.ErrOut)

@@ -34,12 +34,12 @@ func TestASilentProcessIsNamed(t *testing.T) {
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3(\.\d)?s \(the request is sent\)\n`+
 		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
-		`  it accepts requests but does not answer: it may be stopped, .*--request-timeout sets how long to wait\n$`, r.ErrOut)
+		`  it accepts requests but does not respond: it may be stopped, .*--request-timeout sets how long to wait\n$`, r.ErrOut)
 
 	file := filepath.Join(t.TempDir(), "bug.recording")
 	for want, args := range map[string][]string{
-		"--timeout of 1.1s is over: no answer from " + at + " for 1.1s":                      {"get", "pods", "--timeout=1100ms"},
-		"--timeout of 1.2s is over: no answer from " + at + " for 1.2s":                      {"watch", "pods", "--timeout=1200ms"},
+		"--timeout of 1.1s expired: no answer from " + at + " for 1.1s":                      {"get", "pods", "--timeout=1100ms"},
+		"--timeout of 1.2s expired: no answer from " + at + " for 1.2s":                      {"watch", "pods", "--timeout=1200ms"},
 		"nothing was recorded within --duration of 1.3s: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
 	} {
 		r := invoke(t, append(args, "--attach="+at)...)

@@ -25,13 +25,13 @@ func newSnapshot(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot FILE",
 		Short: "Show the contents of an informer's snapshot",
-		Long: `snapshot shows which informer wrote a file, and how many objects of each namespace it
-has. It does not show the objects themselves.
+		Long: `snapshot shows which informer wrote a file, and how many objects it contains per namespace.
+It does not show the objects themselves.
 
 Exit codes:
   0  the file is intact
   1  the file is unreadable or damaged
-  2  usage`,
+  2  usage error`,
 		Example: `  informer-debug snapshot /var/cache/shop/pod-15544abfb4c59443.snapshot
   informer-debug snapshot --keys /var/cache/shop/pod-15544abfb4c59443.snapshot`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -54,11 +54,11 @@ Exit codes:
 	return cmd
 }
 
-// oneOf returns the error for a directory, which --snapshot accepts and this command does not.
+// oneOf returns the error for a directory, which --snapshot accepts but this command does not.
 func oneOf(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 	if err != nil || len(files) == 0 {
-		return exit.Usage("%s is a directory, and has no snapshots: want one FILE", dir)
+		return exit.Usage("%s is a directory without snapshots: want one FILE", dir)
 	}
 	return exit.Usage("%s is a directory: want one FILE in it, such as %s", dir, files[0])
 }
@@ -93,7 +93,7 @@ func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
 	return text.Print(to)
 }
 
-// describeSnapshot prints the header of a snapshot, leaving out empty fields.
+// describeSnapshot prints a snapshot's header, omitting empty fields.
 func describeSnapshot(to *terminal.Text, f *snapshot.File, now time.Time) {
 	for _, line := range [][2]string{
 		{"kind", strings.TrimPrefix(object.FormatKey(object.Key{Namespace: f.Kind.GroupVersion().String(), Name: f.Kind.Kind}), "/")},

@@ -59,7 +59,7 @@ func TestSnapshots(t *testing.T) {
 	require.Equal(t, exit.CodeUsage, all.Code)
 	assert.Contains(t, all.ErrOut, dir+" is a directory: want one FILE in it, such as "+files[0])
 	assert.NotContains(t, all.ErrOut, "removed")
-	assert.Contains(t, invoke(t, "snapshot", t.TempDir()).ErrOut, "is a directory, and has no snapshots")
+	assert.Contains(t, invoke(t, "snapshot", t.TempDir()).ErrOut, "is a directory without snapshots")
 
 	require.NoError(t, os.Truncate(files[0], 100))
 	damaged := invoke(t, "snapshot", files[0])

@@ -21,10 +21,10 @@ func newTop(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [TYPE]",
 		Short: "Watch informers, handlers, controllers and keys on a screen",
-		Long: `top is a screen that refreshes every second: informers with their rates, how far behind
-they are and how much memory they use; controllers and their queues; the busiest keys; how long
-each stage takes. Enter opens one informer with its handlers and objects, or one key with its
-history. ? shows the keys. A screen of 80x24 is enough, and no colour is needed.
+		Long: `top shows a screen that refreshes every second: informers with their rates, how far behind
+they are and how much memory they use; controllers and their queues; the busiest keys; and how
+long each stage takes. Enter opens one informer with its handlers and objects, or one key with
+its history. ? lists the keyboard shortcuts. A screen of 80x24 is enough, and no colour is needed.
 
 ` + sight.Help + `
 ` + playback.Help + `
@@ -44,7 +44,7 @@ history. ? shows the keys. A screen of 80x24 is enough, and no colour is needed.
 			return err
 		}
 		if interval < 100*time.Millisecond {
-			return exit.Usage("--interval is %s: want 100ms or more", interval)
+			return exit.Usage("--interval must be at least 100ms, got %s", interval)
 		}
 		types := ""
 		if len(args) > 0 {
@@ -55,17 +55,17 @@ history. ? shows the keys. A screen of 80x24 is enough, and no colour is needed.
 	return cmd
 }
 
-// runTop shows the screen until the user leaves it.
+// runTop shows the screen until the user quits.
 func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types string, interval time.Duration) error {
 	if !s.OutTerminal {
-		return exit.Usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
+		return exit.Usage("top requires a terminal: use \"informer-debug get\" to write to files and pipes")
 	}
 	v, err := look.Open(ctx, s, types, nil)
 	if err != nil {
 		return err
 	}
 	defer v.Close()
-	// Report an unreachable process before the screen hides the error.
+	// Report an unreachable process before the screen would hide the error.
 	if _, err := v.Process.Status(ctx); err != nil {
 		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}
@@ -74,7 +74,7 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 		err = screen.Init()
 	}
 	if err != nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "top cannot use this terminal: check TERM"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "top does not support this terminal: check TERM"}
 	}
 	defer screen.Fini()
 	look.Hush() // the screen shows errors itself

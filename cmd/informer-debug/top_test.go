@@ -67,7 +67,7 @@ func TestTopInATerminal(t *testing.T) {
 func TestTopNeedsATerminal(t *testing.T) {
 	r := invoke(t, "top", "pods", "--attach=http://localhost:1")
 	require.Equal(t, exit.CodeUsage, r.Code)
-	require.Contains(t, r.ErrOut, "top needs a terminal")
+	require.Contains(t, r.ErrOut, "top requires a terminal")
 	r = invoke(t, "top", "--interval=1ms")
-	require.Contains(t, r.ErrOut, "--interval is 1ms: want 100ms or more")
+	require.Contains(t, r.ErrOut, "--interval must be at least 100ms, got 1ms")
 }

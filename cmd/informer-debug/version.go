@@ -15,7 +15,7 @@ import (
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of the program, of Go and of the Kubernetes libraries",
+		Short: "Print the versions of the program, Go and the Kubernetes libraries",
 		Args:  exit.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, ok := debug.ReadBuildInfo()

@@ -38,11 +38,11 @@ func TestWaitForAProcess(t *testing.T) {
 		{[]string{"wait", "keeper", "--for=queue=0", at}, exit.CodeOK, "keeper: 0 queued, 0 in progress, 0 parked (controller Running)"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=jsonpath={.spec.nodeName}=n1", at}, exit.CodeOK, "pods/good: it is n1"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=create", without}, exit.CodeOK, "pods/good: it is in the cache"},
-		{[]string{"wait", "pods/none", "-n", "shop", "--for=create", "--timeout=1ms", without}, exit.CodeTimeout, "--timeout of 1ms is over"},
+		{[]string{"wait", "pods/none", "-n", "shop", "--for=create", "--timeout=1ms", without}, exit.CodeTimeout, "--timeout of 1ms expired"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=condition=Ready", without}, exit.CodeUnavailable, "needs the contents of shop/good: this process shows no contents"},
-		{[]string{"wait", "pods/good", "--for=delete", at}, exit.CodeUsage, "pods/good is in a namespace: name it with -n"},
-		{[]string{"wait", "sheep", "--for=synced", at}, exit.CodeUnavailable, `no informer is named "sheep"; there are: pods`},
-		{[]string{"wait", "sheep", "--for=queue=0", at}, exit.CodeUnavailable, `no controller or queue is named "sheep"; there are: keeper`},
+		{[]string{"wait", "pods/good", "--for=delete", at}, exit.CodeUsage, "pods/good is namespaced: specify the namespace with -n"},
+		{[]string{"wait", "sheep", "--for=synced", at}, exit.CodeUnavailable, `no informer is named "sheep"; available: pods`},
+		{[]string{"wait", "sheep", "--for=queue=0", at}, exit.CodeUnavailable, `no controller or queue is named "sheep"; available: keeper`},
 		{[]string{"wait", "pods/good", "--for=synced", at}, exit.CodeUsage, "omit the name"},
 		{[]string{"wait", "pods", "--for=synced", "--attach=http://127.0.0.1:1"}, exit.CodeUnavailable, "http://127.0.0.1:1: dial tcp 127.0.0.1:1: "},
 		{[]string{"wait", "pods", at}, exit.CodeUsage, "--for is missing"},
@@ -50,9 +50,9 @@ func TestWaitForAProcess(t *testing.T) {
 		{[]string{"wait", "pods", "--for=rv=new", at}, exit.CodeUsage, "want a resource version"},
 		{[]string{"wait", "pods", "--for=lag<0s", at}, exit.CodeUsage, "want a positive duration"},
 		{[]string{"wait", "pods", "--for=queue=-1", at}, exit.CodeUsage, "want a number"},
-		{[]string{"wait", "pods", "--for=condition=", at}, exit.CodeUsage, "name the condition"},
-		{[]string{"wait", "pods", "--for=jsonpath={.a", at}, exit.CodeUsage, "the brace is not closed"},
-		{[]string{"wait", "pods", "--for=lag<1s"}, exit.CodeUsage, "name one with --attach"},
+		{[]string{"wait", "pods", "--for=condition=", at}, exit.CodeUsage, "specify the condition"},
+		{[]string{"wait", "pods", "--for=jsonpath={.a", at}, exit.CodeUsage, "unclosed brace"},
+		{[]string{"wait", "pods", "--for=lag<1s"}, exit.CodeUsage, "select one with --attach"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
@@ -80,12 +80,12 @@ func TestSeveralInformersOfAName(t *testing.T) {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.Code, c.args)
 		require.Regexp(t, `pods in namespace bank.*; pods in namespace shop`, r.ErrOut, c.args)
-		require.Contains(t, r.ErrOut, "by its whole name", c.args)
+		require.Contains(t, r.ErrOut, "by its full name", c.args)
 	}
 	r = invoke(t, "wait", "pods in namespace shop/web-1", "-n", "shop", "--for=create", at)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	r = invoke(t, "why", "pods/web-1", at, p.address)
-	require.Contains(t, r.Out, "The cache has pods/web-1 as the server has it", "only one of them has it")
+	require.Contains(t, r.Out, "The cache has pods/web-1, same as the server", "only one of them has it")
 }
 
 // Each name that get prints selects that informer in all commands, even if several informers have
@@ -110,7 +110,7 @@ func TestTheNamesOfInformersOfOneResource(t *testing.T) {
 	require.Contains(t, invoke(t, "get", "pods", at).ErrOut, strings.Join(names, "; "))
 	r := invoke(t, "get", names[1], "--cluster=west", at)
 	require.Equal(t, exit.CodeUsage, r.Code)
-	require.Contains(t, r.ErrOut, "--cluster-name says of which cluster")
+	require.Contains(t, r.ErrOut, "use --cluster-name to select an informer by cluster")
 }
 
 // An object outside the scope of every informer is not reported as deleted.
@@ -156,7 +156,7 @@ func TestWaitForASilentProcess(t *testing.T) {
 	for _, args := range [][]string{{"wait", "pods", "--for=synced"}, {"check", server}} {
 		r := invoke(t, append(args, "--timeout=100ms", "--attach="+at.URL)...)
 		require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
-		require.Contains(t, r.ErrOut, "--timeout of 100ms is over: "+at.URL+" has not answered")
+		require.Contains(t, r.ErrOut, "--timeout of 100ms expired: "+at.URL+" has not responded")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestWaitOnACluster(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "pods/web-1: it is in the cache")
 	r = invoke(t, "wait", "pods", "--for=jsonpath={.status.phase}=Running", "-A", "-l", "app!=api", server)
-	require.Equal(t, "pods: jsonpath={.status.phase}=Running is true of 2 objects\n", r.Out, r.ErrOut)
+	require.Equal(t, "pods: jsonpath={.status.phase}=Running holds for 2 objects\n", r.Out, r.ErrOut)
 	srv.SetAuthorizer(apiservertest.Deny("", "pods"))
 	r = invoke(t, "wait", "pods", "--for=synced", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)

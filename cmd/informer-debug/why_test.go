@@ -27,9 +27,9 @@ func TestWhyOnACluster(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiservertest.Options{})
 	r := invoke(t, "why", "po/web-1", "-n", "shop", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.Lines()[0])
+	require.Equal(t, "The cache has po/web-1, same as the server, at version 101.", r.Lines()[0])
 	require.Len(t, r.Lines(), 4, r.Out)
-	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", invoke(t, "why", "po", "web-1", "-n", "shop", server).Lines()[0])
+	require.Equal(t, "The cache has po/web-1, same as the server, at version 101.", invoke(t, "why", "po", "web-1", "-n", "shop", server).Lines()[0])
 	require.Equal(t, "The cluster has no Events for it.", r.Lines()[3])
 
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
@@ -42,7 +42,7 @@ func TestWhyOnACluster(t *testing.T) {
 		`"pods": without --attach, use TYPE/NAME or TYPE NAME`:        {"pods"},
 		`"pods/a b": want [TYPE/]NAME, TYPE NAME or NAMESPACE/NAME`:   {"pods/a", "b"},
 		`"shop/web-1" is in namespace shop, but -n is bank: omit one`: {"pods", "shop/web-1", "-n", "bank"},
-		"--controller needs a process: name it with --attach":         {"pods/web-1", "--controller=keeper"},
+		"--controller requires a process: select one with --attach":   {"pods/web-1", "--controller=keeper"},
 	} {
 		r := invoke(t, append([]string{"why", server}, args...)...)
 		require.NotEqual(t, exit.CodeOK, r.Code)
@@ -59,7 +59,7 @@ func TestWhyComparesAProcessWithTheServer(t *testing.T) {
 
 	r := invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Contains(t, r.Lines()[2], "as the server has it, with version 101.")
+	require.Contains(t, r.Lines()[2], ", same as the server, at version 101.")
 	require.NotContains(t, r.Out, "From the cache to the server", "a Go type and the server write the same object")
 
 	found, ok := i.Cache().Get(web)
@@ -121,7 +121,7 @@ func TestWhySaysWhichScopeLeavesAnObjectOut(t *testing.T) {
 	factory.Informer[*corev1.Pod](p.factory)
 	at := p.run()
 	require.Equal(t, exit.CodeOK, invoke(t, "wait", "pods", "--for=synced", at).Code)
-	const holds = "is on the server and not in the cache, which holds pods in namespace shop with labels app=none: "
+	const holds = "is on the server but not in the cache, which contains pods in namespace shop with labels app=none: "
 	require.Contains(t, invoke(t, "why", "pods/api-1", "-n", "bank", at, p.address).Out, "pods/api-1 "+holds+"its namespace is bank.\n")
 	require.Contains(t, invoke(t, "why", "pods/web-1", "-n", "shop", at, p.address).Out, "pods/web-1 "+holds+"its labels do not match app=none.\n")
 }
@@ -154,13 +154,13 @@ func TestWhyFindsTheNamespace(t *testing.T) {
 	factory.Informer[*corev1.Pod](other)
 	at := p.run(other)
 	require.Equal(t, exit.CodeOK, invoke(t, "wait", "pods", "--for=synced", at).Code)
-	require.Contains(t, invoke(t, "why", "web-1", at, p.address).Out, "The cache has pods in namespace shop/web-1 as the server has it")
+	require.Contains(t, invoke(t, "why", "web-1", at, p.address).Out, "The cache has pods in namespace shop/web-1, same as the server")
 	r := invoke(t, "why", "none", at, p.address)
 	require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
 	require.Contains(t, r.Lines()[0], "default/none is in no cache")
 	r = invoke(t, "why", "pods/none", at, p.address)
 	require.Contains(t, r.Out, "pods/none is neither in the cache nor on the server.")
-	require.Contains(t, r.ErrOut, "pods/none is in no cache, and the server does not have it\n")
+	require.Contains(t, r.ErrOut, "pods/none is in no cache, and not on the server\n")
 	debugtest.Put(t, p.server, object.Key{Namespace: "bank", Name: "web-1"}, corev1.PodRunning)
 	require.Eventually(t, func() bool {
 		r = invoke(t, "why", "web-1", at, p.address)
@@ -230,7 +230,7 @@ func TestWhyShowsEvents(t *testing.T) {
 	srv.SetAuthorizer(apiservertest.Deny("", "events"))
 	r = invoke(t, why...)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Regexp(t, `\nIts Events may not be read: .*events is forbidden: .*\n$`, r.Out)
+	require.Regexp(t, `\nNot allowed to read its Events: .*events is forbidden: .*\n$`, r.Out)
 	srv.SetAuthorizer(nil)
 	srv.Faults().Add(apiservertest.Fault{Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
 	r = invoke(t, why...)

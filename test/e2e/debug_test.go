@@ -159,7 +159,7 @@ func debugManager(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 	require.Regexp(t, `^The controller keeper reconciled `+ns+`/good \S+ ago in \S+ \(success\), and nothing has requested it since\.\n`, d.Until("reconciled", 0, "why", "configmaps/good"))
 	require.Regexp(t, `(?m)^configmaps in namespace \S+ +Watching +true `, d.Run(0, "get"))
 	require.Regexp(t, `^configmaps in namespace \S+: \d+ objects equal at version \d+\n$`, d.Run(0, "check"))
-	require.Contains(t, d.Run(0, "doctor", "--for=100ms"), "this replica leads")
+	require.Contains(t, d.Run(0, "doctor", "--for=100ms"), "this replica is the leader")
 	d.Top("configmaps in namespace", "Watching")
 
 	create("stuck")

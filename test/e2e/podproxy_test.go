@@ -63,9 +63,9 @@ func TestInformerDebugThroughTheProxy(t *testing.T) {
 	require.Regexp(t, `(?m)^configmaps in namespace `+ns+` +Watching +true +\d+ `, d.Run(0, "get"))
 	require.Regexp(t, `^configmaps in namespace `+ns+`: \d+ objects equal at version \d+\n$`, d.Run(0, "check"))
 	description := d.Run(0, "why", "configmaps/settings")
-	require.Contains(t, description, "The cache has configmaps/settings as the server has it")
+	require.Contains(t, description, "The cache has configmaps/settings, same as the server")
 	require.Contains(t, description, "nothing is reconciled")
-	require.Contains(t, description, "Its Events may not be read: ", "looker may not")
+	require.Contains(t, description, "Not allowed to read its Events: ", "looker may not")
 	require.Contains(t, d.Run(0, "doctor", "--for=100ms"), "ok ")
 	d.Top("configmaps in namespace", "Watching")
 	stop := make(chan struct{})
@@ -77,7 +77,7 @@ func TestInformerDebugThroughTheProxy(t *testing.T) {
 	require.Contains(t, events, ns+"/settings")
 
 	forward := func(pod string) string {
-		return "kubectl port-forward pod/" + pod + " -n " + ns + " " + port + ", and --attach http://localhost:" + port + "\n"
+		return "kubectl port-forward pod/" + pod + " -n " + ns + " " + port + " and --attach http://localhost:" + port + "\n"
 	}
 	closed, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	require.NoError(t, err)
@@ -85,11 +85,11 @@ func TestInformerDebugThroughTheProxy(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	for _, c := range []struct{ token, pod, said, hint string }{
-		{mayNot, "janitor-0:" + port, `User "system:serviceaccount:` + ns + `:stranger" cannot get resource "pods/proxy"`, `ask for the verb "get" on pods/proxy, or go by ` + forward("janitor-0")},
-		{may, "janitor-0:" + nobody, "error trying to reach service: dial tcp " + host + ":" + nobody + ": connect: connection refused", "if the process listens at the loopback interface of its pod: kubectl port-forward pod/janitor-0 -n " + ns + " " + nobody},
-		{may, "inside:" + port, "address not allowed (HTTP 400)", "see whether it runs, or go by " + forward("inside")},
-		{may, "pending:" + port, "address not allowed (HTTP 400)", "the pod has no address that the API server connects to: see whether it runs, or go by " + forward("pending")},
-		{may, "gone:" + port, `pods "gone" not found (HTTP 404)`, "is the pod in namespace " + ns + " of this cluster? --attach pod/[NAMESPACE/]NAME[:PORT] and --context say where it is"},
+		{mayNot, "janitor-0:" + port, `User "system:serviceaccount:` + ns + `:stranger" cannot get resource "pods/proxy"`, `request the verb "get" on pods/proxy, or use ` + forward("janitor-0")},
+		{may, "janitor-0:" + nobody, "error trying to reach service: dial tcp " + host + ":" + nobody + ": connect: connection refused", "if the process listens only on its pod's loopback interface, use kubectl port-forward pod/janitor-0 -n " + ns + " " + nobody},
+		{may, "inside:" + port, "address not allowed (HTTP 400)", "check whether it is running, or use " + forward("inside")},
+		{may, "pending:" + port, "address not allowed (HTTP 400)", "the pod has no address that the API server can connect to: check whether it is running, or use " + forward("pending")},
+		{may, "gone:" + port, `pods "gone" not found (HTTP 404)`, "is the pod in namespace " + ns + " of this cluster? Use --attach pod/[NAMESPACE/]NAME[:PORT] and --context to specify where it is"},
 		{"wrong-token", "janitor-0:" + port, "Unauthorized (HTTP 401)", "the API server does not accept the credentials"},
 	} {
 		out, said := as(c.token, c.pod).Said(3, "get")

@@ -1,3 +1,4 @@
-// Package attach connects to a running process: by URL, through a socket, or to a pod through the API server. If the
-// process does not answer, it says what to do; if the answer is late, it says what it is waiting for.
+// Package attach connects to a running process: by URL, over a Unix socket, or to a pod through the API
+// server. If the process does not respond, errors include advice; if a response is late, a message
+// explains the wait.
 package attach

@@ -10,17 +10,17 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// WriteEntry writes when and where an event happened, and what it was.
+// WriteEntry writes an event on one line, with its time and the component it happened in.
 func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	whose := string(e.Role)
 	if e.Name != "" {
 		whose += " " + e.Name
 	}
-	if e.Role == flight.Handler && e.Informer != "" && !strings.HasSuffix(e.Name, ": "+e.Informer) { // a controller's name already contains the informer's
+	if e.Role == flight.Handler && e.Informer != "" && !strings.HasSuffix(e.Name, ": "+e.Informer) { // the names of controllers' handlers already contain the informer
 		whose += " of " + e.Informer
 	}
 	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))
 }
 
-// ErrEnded reports that the events of a process ended without a reason.
-var ErrEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")
+// ErrEnded means that a process's event stream ended without an error.
+var ErrEnded = errors.New("the event stream ended: the process has stopped, or is stopping")

@@ -23,43 +23,43 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Help explains --attach in the help of a verb.
+// Help describes --attach in a command's help.
 const Help = `--attach selects the process to inspect:
   URL                where it serves /debug/millrace/, such as http://localhost:6060
-  unix:PATH          the same on a socket
+  unix:PATH          the same over a Unix socket
   pod/NAME[:PORT]    in the cluster of your kubeconfig, through the API server's proxy;
-                     pod/NAMESPACE/NAME[:PORT] if the pod is not in the namespace of -n
-A manager serves it at its PprofBindAddress. If that is the loopback interface of a pod,
+                     pod/NAMESPACE/NAME[:PORT] if the pod is not in the -n namespace
+A manager serves it at its PprofBindAddress. If that is the pod's loopback interface,
 the proxy cannot reach it: use "kubectl port-forward pod/NAME 6060" and attach to
 http://localhost:6060.`
 
-// defaultPort is the port at which most programs serve /debug.
+// defaultPort is the port on which most programs serve /debug.
 const defaultPort = "6060"
 
-// podForm is the syntax that names a pod.
+// podForm is the syntax for a pod.
 const podForm = "pod/[NAMESPACE/]NAME[:PORT]"
 
-// Forms lists the values of --attach for the help of a flag.
+// Forms lists the possible values of --attach, for flag descriptions.
 const Forms = "URL, unix:PATH or " + podForm
 
-// Flags select the process to inspect.
+// Flags holds the flags that select the process to inspect.
 type Flags struct {
 	Connect   cluster.Flags // how to reach the cluster or the process
-	To        string        // --attach; empty means no process
-	Namespace string        // of the object, and the default for pods
+	To        string        // value of --attach; empty for none
+	Namespace string        // namespace of the object, and the default for attached pods
 
 	pod     pod      // the attached pod; zero for none
-	silence *silence // of the attached process; nil before Attach
+	silence *silence // transport to the attached process; nil before Attach
 }
 
-// Add registers the flags with a verb, including those for reaching a server.
+// Add registers the flags with a command, including those for connecting to a server.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.Connect.Add(cmd)
 	cmd.Flags().StringVar(&f.To, "attach", "", "process to inspect: "+Forms)
-	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of the pod if --attach names none")
+	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of the pod if not part of --attach")
 }
 
-// Check returns an error for contradictory flags and invalid namespaces.
+// Check validates the flags.
 func (f *Flags) Check() error {
 	if f.Namespace != "" && len(validation.IsDNS1123Label(f.Namespace)) > 0 {
 		return exit.Usage("--namespace %q: want the name of one namespace", f.Namespace)
@@ -67,13 +67,13 @@ func (f *Flags) Check() error {
 	return f.Connect.Check()
 }
 
-// Attach returns a client for the process and the name that messages use for it.
+// Attach returns a client for the process, and the name to use for it in messages.
 func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 	kind, rest, _ := strings.Cut(f.To, ":")
 	kind = strings.ToLower(kind)
 	switch {
 	case f.To == "":
-		return nil, "", exit.Usage("--attach is missing: name the process to inspect")
+		return nil, "", exit.Usage("--attach is missing: specify the process to inspect")
 	case kind == "http", kind == "https":
 		return f.attachURL(s, f.To)
 	case kind == "unix":
@@ -86,20 +86,20 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 		return f.attachPod(s)
 	}
 	if _, err := strconv.ParseUint(strings.TrimPrefix(f.To, ":"), 10, 16); err == nil {
-		return nil, "", exit.Usage("--attach %q: say http://localhost:%s, or https:// if it serves with TLS", f.To, strings.TrimPrefix(f.To, ":"))
+		return nil, "", exit.Usage("--attach %q: use http://localhost:%s, or https:// if it serves TLS", f.To, strings.TrimPrefix(f.To, ":"))
 	}
 	if host, port, err := net.SplitHostPort(f.To); err == nil && host != "" && !strings.ContainsAny(f.To, "@/") {
 		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
-			return nil, "", exit.Usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.To)
+			return nil, "", exit.Usage("--attach %q: use http://%[1]s, or https:// if it serves TLS", f.To)
 		}
 	}
-	if strings.ContainsAny(f.To, "@") { // a password may precede it
+	if strings.ContainsAny(f.To, "@") { // it may be preceded by a password
 		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or %s", defaultPort, podForm)
 	}
 	return nil, "", exit.Usage("--attach %q: want a %s", f.To, Forms)
 }
 
-// attachURL connects to a URL with the TLS and token flags, ignoring the kubeconfig.
+// attachURL connects to a URL using only the TLS and token flags, ignoring the kubeconfig.
 func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -111,7 +111,7 @@ func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, st
 		TLS: config.TLS{Insecure: o.InsecureSkipTLSVerify, ServerName: o.TLSServerName, CAFile: o.CertificateAuthority},
 	}
 	if o.Token != "" && u.Scheme == "http" {
-		return nil, "", exit.Usage("--token would be sent in the clear: attach to an https URL")
+		return nil, "", exit.Usage("--token would be sent in clear text: attach to an https URL")
 	}
 	return f.attached(s, cfg, "", u.Redacted())
 }
@@ -143,8 +143,8 @@ func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name stri
 	return process, name, nil
 }
 
-// Unanswered returns the error for a process that did not answer. It returns nil if ctx timed out, because only the
-// verb knows whether that is a failure.
+// Unanswered returns the error to report for a process that did not respond. It returns nil if ctx timed
+// out, because only the command knows whether that is a failure.
 func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -158,16 +158,16 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case f.To == "": // our own informers
 	case mute:
-		e.Err = stuck // it names the process
+		e.Err = stuck // the message already contains the name of the process
 		if stuck.What == stepHead || stuck.What == stepBody {
-			e.Hint = "it accepts requests but does not answer: it may be stopped, or out of CPU or memory; --request-timeout sets how long to wait"
+			e.Hint = "it accepts requests but does not respond: it may be stopped, or out of CPU or memory; --request-timeout sets how long to wait"
 		}
 	case answered && f.InPod():
 		e.Hint = f.whyNoPod(refused)
 	case answered:
 		e.Hint = whyRefused(refused)
 	case f.InPod() && whyUnreached(err) == doesItRun:
-		e.Hint = "the API server did not answer, or not to the end: --context or --server choose another one"
+		e.Hint = "the API server did not respond, or not completely: use --context or --server to select another one"
 	default:
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // name already contains the address
 			e.Err = fmt.Errorf("%s: %w", name, op)
@@ -177,71 +177,71 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	return e
 }
 
-// whyUnreached returns advice about a process that could not be reached.
+// whyUnreached returns advice for a process that could not be reached.
 func whyUnreached(err error) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case untrusted:
-		return "--certificate-authority names a file with the authority of its certificate, and --insecure-skip-tls-verify accepts any"
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // the error has no type
-		return "it serves without TLS: attach to a URL with http://"
+		return "use --certificate-authority to specify the CA of its certificate, or --insecure-skip-tls-verify to accept any certificate"
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // this error has no type of its own
+		return "it does not serve TLS: attach to an http:// URL"
 	}
 	return doesItRun
 }
 
-// doesItRun is the advice when nothing else is known.
-const doesItRun = "does the process run there, and serve " + debug.Path + "? A manager does at its PprofBindAddress"
+// doesItRun is the advice if nothing else is known.
+const doesItRun = "is the process running there, and does it serve " + debug.Path + "? A manager does so at its PprofBindAddress"
 
-// whyRefused returns advice about a refused request. The process may have refused it, or another server
-// at its address.
+// whyRefused returns advice for a request refused by the process, or by another server at its address.
 func whyRefused(r *debug.RefusedError) string {
 	switch {
 	case r.Code == http.StatusUnauthorized:
-		return "the process asks its API server whose token this is: --token gives one that this server accepts"
+		return "the process checks tokens with its API server: use --token to provide one that this server accepts"
 	case r.Code == http.StatusForbidden:
-		return `the process asks its API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it`
-	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "Unknown profile"): // as net/http/pprof answers
-		return "attach to the address alone, without /debug/pprof"
+		return `the process checks access with its API server: grant it with a ClusterRole for nonResourceURLs ["` + debug.Path + `*"] and verb get`
+	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "Unknown profile"): // the response of net/http/pprof
+		return "attach to the address only, without /debug/pprof"
 	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "404 page"):
-		return "nothing is served at " + debug.Path + " there: a manager does at PprofBindAddress, others with debug.New"
+		return "nothing is served at " + debug.Path + " there: a manager serves it at PprofBindAddress, other programs with debug.New"
 	case r.Code == http.StatusNotFound && strings.Contains(r.Text, "could not find the requested resource"):
-		return "an API server answers there, and no process that has informers: --attach wants the address of a process, and -s that of an API server"
+		return "this is an API server, not a process with informers: use --attach for the address of a process, and -s for that of an API server"
 	case r.Code == http.StatusBadRequest && strings.Contains(r.Text, "HTTP request to an HTTPS server"):
-		return "it serves with TLS: attach to a URL with https://"
+		return "it serves TLS: attach to an https:// URL"
 	}
 	return ""
 }
 
-// whyNoPod is like whyRefused for a pod, where the API server may have refused the request. The API
-// server does not forward credentials to the pod.
+// whyNoPod is like whyRefused, for a pod: the request may have been refused by the API server, which
+// also does not forward credentials to the pod.
 func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	switch {
 	case strings.Contains(r.Text, "error trying to reach service"):
-		return "if the process listens at the loopback interface of its pod: " + f.pod.forward()
+		return "if the process listens only on its pod's loopback interface, use " + f.pod.forward()
 	case strings.Contains(r.Text, "address not allowed"):
-		return "the pod has no address that the API server connects to: see whether it runs, or go by " + f.pod.forward()
+		return "the pod has no address that the API server can connect to: check whether it is running, or use " + f.pod.forward()
 	case r.Code == http.StatusForbidden && strings.Contains(r.Text, "pods/proxy"):
-		return `ask for the verb "get" on pods/proxy, or go by ` + f.pod.forward()
+		return `request the verb "get" on pods/proxy, or use ` + f.pod.forward()
 	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "pods ") && strings.HasSuffix(r.Text, "not found"):
-		return fmt.Sprintf("is the pod in namespace %s of this cluster? --attach %s and --context say where it is", f.pod.namespace, podForm)
+		return fmt.Sprintf("is the pod in namespace %s of this cluster? Use --attach %s and --context to specify where it is", f.pod.namespace, podForm)
 	case r.Code == http.StatusUnauthorized && strings.HasPrefix(r.Text, "Unauthorized"):
 		return "the API server does not accept the credentials: check the user of the context, --user and --token"
 	case r.Code == http.StatusUnauthorized, r.Code == http.StatusForbidden:
-		return "the process wants to know who asks, and the API server does not pass that on: " + f.pod.forward()
+		return "the process requires authentication, which the API server does not forward: use " + f.pod.forward()
 	}
 	return whyRefused(r)
 }
 
-// Silent returns the error for a process that did not answer in time.
+// Silent returns the error for a process that did not respond in time.
 func (f *Flags) Silent(called string) error {
 	if missing := f.silence.unheard(); missing != nil {
 		return missing
 	}
-	return fmt.Errorf("%s has not answered", called)
+	return fmt.Errorf("%s has not responded", called)
 }
 
-// Unheard returns a description of the wait if the last request is still unanswered after a while, and nil otherwise.
+// Unheard describes the current wait if the last request has been unanswered for a while. Otherwise it
+// returns nil.
 func (f *Flags) Unheard() error { return f.silence.unheard() }
 
-// Hush stops the messages about late answers.
+// Hush silences the messages about late responses.
 func (f *Flags) Hush() { f.silence.hush() }

@@ -14,12 +14,12 @@ import (
 
 // pod is a process in a cluster, reached through the API server.
 type pod struct {
-	namespace string // empty for the namespace of the flags or the kubeconfig
+	namespace string // empty for the namespace from the flags or the kubeconfig
 	name      string
-	port      string // a number: the API server's proxy does not resolve port names
+	port      string // must be a number: the API server's proxy does not resolve port names
 }
 
-// InPod reports whether --attach names a pod rather than an address.
+// InPod reports whether the value of --attach is a pod rather than an address.
 func (f *Flags) InPod() bool {
 	kind, _, found := strings.Cut(f.To, "/")
 	return found && (kind == "pod" || kind == "pods" || kind == "po")
@@ -45,7 +45,7 @@ func podOf(to string) (p pod, err error) {
 	return p, nil
 }
 
-// path is the API server's proxy path to the process.
+// path returns the path to the process through the API server's proxy.
 func (p pod) path() string {
 	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(p.namespace), p.name, p.port)
 }
@@ -55,11 +55,11 @@ func (p pod) String() string {
 	return fmt.Sprintf("pod/%s:%s in namespace %s", p.name, p.port, p.namespace)
 }
 
-// forward returns the command that reaches the pod without the API server's proxy.
+// forward returns the command for reaching the pod without the API server's proxy.
 func (p pod) forward() string {
 	in := ""
 	if p.namespace != "" {
 		in = " -n " + p.namespace
 	}
-	return fmt.Sprintf("kubectl port-forward pod/%s%s %s, and --attach http://localhost:%[3]s", p.name, in, p.port)
+	return fmt.Sprintf("kubectl port-forward pod/%s%s %s and --attach http://localhost:%[3]s", p.name, in, p.port)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentFor is how long a process may stay silent by default.
+// silentFor is how long a process may stall before its request is abandoned, by default.
 const silentFor = 90 * time.Second
 
-// The steps at which a request may wait.
+// The steps at which a request may be waiting.
 const (
 	stepConnection = "waiting for a connection"
 	stepLookup     = "name lookup"
@@ -31,23 +31,23 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
-// silence sends requests to a process. If an answer is late, it reports what it is waiting for, but not
-// again until another answer has arrived. It gives up on an answer that stalls midway. It is safe for
-// concurrent use.
+// silence is an http.RoundTripper that sends requests to a process. If a response is late, it prints a
+// message that explains the wait, but only one until another response has arrived. It gives up on
+// responses that stall midway. It is safe for concurrent use.
 type silence struct {
 	next   http.RoundTripper
 	called string        // name used in messages
-	within time.Duration // how long an answer may stall
+	within time.Duration // how long a response may stall
 	direct bool          // requests do not pass through an API server
 
 	mu      sync.Mutex // guards the fields below
 	console *terminal.Console
-	told    bool  // since the last answer
-	missing error // what the last request is waiting for, if it was not answered
+	told    bool  // whether a message was printed since the last response
+	missing error // state of the last request, if it was not answered
 }
 
-// breakSilence wraps the client's transport in a silence. direct means that requests do not pass through
-// an API server.
+// breakSilence wraps the client's transport in a [silence]. direct means that requests do not pass
+// through an API server.
 func breakSilence(client *http.Client, called string, cfg *config.Config, direct bool, c *terminal.Console) *silence {
 	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), direct: direct, console: c}
 	client.Transport = s
@@ -75,7 +75,7 @@ func (s *silence) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// traced returns a context whose request notes its steps in p.
+// traced returns a context that makes the request record its steps in p.
 func (s *silence) traced(ctx context.Context, p *source.Progress) context.Context {
 	step := func(what string) { p.Step(s.called, what) }
 	step(stepConnection)
@@ -88,7 +88,7 @@ func (s *silence) traced(ctx context.Context, p *source.Progress) context.Contex
 	})
 }
 
-// tell reports the current wait.
+// tell prints what the request is waiting for, once until the next response.
 func (s *silence) tell(what error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,12 +104,12 @@ func (s *silence) answered() {
 	s.told, s.missing = false, nil
 }
 
-// unanswered returns the error for a request that got no answer. If the process was silent for too long,
-// the error says at which step and for how long.
+// unanswered returns the error for a request without a response. If the process was silent for too long,
+// the error includes the step and the duration.
 func (s *silence) unanswered(asked context.Context, waited *source.StuckError, err error) error {
 	if asked.Err() == nil && !mute(err) {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && s.direct {
-			return op // without advice about an API server
+			return op // omit the advice about API servers
 		}
 		return err
 	}
@@ -124,16 +124,16 @@ func (s *silence) unanswered(asked context.Context, waited *source.StuckError, e
 	return waited
 }
 
-// mute reports whether err means that a reachable server sent nothing for too long.
+// mute reports whether err means that a reachable server was silent for too long.
 func mute(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return false
 	}
 	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // the error has no type
+	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // this error has no type of its own
 }
 
-// unheard returns a description of the wait if the last request is still unanswered after a while, and nil otherwise.
+// unheard implements [Flags.Unheard].
 func (s *silence) unheard() error {
 	if s == nil {
 		return nil
@@ -143,7 +143,7 @@ func (s *silence) unheard() error {
 	return s.missing
 }
 
-// hush stops all messages.
+// hush disables all messages.
 func (s *silence) hush() {
 	if s == nil {
 		return
@@ -153,8 +153,8 @@ func (s *silence) hush() {
 	s.console = nil
 }
 
-// answerBody is the body of an answer. Unless it is endless, like a stream of events, it must arrive without long
-// pauses.
+// answerBody is a response body. It must arrive without long pauses, unless it is endless, like an event
+// stream.
 type answerBody struct {
 	io.ReadCloser
 	silence *silence

@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// checkFlags are the flags of check itself.
+// checkFlags holds the flags specific to check.
 type checkFlags struct {
 	timeout time.Duration
 	limit   int
@@ -31,32 +31,32 @@ type checkFlags struct {
 	console *terminal.Console // set by run
 }
 
-// Command returns the verb check, which writes to s.
+// Command returns the check command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	flags := checkFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "check [TYPE[,TYPE...]]",
 		Short: "Compare caches with the server",
-		Long: `check lists the metadata of objects from the server, consistently, and compares it with
-the cache of an informer once the cache is complete up to the version of the list. Later
-changes are not differences. Objects that differ are read a second time:
+		Long: `check lists the metadata of objects with a consistent read from the server, and compares
+it with an informer's cache once the cache has reached the version of the list. Later
+changes do not count as differences. Objects that differ are read a second time:
 
   missing  only the server has the object
   ghost    only the cache has the object
-  version  the cache has another version of the object
-  uid      the cache has another object of that name: it was deleted and created again
+  version  the cache has a different version of the object
+  uid      the cache has a different object with that name: it was deleted and recreated
 
-If objects differ and there are no other changes, check has to wait until a bookmark tells
-the informer its version, which takes about a minute.
+If objects differ and nothing else changes, check has to wait until the informer receives
+a bookmark, which takes about a minute.
 
 ` + sight.Help + `
 
-With --attach, TYPE is the name of an informer in the process, such as pods; without TYPE it
-compares all informers, and reports those that it cannot compare, for example because you may
-not list them. Their names contain the namespaces and selectors to list, and the kubeconfig
-selects the cluster: with a process at a URL, --token and the flags about TLS apply only to
-the process.
+With --attach, TYPE is the name of an informer in the process, such as pods. Without TYPE,
+check compares all informers, and reports those that it cannot compare, for example because
+you are not allowed to list the objects. The informers' names determine which namespaces and
+selectors to list, and the kubeconfig selects the cluster: with a process at a URL, --token
+and the TLS flags apply only to the process.
 
 ` + attach.Help + `
 
@@ -68,8 +68,8 @@ the process.
 	}
 	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")
-	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait until the cache catches up with the list; 0 waits forever")
-	cmd.Flags().IntVar(&flags.limit, "limit", 10, "differences to show per informer; 0 shows all")
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait for the cache to catch up with the list; 0 means forever")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "number of differences to show per informer; 0 shows all")
 	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
@@ -91,16 +91,16 @@ the process.
 func (f *checkFlags) check(look *sight.Flags) error {
 	switch {
 	case f.timeout < 0:
-		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout must not be negative, got %s", f.timeout)
 	case f.limit < 0:
-		return exit.Usage("--limit is %d: want 0 or more", f.limit)
+		return exit.Usage("--limit must not be negative, got %d", f.limit)
 	case look.To != "" && look.Selector != "":
-		return exit.Usage("--selector makes no sense with --attach: the informer's own selector applies")
+		return exit.Usage("--selector cannot be used with --attach: the informer's own selector applies")
 	}
 	return nil
 }
 
-// run compares all informers.
+// run compares the caches of all informers.
 func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight, types string) error {
 	f.console = terminal.NewConsole(s, false)
 	if err := v.Ready(ctx); err != nil {
@@ -126,7 +126,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	names := sight.Distinct(informers)
 	var equal, differ int
 	var failed []error
-	var outside, late error // of an informer outside the namespace, and of one that ran out of time
+	var outside, late error // an informer outside the namespace, or one that ran out of time
 	for n, end := range ended {
 		result, err := end()
 		if result != nil {
@@ -146,7 +146,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 			continue
 		case ctx.Err() != nil:
 			late = err
-			if result != nil { // it has already said what it waits for
+			if result != nil { // the wait was already reported
 				continue
 			}
 		case exit.CodeOf(err) == exit.CodeUsage:
@@ -165,12 +165,12 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	return verdict(differ, len(informers), failed)
 }
 
-// atOnce is the number of informers compared at a time, so an informer that waits for its cache does not
-// use up the time of the others.
+// atOnce is how many informers are compared concurrently, so that an informer waiting for its cache does
+// not use up the time available for the others.
 const atOnce = 8
 
-// all starts comparing all informers. It returns one function per informer that waits for its result, and a function
-// that waits until all comparisons have ended.
+// all starts comparing all informers. For each informer, it returns a function that waits for the
+// result. wait waits for all comparisons to end.
 func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target, informers []debug.Informer) (ends []func() (*compare.Result, error), wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -200,7 +200,7 @@ func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target,
 	}
 }
 
-// verdict returns the error if some comparisons found differences or failed.
+// verdict returns an error if any comparison found differences or failed.
 func verdict(differ, all int, failed []error) error {
 	e := &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache differs from the server")}
 	missed := fmt.Errorf("%d of %d informers could not be compared", len(failed), all)
@@ -215,18 +215,18 @@ func verdict(differ, all int, failed []error) error {
 	return e
 }
 
-// warn says why the result may be meaningless.
+// warn prints a warning if the result may be meaningless.
 func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compare.Result) {
 	c := terminal.NewConsole(s, false)
 	if r.Doubt != "" && v.Flags.To != "" {
-		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.Config.Host), r.Doubt)
+		c.Trouble(time.Now(), "%s may not be the process's cluster (%s): use --context or --server to select another one", cluster.ServerName(v.Config.Host), r.Doubt)
 	}
 	if r.Cluster != "" {
-		c.Trouble(time.Now(), "the informer belongs to cluster %s of the process: check that %s is the same cluster", r.Cluster, cluster.ServerName(v.Config.Host))
+		c.Trouble(time.Now(), "the informer belongs to the process's cluster %s: check that %s is the same cluster", r.Cluster, cluster.ServerName(v.Config.Host))
 	}
 }
 
-// write prints the result for the informer called name.
+// write prints the result for one informer.
 func (f *checkFlags) write(w io.Writer, r *compare.Result, name string) error {
 	r.Count()
 	sentence, all := name+strings.TrimPrefix(r.Sentence(), r.Informer), r.Differences

@@ -36,13 +36,13 @@ func TestCheckWaitsForABookmarkOrTimesOut(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			err = exit.Unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
-			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may be temporary: the cache is complete up to version \d+, but the server's list is at version \d+: no bookmark has come so far; .*\n$`, stderr.String())
+			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may be temporary: the cache is complete up to version \d+, but the server's list has version \d+: no bookmark has been received yet; .*\n$`, stderr.String())
 			if stuck < flags.timeout {
 				require.NoError(t, err)
 				require.Contains(t, stdout.String(), "pods: 2 objects equal at version ")
 				return
 			}
-			require.ErrorContains(t, err, "--timeout of 2m0s is over")
+			require.ErrorContains(t, err, "--timeout of 2m0s expired")
 			require.Equal(t, exit.CodeTimeout, err.(*exit.Error).Code)
 			require.Equal(t, flags.timeout, time.Since(began))
 			require.Contains(t, stdout.String(), "pods: 1 of 2 objects differ at version ")

@@ -1,3 +1,3 @@
-// Package check implements the verb check, which compares caches with the server and does not mistake recent changes
-// for differences.
+// Package check implements the check command, which compares caches with the server without mistaking
+// recent changes for differences.
 package check

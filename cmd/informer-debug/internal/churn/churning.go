@@ -18,13 +18,13 @@ import (
 
 const (
 	churnPage      = 500
-	mostStates     = 100000    // objects whose last state is held
-	mostStateBytes = 128 << 20 // bytes of these states
+	mostStates     = 100000    // maximum number of objects whose last state is kept
+	mostStateBytes = 128 << 20 // maximum total size of these states, in bytes
 	mostKeys       = 10000     // objects counted individually
 	mostFields     = 2000      // fields counted individually
-	mostManagers   = 200       // managers counted individually; fewer per field
+	mostManagers   = 200       // maximum number of managers counted individually; fewer per field
 	mostOfField    = 8
-	mostPath       = 200 // characters of a field's path
+	mostPath       = 200 // maximum length of a field path
 )
 
 type (
@@ -32,8 +32,8 @@ type (
 	packedUntyped = *wire.Packed
 )
 
-// churning compares the object of each event with its previous state. Until the reflector has stopped,
-// only its reading goroutine may use the churning.
+// churning compares the object in each event with its previous state. Until the reflector has stopped,
+// it must be used only by the reflector's reading goroutine.
 type churning struct {
 	at        cluster.Target
 	by        *wire.Packer
@@ -48,23 +48,23 @@ type churning struct {
 	objects  counter
 	fields   counter
 	managers counter
-	of       map[string]*counter // the managers per field
+	of       map[string]*counter // managers by field
 	savings  savings
 }
 
 // churnKinds counts events by kind.
 type churnKinds struct {
-	Listed     int `json:"listed"`     // objects in the initial list
-	Events     int `json:"events"`     // the sum of the kinds below
+	Listed     int `json:"listed"`     // number of objects in the initial list
+	Events     int `json:"events"`     // sum of the counts below
 	Bytes      int `json:"bytes"`      // as received
 	Added      int `json:"added"`      //
 	Changed    int `json:"changed"`    // updates that changed a field
 	Deleted    int `json:"deleted"`    //
-	Resent     int `json:"resent"`     // the same version again
-	Unmoving   int `json:"unmoving"`   // updates of managedFields and the resource version only
-	Unheld     int `json:"unheld"`     // updates of objects whose previous state did not fit
+	Resent     int `json:"resent"`     // repeated with the same version
+	Unmoving   int `json:"unmoving"`   // updates that changed only managedFields and the resource version
+	Unheld     int `json:"unheld"`     // updates of objects whose previous state was not kept, for lack of room
 	Unreadable int `json:"unreadable"` // updates that could not be compared
-	Missed     int `json:"missed"`     // objects that had changed, appeared or disappeared when a later list arrived
+	Missed     int `json:"missed"`     // objects found by a later list to have changed, appeared or disappeared
 }
 
 func newChurning(at cluster.Target, keep []string) (*churning, error) {
@@ -88,7 +88,7 @@ func (c *churning) isSynced() bool {
 	}
 }
 
-// hold keeps a state if it fits.
+// hold keeps a state if there is room for it.
 func (c *churning) hold(o packedUntyped) bool {
 	key := object.KeyOf(o)
 	c.drop(key)
@@ -138,14 +138,15 @@ func (c *churning) event(e *wire.Event[packedUntyped]) {
 	}
 }
 
-// other counts an event that every predicate passes: not an update, or one that cannot be compared.
+// other counts an event that passes every predicate: anything but an update, or an update that cannot be
+// compared.
 func (c *churning) other(o packedUntyped) {
 	if whole, err := o.Open(); err == nil {
 		c.savings.event(nil, whole.(untyped), nil)
 	}
 }
 
-// update counts the changes of an update.
+// update counts the fields that an update changed.
 func (c *churning) update(was, is packedUntyped) {
 	old, err := was.Open()
 	if err == nil {
@@ -194,7 +195,8 @@ func (c *churning) compare(old, now untyped) error {
 	return nil
 }
 
-// clipped returns a copy of path, shortened to the maximum. The copy does not keep the object alive.
+// clipped returns a copy of path, truncated to the maximum length. The copy does not keep the object in
+// memory.
 func clipped(path string) string {
 	if len(path) <= mostPath {
 		return strings.Clone(path)

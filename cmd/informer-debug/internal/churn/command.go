@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// churnFlags are the flags of churn.
+// churnFlags holds the flags of churn.
 type churnFlags struct {
 	sight.Flags
 	period time.Duration
@@ -33,30 +33,31 @@ type churnFlags struct {
 	output output.Choice
 }
 
-// Command returns the verb churn, which writes to s.
+// Command returns the churn command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	flags := churnFlags{output: output.Choice{Words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
 		Use:   "churn TYPE[,TYPE...] | --attach PROCESS",
 		Short: "Report what changes, who changes it, and which events you could filter out",
-		Long: `churn watches for --for and reports which objects and fields changed, which managers changed
-them, and how many changes a predicate would drop. Ctrl-C stops it early and prints the result
-so far.
+		Long: `churn watches for the duration of --for and reports which objects and fields changed, which
+managers changed them, and how many changes a predicate would drop. Ctrl-C stops it early and
+prints the results so far.
 
-The manager of a change is the last writer among the managers that own the field according to
-metadata.managedFields; "unknown" if none owns it. Names of fields are shown, values never.
+A change is attributed to the last writer among the managers that own the field according to
+metadata.managedFields, or to "unknown" if there is none. Field names are shown, but never
+their values.
 
-Events without a change of the object are counted separately: a version that was sent again,
-and a write that changed only metadata.managedFields and the resource version. Resyncs come
-from a process and not from the server, so they do not occur here.
+Events that do not change the object are counted separately: repeats of the same version, and
+writes that changed only metadata.managedFields and the resource version. Resyncs are generated
+inside a process, not by the server, so they do not occur here.
 
-DECODE is measured: the object of an event is encoded as JSON and decoded again in this process
-into an unstructured object, whole and with each Keep, three times each; the fastest counts.
-Typed objects from protobuf take less. All of the first ` + fmt.Sprint(measureAll) + ` events are measured, then
-every second one of the same number, every fourth, and so on; the sums are extrapolated to all
-events. A predicate saves the work after an event, but not its decoding: DECODE is then the time
-spent on events that it drops. Keep saves decoding, but no events: EVENTS are then those that
-change no kept field.
+DECODE is measured: the object in an event is encoded as JSON and decoded again in this process
+into an unstructured object, both completely and with each Keep, three times each, and the
+fastest run counts. Decoding typed objects from protobuf is faster. All of the first ` + fmt.Sprint(measureAll) + ` events are measured, then
+every second one for the same number of measurements, then every fourth, and so on. The sums are
+extrapolated to all events. A predicate saves the work caused by an event, but not its decoding:
+its DECODE is the time spent on events it would drop. Keep saves decoding, but no events: its
+EVENTS are those that change no kept field.
 
 churn holds at most ` + fmt.Sprint(mostStates) + ` objects and ` + terminal.Bytes(mostStateBytes) + ` to compare with, packed. It counts the first
 ` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects individually, and the others together.
@@ -64,9 +65,8 @@ churn holds at most ` + fmt.Sprint(mostStates) + ` objects and ` + terminal.Byte
 ` + playback.Help + ` churn counts
 from the first list to the end, at full speed.
 
-TYPE is as for get. With --attach, where TYPE is the name of an informer or absent, it shows the
-busiest keys of a process within --for, as far back as its flight recorder remembers, but no
-fields.
+TYPE is as for get. With --attach, TYPE is the name of an informer and optional, and churn shows
+the process's busiest keys within --for, as far back as its flight recorder goes, but no fields.
 
 ` + attach.Help + `
 
@@ -80,8 +80,8 @@ fields.
 	flags.Add(cmd)
 	flags.Replay.Add(cmd, "")
 	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
-	cmd.Flags().IntVar(&flags.limit, "limit", 10, "objects, fields and managers to show; 0 shows all that were counted")
-	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "number of objects, fields and managers to show; 0 shows all that were counted")
+	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields an informer would keep, such as spec.nodeName,status.phase; may be repeated")
 	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.check(); err != nil {
@@ -105,20 +105,20 @@ func (f *churnFlags) check() error {
 	}
 	switch {
 	case f.period <= 0:
-		return exit.Usage("--for is %s: want more than 0", f.period)
+		return exit.Usage("--for must be positive, got %s", f.period)
 	case f.limit < 0:
-		return exit.Usage("--limit is %d: want 0 or more", f.limit)
+		return exit.Usage("--limit must not be negative, got %d", f.limit)
 	case slices.Contains(f.keep, ""):
-		return exit.Usage("--keep is empty: name fields, such as spec.nodeName")
+		return exit.Usage("--keep is empty: specify fields, such as spec.nodeName")
 	case f.To != "" && (f.Selector != "" || len(f.keep) > 0):
-		return exit.Usage("--selector and --keep make no sense with --attach: the process reports keys, not objects")
+		return exit.Usage("--selector and --keep cannot be used with --attach: the process reports keys, not objects")
 	case f.Replay.File != "" && f.Selector != "":
-		return exit.Usage("--selector makes no sense with --replay: the recorded informers chose what to watch")
+		return exit.Usage("--selector cannot be used with --replay: the selectors of the recorded informers apply")
 	}
 	return nil
 }
 
-// run watches all TYPEs at once.
+// run watches all types at once.
 func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
 	_, targets, err := f.Targets(ctx, s, types, console)
@@ -129,7 +129,7 @@ func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) 
 	return f.watch(ctx, s, targets, console)
 }
 
-// churner is a churning with the function that feeds it until its context is done.
+// churner is a [churning] with the function that feeds it until its context is done.
 type churner struct {
 	*churning
 	run func(context.Context) error
@@ -168,7 +168,8 @@ func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []cl
 	})
 }
 
-// churn runs all churners until wait returns, and then writes their counts for the duration that wait returned.
+// churn runs all churners until wait returns, and then prints their reports for the duration that wait
+// returned.
 func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
@@ -196,14 +197,14 @@ func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churne
 	return nil
 }
 
-// busyKeys are the counts that a process can report.
+// busyKeys contains the counts that a process can report.
 type busyKeys struct {
 	Within time.Duration
 	Keys   []flight.Busy
-	Fields string // why there are none
+	Fields string // why there are no fields
 }
 
-// attached shows the busiest keys of a process.
+// attached prints a process's busiest keys.
 func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types string) error {
 	process, called, err := f.Attach(s)
 	if err != nil {
@@ -217,8 +218,8 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	if err := f.named(ctx, process, called, types); err != nil {
 		return err
 	}
-	told := busyKeys{Within: busy.Within, Fields: "a process reports keys and times, not fields: " +
-		"informer-debug churn TYPE, without --attach, watches the cluster itself"}
+	told := busyKeys{Within: busy.Within, Fields: "a process reports keys and times, but no fields: " +
+		"use informer-debug churn TYPE, without --attach, to watch the cluster directly"}
 	names := strings.Split(types, ",")
 	for _, b := range busy.Keys {
 		named := func(name string) bool {
@@ -234,7 +235,8 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	return exit.Unwritten(f.writeBusy(s, &told))
 }
 
-// named fails if nothing in the process matches a TYPE, because an empty result would then mean nothing.
+// named returns an error if nothing in the process matches a TYPE, because an empty result would then be
+// misleading.
 func (f *churnFlags) named(ctx context.Context, process *debug.Client, called, types string) error {
 	if types == "" {
 		return nil

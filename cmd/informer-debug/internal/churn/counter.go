@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// counter counts events under a bounded number of names. Events of further names are counted together.
+// counter counts events by name, for a limited number of names. Events for any further names are counted
+// together.
 type counter struct {
 	most   int
 	named  map[string]int
 	beyond int
 }
 
-// count is one name with its events.
+// count is a name and its number of events.
 type count struct {
 	Name   string `json:"name"`
 	Events int    `json:"events"`
 }
 
-// add counts an event of name. It reports whether name is counted individually.
+// add counts an event for name, and reports whether name is counted individually.
 func (c *counter) add(name string) bool {
 	if _, known := c.named[name]; !known {
 		if len(c.named) >= c.most {
@@ -30,13 +31,13 @@ func (c *counter) add(name string) bool {
 		if c.named == nil {
 			c.named = map[string]int{}
 		}
-		name = strings.Clone(name) // the string may be part of an object
+		name = strings.Clone(name) // name may share memory with an object
 	}
 	c.named[name]++
 	return true
 }
 
-// largest returns the n names with the most events; 0 means all.
+// largest returns the n names with the most events, or all if n is 0.
 func (c *counter) largest(n int) []count {
 	names := slices.SortedFunc(maps.Keys(c.named), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c.named[b], c.named[a]), cmp.Compare(a, b))

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// nobody is the manager of fields that managedFields does not mention.
+// nobody is reported as the manager of fields missing from managedFields.
 const nobody = "unknown"
 
-// owners determines from the object's managedFields who changed a field: the manager that wrote last
-// among those that own the field.
+// owners uses an object's managedFields to determine who changed a field: the last writer among the
+// managers that own it.
 type owners struct {
-	entries []owner // entries that this write changed come first, then newest first
+	entries []owner // entries changed by this write first, then newest first
 }
 
-// owner is one manager of an object.
+// owner is one of an object's managers.
 type owner struct {
 	name   string
 	wrote  bool // whether this write changed the entry
@@ -28,7 +28,7 @@ type owner struct {
 	fields map[string]any // the FieldsV1 tree, keyed by "f:NAME", "k:{...}" and "v:..."
 }
 
-// ownersOf reads the managedFields of a state and of its predecessor.
+// ownersOf reads the managedFields of an object and of its previous state.
 func ownersOf(old, new *unstructured.Unstructured) owners {
 	before := map[string]metav1.ManagedFieldsEntry{}
 	for _, m := range old.GetManagedFields() {
@@ -48,13 +48,13 @@ func ownersOf(old, new *unstructured.Unstructured) owners {
 		if m.Time != nil {
 			o.at = m.Time.Time
 		}
-		_ = json.Unmarshal(rawFields(&m), &o.fields) // an unreadable entry owns nothing
+		_ = json.Unmarshal(rawFields(&m), &o.fields) // an invalid entry owns nothing
 		all.entries = append(all.entries, o)
 	}
 	return all
 }
 
-// entryID identifies an entry of an object.
+// entryID identifies an entry in managedFields.
 func entryID(m *metav1.ManagedFieldsEntry) string {
 	return fmt.Sprintf("%q %q %q %q", m.Manager, m.Operation, m.APIVersion, m.Subresource)
 }
@@ -66,8 +66,8 @@ func rawFields(m *metav1.ManagedFieldsEntry) []byte {
 	return m.FieldsV1.Raw
 }
 
-// of returns the manager that changed the field at path, which has the form that [diff.Between] returns.
-// A removed field has no owner, so of returns the last writer.
+// of returns the manager that changed the field at path, in the form returned by [diff.Between]. A
+// removed field has no owner, so the last writer is returned.
 func (all owners) of(path string, has bool) string {
 	words := splitPath(path)
 	best, found := owner{name: nobody}, false
@@ -85,8 +85,8 @@ func (all owners) of(path string, has bool) string {
 // last returns the last writer.
 func (all owners) last() string { return all.of("", false) }
 
-// owns reports whether a FieldsV1 tree has an entry for words, below it, or for an enclosing field without entries of
-// its own.
+// owns reports whether a FieldsV1 tree contains the path words, something below it, or an enclosing
+// field without entries of its own.
 func owns(fields map[string]any, words []string) bool {
 	if fields == nil {
 		return false
@@ -106,7 +106,8 @@ func owns(fields map[string]any, words []string) bool {
 	return true
 }
 
-// isSet reports whether fields describes a list whose items are owned by value, which paths cannot name.
+// isSet reports whether fields describes a list whose items are owned by value, which paths cannot
+// express.
 func isSet(fields map[string]any) bool {
 	for name := range fields {
 		if strings.HasPrefix(name, "v:") {
@@ -116,7 +117,7 @@ func isSet(fields map[string]any) bool {
 	return false
 }
 
-// childOf returns the subtree for a word of a path: a member, or a list item by its key.
+// childOf returns the subtree for one word of a path: a member, or a list item by key.
 func childOf(fields map[string]any, word string) (map[string]any, bool) {
 	if child, ok := fields["f:"+word].(map[string]any); ok {
 		return child, true

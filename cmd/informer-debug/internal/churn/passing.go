@@ -20,11 +20,12 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// passing is the source of a reflector with a queue that drops everything. It counts objects as they pass through.
+// passing is a source for a reflector whose queue drops everything. It counts objects as they pass
+// through.
 type passing struct {
 	*churning
 	from source.ListerWatcher
-	by   wire.PackerRef // packs objects while decoding; nil if pack does it
+	by   wire.PackerRef // packs objects while decoding; nil if pack is used instead
 	pack func(object.Head) (packedUntyped, error)
 }
 
@@ -40,21 +41,21 @@ func (nowhere) NewHistoryQueued(string) bool { return false }
 // Describe implements source.ListerWatcher.
 func (p *passing) Describe() source.Description { return source.Description{Name: p.at.String()} }
 
-// passPacked returns a passing that reads from the server.
+// passPacked returns a [passing] that reads from the server.
 func (c *churning) passPacked() *passing {
 	from := rest.ResourceForMapping[untyped](c.at.Client, c.at.Mapping).Namespace(c.at.Namespace).Source()
 	return &passing{c, from, c.by, func(o object.Head) (packedUntyped, error) { return o.(packedUntyped), nil }}
 }
 
-// passAny returns a passing that reads a recording, in the form in which it was received. c may count only one of the
-// recorded namespaces.
+// passAny returns a [passing] that reads a recording, in the encoding in which it was received. c may be
+// limited to one of the recorded namespaces.
 func passAny[T object.Object](c *churning, recorded cluster.Target) *passing {
 	return &passing{c, cluster.Source[T](recorded), nil, func(o object.Head) (packedUntyped, error) {
 		tree, err := diff.Content(o.(object.Object))
 		if err != nil {
 			return nil, err
 		}
-		if tree["kind"] == nil { // typed objects lack it
+		if tree["kind"] == nil { // missing in typed objects
 			tree["apiVersion"], tree["kind"] = c.at.Mapping.Kind.GroupVersion().String(), c.at.Mapping.Kind.Kind
 		}
 		return c.by.Pack(&unstructured.Unstructured{Object: tree})
@@ -72,8 +73,8 @@ func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(
 	return err
 }
 
-// List implements source.ListerWatcher. It stops passing objects on when there is no more room; the
-// watch still reports changes of the others.
+// List implements source.ListerWatcher. It stops passing on objects once there is no more room; the
+// watch still reports changes to the rest.
 func (p *passing) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	req.Packer = p.by
 	list := p.from.List(ctx, req)
@@ -96,7 +97,7 @@ func (p *passing) List(ctx context.Context, req source.Request) source.List[obje
 	}}
 }
 
-// Watch implements source.ListerWatcher. The watch may begin with a list.
+// Watch implements source.ListerWatcher. The watch may start with a streaming list.
 func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
 	req.Packer = p.by
 	events, err := p.from.Watch(ctx, req)
@@ -121,7 +122,7 @@ func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 					all.end()
 					all = nil
 				}
-			case p.elsewhere(e.Object): // the reflector still receives it
+			case p.elsewhere(e.Object): // still passed on to the reflector
 			case all != nil:
 				all.object(p.packed(e.Object))
 			default:
@@ -141,7 +142,7 @@ func (p *passing) elsewhere(o object.Head) bool {
 	return p.at.Namespace != "" && o.GetNamespace() != p.at.Namespace
 }
 
-// packed returns an object in the form for comparisons, or nil if that fails.
+// packed returns an object in packed form for later comparison, or nil if packing fails.
 func (p *passing) packed(o object.Head) packedUntyped {
 	packed, err := p.pack(o)
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *churning) beginList() *listing {
 	return l
 }
 
-// object handles one object of the list. It reports whether there was room for it.
+// object handles one object of the list. It reports whether there was room.
 func (l *listing) object(o packedUntyped) bool {
 	if l.seen++; o == nil {
 		return true
@@ -177,7 +178,7 @@ func (l *listing) object(o packedUntyped) bool {
 	return l.c.hold(o)
 }
 
-// fail ends an incomplete list.
+// fail discards an incomplete list.
 func (l *listing) fail() {
 	l.c.missed(l.missed)
 	for _, o := range l.before {
@@ -195,7 +196,7 @@ func (l *listing) end() {
 	close(l.c.synced)
 }
 
-// missed counts objects whose changes did not arrive as events.
+// missed counts objects that changed without an event.
 func (c *churning) missed(n int) {
 	if c.isSynced() {
 		c.kinds.Missed += n

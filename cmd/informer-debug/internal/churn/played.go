@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// replayed reads everything that a recording contains for the TYPEs.
+// replayed reads all recorded data for the given types.
 func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
 	p, err := f.Replay.Open(types, f.Namespace, console)
@@ -49,7 +49,7 @@ func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types str
 	})
 }
 
-// churner returns a churner for the informer that sent a request.
+// churner returns a [churner] for the informer that sent a request.
 func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner, error) {
 	at, err := p.Target(q)
 	if err != nil {

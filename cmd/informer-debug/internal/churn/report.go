@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// churned is the result for one resource. Its JSON fields are an interface for scripts.
+// churned is the result for one resource. Scripts rely on its JSON fields.
 type churned struct {
 	Type string        `json:"type"`
 	For  time.Duration `json:"for"`
@@ -30,20 +30,20 @@ type churned struct {
 	Failure    string      `json:"failure,omitempty"` // the last one
 }
 
-// ranking is the top of a count.
+// ranking contains the top entries of a count.
 type ranking struct {
 	Top []count `json:"top"`
 	remainder
 }
 
-// remainder describes the entries not shown.
+// remainder describes the entries that are not shown.
 type remainder struct {
-	Others  int `json:"others"`  // names that were counted but are not shown
-	Untold  int `json:"untold"`  // events whose name did not fit
+	Others  int `json:"others"`  // names counted but not shown
+	Untold  int `json:"untold"`  // events whose name was not counted individually
 	Counted int `json:"counted"` // number of names
 }
 
-// churnedAt is a field and its managers.
+// churnedAt is a field with its managers.
 type churnedAt struct {
 	count
 	Managers []count `json:"managers"`
@@ -52,18 +52,18 @@ type churnedAt struct {
 // decodeCost is the measured cost of decoding.
 type decodeCost struct {
 	Events   int           `json:"events"`   // events with an object to decode
-	Measured int           `json:"measured"` // events that were decoded again
+	Measured int           `json:"measured"` // events that were decoded again to measure them
 	Took     time.Duration `json:"took"`     // estimate for all events
 }
 
-// spared is what one predicate or Keep would save.
+// spared describes how much one predicate or Keep would save.
 type spared struct {
 	Name   string        `json:"name"`
 	Events int           `json:"events"`
 	Decode time.Duration `json:"decode"`
 }
 
-// report returns the result. The reflector must have stopped.
+// report returns the result. The reflector must have stopped by then.
 func (c *churning) report(took time.Duration, limit int) *churned {
 	r := &churned{
 		Type: c.at.String(), For: took, churnKinds: c.kinds, Held: len(c.states), Full: !c.roomy,
@@ -94,8 +94,8 @@ func (c *counter) ranking(limit int) ranking {
 	return ranking{top, remainder{Others: len(c.named) - len(top), Untold: c.beyond, Counted: len(c.named)}}
 }
 
-// write prints a report in the requested format. behind means that another report precedes it, from
-// which text output separates it.
+// write prints a report in the requested format. If behind is true, text output is separated from the
+// preceding report.
 func (f *churnFlags) write(w io.Writer, r *churned, behind bool) error {
 	switch f.output.Value {
 	case "json":
@@ -125,7 +125,7 @@ func (r *churned) headline() string {
 		name string
 	}{
 		{r.Changed, "changed"}, {r.Added, "added"}, {r.Deleted, "deleted"}, {r.Unmoving, "changed nothing but managedFields and the version"},
-		{r.Resent, "sent again in the same version"}, {r.Unheld, "changed and not compared"}, {r.Unreadable, "not readable"},
+		{r.Resent, "sent again with the same version"}, {r.Unheld, "changed and not compared"}, {r.Unreadable, "not readable"},
 	} {
 		if k.n > 0 {
 			kinds = append(kinds, fmt.Sprintf("%d %s", k.n, k.name))
@@ -137,7 +137,7 @@ func (r *churned) headline() string {
 	return head
 }
 
-// doubts says why the figures may be incomplete.
+// doubts returns the reasons the figures may be incomplete.
 func (r *churned) doubts(t *terminal.Text) {
 	if r.Full {
 		t.Line(fmt.Sprintf("  only %d objects fit into memory: the fields of %d updates of others are unknown; -n and -l reduce what is watched", r.Held, r.Unheld))
@@ -185,8 +185,8 @@ func (r *churned) tables(t *terminal.Text) {
 	t.Line(fmt.Sprintf("DECODE is a share of %s for the objects of %d events; %d were measured, each decoded again from JSON", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
 }
 
-// share formats d with its share of all decoding time. If there is nothing to save, d may be negative,
-// since it is the difference of two measurements.
+// share formats d as a time and as a share of the total decoding time. d may be slightly negative, since
+// it is the difference between two measurements.
 func (r *churned) share(d time.Duration) string {
 	if d <= 0 {
 		return "0"
@@ -208,6 +208,6 @@ func (r *remainder) line(t *terminal.Text) {
 		t.Line("", fmt.Sprintf("and %d more: --limit 0 shows all", r.Others))
 	}
 	if r.Untold > 0 {
-		t.Line(fmt.Sprint(r.Untold), fmt.Sprintf("of others than the first %d, counted together", r.Counted))
+		t.Line(fmt.Sprint(r.Untold), fmt.Sprintf("others beyond the first %d, counted together", r.Counted))
 	}
 }

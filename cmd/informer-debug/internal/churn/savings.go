@@ -13,35 +13,35 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// measureAll is the number of events that are all measured at first. After measureAll measurements, only
-// every second event is measured; after as many again, every fourth, and so on.
+// measureAll is the number of events after which sampling starts. The first measureAll events are all
+// measured, then every second event for the same number of measurements, then every fourth, and so on.
 const measureAll = 2000
 
-// savings computes what predicates and Keep would save.
+// savings computes how much predicates and Keep would save.
 type savings struct {
 	whole      wire.Decoder
 	predicates []predicate
 	keeps      []keep
 
 	events, measured int
-	every, since     int           // one of every events is measured; since counts those measured since every last doubled
-	took             time.Duration // to decode the measured events
+	every, since     int           // one event in every is measured; since counts measurements since every was last doubled
+	took             time.Duration // total decoding time of the measured events
 }
 
-// predicate is a predicate of package controller with its counts.
+// predicate is a predicate from package controller with its counts.
 type predicate struct {
 	name     string
 	pass     controller.Predicate[untyped]
 	dropped  int
 	measured int
-	took     time.Duration // to decode the dropped events that were measured
+	took     time.Duration // total decoding time of the measured events it would drop
 }
 
-// keep is a choice of fields with its counts.
+// keep is a selection of fields with its counts.
 type keep struct {
 	fields  wire.Fields
 	decoder wire.Decoder
-	blind   int // updates that change no kept field
+	blind   int // updates that changed no kept field
 	took    time.Duration
 }
 
@@ -61,7 +61,7 @@ func newSavings(kind object.GVK, chosen []string) (savings, error) {
 		return wire.NewDecoder(wire.MediaJSON, wire.Options{Type: reflect.TypeFor[untyped](), Kind: kind, Keep: keep})
 	}
 	var err error
-	// An explicit "all fields" takes the same decoding path as a selection.
+	// An explicit "all fields" uses the same decoding path as a selection.
 	if s.whole, err = decoder(wire.Without()); err != nil {
 		return s, err
 	}
@@ -75,7 +75,7 @@ func newSavings(kind object.GVK, chosen []string) (savings, error) {
 	return s, nil
 }
 
-// butStatus drops updates that change only the status and metadata without meaning.
+// butStatus drops updates that change only the status and insignificant metadata.
 func butStatus() controller.Predicate[untyped] {
 	return controller.PredicateFunc[untyped](func(e sharedinformer.Event[untyped]) bool {
 		if e.Type != sharedinformer.Update {
@@ -91,7 +91,7 @@ func butStatus() controller.Predicate[untyped] {
 	})
 }
 
-// below reports whether a path is field or lies below it.
+// below reports whether path is field or something inside it.
 func below(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -127,7 +127,7 @@ func (s *savings) event(old, now untyped, changes []diff.Change) {
 	}
 }
 
-// measure decodes an object again, whole and with each Keep, if this event is one to measure.
+// measure decodes an object again, completely and with each Keep, if the event is to be measured.
 func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	if s.events%s.every != 0 {
 		return 0, false
@@ -146,8 +146,8 @@ func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	return whole, true
 }
 
-// decode decodes a body whole and with each Keep. Each of them goes first in turn, since the first one
-// finds the processor's caches cold.
+// decode decodes a body completely and with each Keep. They take turns going first, since the first one
+// runs with cold CPU caches.
 func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	took := make([]time.Duration, 1+len(s.keeps))
 	for n := range took {
@@ -167,8 +167,8 @@ func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	return took[0], true
 }
 
-// quickest decodes a body three times and returns the shortest time, because a garbage collection or another process
-// may disturb any of them.
+// quickest decodes a body three times and returns the shortest time, since any single run may be
+// disturbed by garbage collection or another process.
 func quickest(d wire.Decoder, body []byte) (time.Duration, bool) {
 	best := time.Duration(math.MaxInt64)
 	for range 3 {
@@ -181,7 +181,7 @@ func quickest(d wire.Decoder, body []byte) (time.Duration, bool) {
 	return best, true
 }
 
-// scaled extrapolates the time of the measured events to all.
+// scaled extrapolates a time from the measured events to all events.
 func scaled(took time.Duration, measured, events int) time.Duration {
 	if measured == 0 {
 		return 0
@@ -189,7 +189,7 @@ func scaled(took time.Duration, measured, events int) time.Duration {
 	return time.Duration(float64(took) * float64(events) / float64(measured))
 }
 
-// plainPath returns a path without item names and keys, as wire.Fields uses it.
+// plainPath returns a path without item names and keys, as used by wire.Fields.
 func plainPath(path string) string {
 	var b strings.Builder
 	for path != "" {

@@ -1,3 +1,3 @@
-// Package cluster finds an API server by kubectl's flags and discovers what it serves. It explains why a server cannot
-// be reached, a TYPE is not served, or an informer fails.
+// Package cluster connects to an API server using kubectl's flags, and resolves resource types. Its
+// errors explain why a server cannot be reached, a type is not served, or an informer fails.
 package cluster

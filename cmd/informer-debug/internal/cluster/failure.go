@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// FailureText describes a failure in a few words: phase, object, reason and attempts. It omits the
-// resource, since there is only one.
+// FailureText describes a failure briefly: phase, object, reason and attempts. It omits the resource,
+// since there is only one.
 func FailureText(f *failure.Failure) string {
 	resource, _, _ := strings.Cut(f.Resource, " with ")
 	text := failure.Reason(f.Err)
@@ -36,13 +36,13 @@ func FailureText(f *failure.Failure) string {
 	return text
 }
 
-// firstTries is the number of attempts at the first list before the server counts as unavailable. They
-// take about three seconds.
+// firstTries is the number of failed attempts at the initial list after which the server is considered
+// unavailable. They take about three seconds.
 const firstTries = 3
 
-// Judge decides whether to retry after a failure. Before the first sync a user is waiting, so Judge
-// stops on repeated errors and on errors that a retry rarely fixes. After the first sync it always
-// retries.
+// Judge decides whether to retry after a failure. Before the first sync, the user is waiting, so Judge
+// gives up after repeated errors and on errors that retrying rarely fixes. After the first sync it
+// always retries.
 func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
 		return failure.Retry
@@ -56,7 +56,7 @@ func Judge(f *failure.Failure, synced bool) failure.Verdict {
 // rejected reports whether the server rejected the request itself, for example an unknown field selector.
 func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
 
-// Refusal returns the error for a failure before the first sync.
+// Refusal returns the error to report for a failure before the first sync.
 func (t Target) Refusal(f *failure.Failure) error {
 	e := t.Unavailable(fmt.Errorf("%s", FailureText(f)), f.Err)
 	_, undecodable := errors.AsType[*wire.Error](f.Err)

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// mostKubeconfig is the largest file read for completion, in bytes.
+// mostKubeconfig is the maximum size of a kubeconfig read for completion, in bytes.
 const mostKubeconfig = 1 << 20
 
-// complete completes the flags that name parts of the kubeconfig.
+// complete registers completion for the flags that refer to entries in the kubeconfig.
 func (f *Flags) complete(cmd *cobra.Command) {
 	for flag, pick := range map[string]func(*kubeconfigNames) []kubeconfigEntry{
 		"context": func(k *kubeconfigNames) []kubeconfigEntry { return k.Contexts },
@@ -35,12 +35,12 @@ func (f *Flags) complete(cmd *cobra.Command) {
 	}
 }
 
-// kubeconfigNames holds the names in a kubeconfig.
+// kubeconfigNames contains the names in a kubeconfig.
 type kubeconfigNames struct{ Contexts, Clusters, Users []kubeconfigEntry }
 
 type kubeconfigEntry struct{ Name string }
 
-// kubeconfigs returns the files that are merged.
+// kubeconfigs returns the kubeconfig files to merge.
 func kubeconfigs(flag string) []string {
 	if flag != "" {
 		return []string{flag}
@@ -48,11 +48,11 @@ func kubeconfigs(flag string) []string {
 	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
 		return files
 	}
-	home, _ := os.UserHomeDir() // without a home directory there is no such file
+	home, _ := os.UserHomeDir() // without a home directory there is no default file
 	return []string{filepath.Join(cmp.Or(home, "."), ".kube", "config")}
 }
 
-// readNames reads the names in a kubeconfig. It returns none if the file is missing or invalid.
+// readNames reads the names in a kubeconfig. The result is empty if the file is missing or invalid.
 func readNames(file string) *kubeconfigNames {
 	var k kubeconfigNames
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > mostKubeconfig {

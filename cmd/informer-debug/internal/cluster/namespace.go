@@ -13,11 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// namespacePatience limits how long to check that a namespace exists. The check is only a courtesy.
+// namespacePatience is the timeout for checking that a namespace exists, which is only a courtesy.
 const namespacePatience = 3 * time.Second
 
-// DoubtNamespace warns if the target's namespace does not exist: the server returns an empty list instead of an error.
-// It stays silent if the credentials may not read namespaces.
+// DoubtNamespace prints a warning if the target's namespace does not exist, since the server then
+// returns an empty list instead of an error. It prints nothing if the user is not allowed to read
+// namespaces.
 func (t Target) DoubtNamespace(ctx context.Context, c *terminal.Console) {
 	if t.Namespace == "" {
 		return

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// resolveTries is how often discovery is tried, a second apart.
+	// resolveTries is how many times discovery is tried, a second apart.
 	resolveTries = 3
 
-	// resolvePatience limits the time for all tries if the server does not answer.
+	// resolvePatience limits the total time for all attempts if the server does not respond.
 	resolvePatience = 10 * time.Second
 
 	// loginPatience replaces resolvePatience if a credential plugin may ask the user to log in.
 	loginPatience = 2 * time.Minute
 )
 
-// ResolveAll resolves all TYPEs of a comma-separated list.
+// ResolveAll resolves all types in a comma-separated list.
 func (t Target) ResolveAll(ctx context.Context, types string, patience time.Duration, c *terminal.Console) (all []discovery.Mapping, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
@@ -49,7 +49,7 @@ func (t Target) ResolveAll(ctx context.Context, types string, patience time.Dura
 	return all, nil
 }
 
-// resolveWord resolves a TYPE or a category.
+// resolveWord resolves a type or a category.
 func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) ([]discovery.Mapping, error) {
 	m, err := t.Resolve(ctx, arg, patience, c)
 	switch {
@@ -62,7 +62,7 @@ func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 	if _, unknown := errors.AsType[*discovery.NoMatchError](err); !unknown || arg.Group != "" || arg.Version != "" {
 		return nil, failed
 	}
-	all, _ := t.Client.Mapper().Mappings(ctx) // if groups are missing, failed says so
+	all, _ := t.Client.Mapper().Mappings(ctx) // missing groups are reported in failed
 	all = slices.DeleteFunc(slices.Clone(all), func(m discovery.Mapping) bool {
 		return !slices.Contains(m.Categories, arg.Resource) || !CanWatch(m)
 	})
@@ -72,9 +72,9 @@ func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 	return all, nil
 }
 
-// Resolve retries discovery until the server answers.
+// Resolve resolves a type, retrying discovery until the server responds.
 func (t Target) Resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) (discovery.Mapping, error) {
-	silent := fmt.Errorf("no answer within %s", patience)
+	silent := fmt.Errorf("no response within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
 	defer cancel()
 	ctx, stop := terminal.Late(ctx, c)
@@ -93,7 +93,7 @@ func (t Target) Resolve(ctx context.Context, arg object.GVR, patience time.Durat
 	}
 }
 
-// worthRetrying reports whether a failed discovery may succeed later.
+// worthRetrying reports whether failed discovery may succeed later.
 func worthRetrying(err error) bool {
 	_, noMatch := errors.AsType[*discovery.NoMatchError](err)
 	_, ambiguous := errors.AsType[*discovery.AmbiguousError](err)

@@ -19,10 +19,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Target is a resource of a server, in one namespace or all.
+// Target is a resource on a server, in one namespace or all.
 type Target struct {
-	Client    *rest.Client      // of the server; its creator closes it
-	Server    string            // for messages, without credentials
+	Client    *rest.Client      // closed by the creator of the Target
+	Server    string            // address for messages, without credentials
 	Mapping   discovery.Mapping // the resource
 	Namespace string            // empty for all namespaces and cluster-scoped resources
 }
@@ -44,13 +44,13 @@ func CanWatch(m discovery.Mapping) bool {
 	return slices.Contains(m.Verbs, "list") && slices.Contains(m.Verbs, "watch")
 }
 
-// Unwatchable returns the error for a resource that no informer can read.
+// Unwatchable returns the error for a resource that informers cannot read.
 func Unwatchable(m discovery.Mapping) error {
-	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s cannot be listed and watched: the server only supports %s",
 		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
-// RootCause returns the first failure if all of discovery failed, because its requests then usually fail
+// RootCause returns the first failure if all of discovery failed, since its requests then usually failed
 // for the same reason.
 func RootCause(err error) error {
 	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
@@ -62,8 +62,8 @@ func RootCause(err error) error {
 	return err
 }
 
-// Unavailable returns the error for an unusable server. It shows the first error and derives its advice from the
-// second.
+// Unavailable returns the error for an unusable server. Its message is shown, and its advice is derived
+// from cause.
 func (t Target) Unavailable(shown, cause error) *exit.Error {
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: shown}
 	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)
@@ -71,11 +71,11 @@ func (t Target) Unavailable(shown, cause error) *exit.Error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](cause)
 	_, answered := errors.AsType[*apierrors.StatusError](cause)
 	switch {
-	case noMatch, ambiguous, untrusted: // these errors contain advice
+	case noMatch, ambiguous, untrusted: // these errors already contain advice
 	case apierrors.IsUnauthorized(cause):
 		e.Hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.Server)
 	case apierrors.IsForbidden(cause):
-		e.Hint = `ask for the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
+		e.Hint = `request the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
 	case !answered:
 		e.Hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.Server)
 	}
@@ -91,7 +91,7 @@ func ServerName(host string) string {
 	return u.Redacted()
 }
 
-// Source returns the source for an informer of the target.
+// Source returns a source for an informer on the target.
 func Source[T object.Object](t Target) source.ListerWatcher {
 	return rest.ResourceForMapping[T](t.Client, t.Mapping).Namespace(t.Namespace).Sharing(wire.NewPool()).Source()
 }

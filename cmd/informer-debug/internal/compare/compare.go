@@ -20,15 +20,15 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// The kinds of differences.
+// The kinds of [Difference].
 const (
 	kindMissing = "missing" // only the server has the object
 	kindGhost   = "ghost"   // only the cache has the object
-	kindVersion = "version" // the cache has another version of the object
-	kindUID     = "uid"     // the cache has another object of the same name
+	kindVersion = "version" // the cache has a different version of the object
+	kindUID     = "uid"     // the cache has a different object with the same name
 )
 
-// Difference is an object whose cached state differs from the server's.
+// Difference describes an object whose cached state differs from the server's.
 type Difference struct {
 	Kind   string
 	Key    object.Key
@@ -43,7 +43,7 @@ func (d *Difference) String() string {
 	case kindMissing:
 		text = fmt.Sprintf("not in the cache; the server has version %s", d.Served.RV)
 	case kindGhost:
-		text = fmt.Sprintf("in the cache with version %s; the server does not have it", d.Cached.RV)
+		text = fmt.Sprintf("in the cache with version %s; not on the server", d.Cached.RV)
 	case kindVersion:
 		text = fmt.Sprintf("version %s in the cache, %s on the server", d.Cached.RV, d.Served.RV)
 	case kindUID:
@@ -52,39 +52,39 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("%-8s %s  %s", d.Kind, object.FormatKey(d.Key), text)
 }
 
-// cached is the content of a cache, complete up to version rv.
+// cached is the content of a cache that is complete up to version rv.
 type cached struct {
 	rv      string
 	synced  bool
 	objects map[object.Key]version
 }
 
-// comparison compares the cache of one informer with lists from the server.
+// comparison compares one informer's cache with lists from the server.
 //
-// Let L be the version of the list. If the cache is complete up to L but differs from the list, and the
+// Let L be the version of a list. If the cache is complete up to L but differs from the list, and the
 // cached state is not newer than L, then the cache is wrong. There is one exception: an object missing
 // from the cache may have been deleted, or have stopped matching the selector, after L. So the objects
-// that differ are read from the server again:
+// that differ are read again from the server:
 //
-//  1. If an object is on the server as it was in the list, the difference is real: the cache should have that
+//  1. If an object is still as it was in the list, the difference is real: the cache should have that
 //     state.
-//  2. Otherwise it has changed since. The second read replaces the list, for these keys only. A difference that
-//     remains is real, unless the object is missing from the cache and now has another UID: then it was deleted in
-//     between, and the cache is right.
+//  2. Otherwise it has changed since. The second read replaces the list for these keys. A difference
+//     that remains is real, unless the object is missing from the cache and now has another UID: then it
+//     was deleted in between, and the cache is right.
 type comparison struct {
 	process   *debug.Client
 	which     debug.Which
 	namespace string // of the objects; empty for all
 	parts     []part
-	console   *terminal.Console // receives the progress messages
+	console   *terminal.Console // for progress messages
 
 	status debug.Informer // as last seen
-	at     time.Time      // of status, on the clock of the process
+	at     time.Time      // time of status, by the process's clock
 	since  time.Time      // start of the comparison
 	told   bool           // whether the wait was reported
 }
 
-// pollEvery is how often the process is asked for progress.
+// pollEvery is how often the process is polled for progress.
 const pollEvery = 200 * time.Millisecond
 
 // Result is the result of a comparison.
@@ -94,24 +94,26 @@ type Result struct {
 	Objects     int            // on the server
 	RV          string         // of the list
 	Differing   map[string]int // number per kind
-	Differences []Difference   // the first of them
+	Differences []Difference   // the first few
 
-	// Relabelled lists objects with the server's version but other labels in the cache.
+	// Relabelled lists objects that have the server's version but different labels in the cache.
 	Relabelled []object.Key `json:",omitzero"`
 
-	// Unsure says why the differences may be temporary, if time ran out. It is empty if they are real.
+	// Unsure is the reason the differences may be temporary, if time ran out. It is empty if they are
+	// real.
 	Unsure string `json:",omitzero"`
 
-	// Undelivered is how long ago the differences appeared on the server, if the watch has received
-	// nothing since.
+	// Undelivered is how long ago the changes were made on the server, if the watch has received nothing
+	// since.
 	Undelivered time.Duration `json:",omitzero"`
 
-	// Doubt says why the server may belong to another cluster than the process. It is empty if nothing suggests that.
+	// Doubt is the reason to suspect that the server belongs to a different cluster than the process, or
+	// empty if there is none.
 	Doubt string `json:",omitzero"`
 }
 
-// run compares. If ctx ends before the result is certain, it returns what it has, with Unsure set, and
-// exit.ErrTimedOut.
+// run compares. If ctx is done before the result is certain, it returns the preliminary result, with
+// Unsure set, and exit.ErrTimedOut.
 func (c *comparison) run(ctx context.Context) (*Result, error) {
 	c.since = time.Now()
 	before, err := c.cached(ctx)
@@ -131,14 +133,14 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 	}
 	slices.SortFunc(result.Relabelled, compareKeys)
 	first := list
-	defer func() { // objects created after the first list are on the server too
+	defer func() { // objects created after the first list count as being on the server too
 		for _, d := range result.Differences {
 			if _, known := first.objects[d.Key]; !known && d.Kind != kindGhost {
 				result.Objects++
 			}
 		}
 	}()
-	var kinds map[object.Key]string // of the previous round
+	var kinds map[object.Key]string // differences from the previous round
 	for {
 		suspects, err := c.suspects(ctx, list)
 		if err != nil {
@@ -182,8 +184,8 @@ func compareKeys(a, b object.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// suspects returns the differences once the cache is complete up to the list. It returns at once if there are none,
-// because objects of the same version are equal.
+// suspects returns the differences once the cache is complete up to the list. If there are none, it
+// returns at once, because objects with the same version are equal.
 func (c *comparison) suspects(ctx context.Context, list *served) (found []Difference, err error) {
 	for {
 		cache, err := c.cached(ctx)
@@ -199,7 +201,7 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []Differ
 	}
 }
 
-// late reports once what the comparison is waiting for, if the wait is long.
+// late prints, once, what the comparison is waiting for if the wait is long.
 func (c *comparison) late(differing []Difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
@@ -208,7 +210,7 @@ func (c *comparison) late(differing []Difference, list *served) {
 	c.console.State(time.Now(), "%-12s  %s: %d of %d objects differ, which may be temporary: %s", "waiting", c.which.Informer, len(differing), len(list.objects)+counts(differing)[kindGhost], c.behind(list))
 }
 
-// moved waits until the cache has advanced, calling look while it has not.
+// moved waits until the cache has advanced, polling with look.
 func (c *comparison) moved(ctx context.Context, from *cached, look func()) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
@@ -234,11 +236,11 @@ func (c *comparison) moved(ctx context.Context, from *cached, look func()) error
 	}
 }
 
-// behind says why the cache is not complete up to the list.
+// behind explains why the cache is not complete up to the list.
 func (c *comparison) behind(list *served) string {
 	s := &c.status
 	trouble := s.Trouble(time.Now())
-	text := fmt.Sprintf("the cache is complete up to version %s, but the server's list is at version %s", terminal.OrDash(s.RV), list.rv)
+	text := fmt.Sprintf("the cache is complete up to version %s, but the server's list has version %s", terminal.OrDash(s.RV), list.rv)
 	switch {
 	case !s.Synced:
 		text = "the informer has no complete initial list: " + s.Reflector.Missing().Error()
@@ -247,12 +249,12 @@ func (c *comparison) behind(list *served) string {
 	case trouble != "":
 		text += ": " + trouble
 	case s.Reflector.State == reflector.Watching:
-		text += ": no bookmark has come so far; a server sends one about once a minute"
+		text += ": no bookmark has been received yet; servers send one about once a minute"
 	}
 	return text
 }
 
-// differences compares a cache with a list, ignoring states newer than the list.
+// differences compares a cache with a list, ignoring objects newer than the list.
 func differences(c *cached, s *served) (found []Difference) {
 	for key, is := range s.objects {
 		has, ok := c.objects[key]
@@ -274,7 +276,7 @@ func differences(c *cached, s *served) (found []Difference) {
 	return found
 }
 
-// doubt says why the cache, read before the list, may belong to another cluster.
+// doubt returns the reason the cache, read before the list, may belong to another cluster, if any.
 func doubt(c *cached, s *served) string {
 	alike := 0
 	for key, has := range c.objects {
@@ -284,15 +286,15 @@ func doubt(c *cached, s *served) string {
 	}
 	switch {
 	case sight.Newer(c.rv, s.rv):
-		return fmt.Sprintf("the cache was at version %s when the server was at %s", c.rv, s.rv)
+		return fmt.Sprintf("the cache was at version %s while the server was at %s", c.rv, s.rv)
 	case len(c.objects) > 0 && len(s.objects) > 0 && alike == 0:
-		return "no object of the cache has the UID that it has on the server"
+		return "no object has the same UID in the cache and on the server"
 	}
 	return ""
 }
 
-// cached reads the keys and versions in the cache. Every page is complete at least up to the version of
-// the first page.
+// cached reads the keys and versions in the cache. Each page is complete at least up to the version of
+// the first one.
 func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	all := &cached{objects: map[object.Key]version{}}
 	page := debug.Page{Namespace: c.namespace, Limit: 1000}
@@ -314,8 +316,8 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	}
 }
 
-// Informer compares the cache of an informer with the server at. It reports to console what it is
-// waiting for. If ctx ends before the result is certain, it returns what it has, with Unsure set, and
+// Informer compares an informer's cache with the server at. It prints to console what it is waiting for.
+// If ctx is done before the result is certain, it returns the preliminary result, with Unsure set, and
 // the cause of ctx.
 func Informer(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer, console *terminal.Console) (*Result, error) {
 	scopes, err := sight.Scopes(i)

@@ -1,2 +1,2 @@
-// Package compare compares the cache of an informer with the server by the metadata of all objects.
+// Package compare compares an informer's cache with the server, using the metadata of all objects.
 package compare

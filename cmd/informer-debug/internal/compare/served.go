@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// version identifies a state of an object.
+// version identifies an object and its version.
 type version struct {
 	UID string `json:",omitzero"`
 	RV  string `json:",omitzero"`
@@ -24,36 +24,36 @@ type version struct {
 	labels string // as one string
 }
 
-// same reports whether both are the same state of the same object.
+// same reports whether both are the same version of the same object.
 func (v version) same(other version) bool { return v.UID == other.UID && v.RV == other.RV }
 
-// served is the server's content according to a list of version rv.
+// served is the server's content according to a list with version rv.
 type served struct {
 	rv      string
 	objects map[object.Key]version
 	only    map[object.Key]bool // the requested keys; nil for all
-	at      time.Time           // when it was complete
+	at      time.Time           // when the list was complete
 }
 
 // covers reports whether the list would include an object with this key.
 func (s *served) covers(key object.Key) bool { return s.only == nil || s.only[key] }
 
-// part is one scope of an informer with the resource that lists its objects.
+// part is one of an informer's scopes, with the resource that lists its objects.
 type part struct {
 	sight.Scope
 	resource *rest.Resource[*metav1.PartialObjectMetadata]
 }
 
 const (
-	// expiries is how many times a list is restarted after it has outlasted the server's history.
+	// expiries is how many times a list is restarted because its continue token has expired.
 	expiries = 3
 
-	// mostSingly is the largest number of objects read one by one. More are read with a full list.
+	// mostSingly is the maximum number of objects to read one by one. Beyond that, a full list is used.
 	mostSingly = 100
 )
 
 // read lists the objects of all parts with quorum reads. The result has the version of the newest list.
-// If keys is not nil, read returns only the objects with these keys.
+// If keys is not nil, only objects with these keys are returned.
 func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served, error) {
 	all := &served{objects: map[object.Key]version{}, only: keys}
 	for _, p := range parts {
@@ -81,7 +81,7 @@ func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served,
 	return all, nil
 }
 
-// read adds the objects of one list.
+// read adds the objects from one list.
 func (p part) read(ctx context.Context, name string, to *served) error {
 	for try := 1; ; try++ {
 		list := p.resource.List(ctx, p.List(name))
@@ -111,7 +111,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 	}
 }
 
-// partsOf finds where the informer's objects are served, limited to the namespace of the flags.
+// partsOf finds where the informer's objects are served, restricted to the namespace from the flags.
 func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []sight.Scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
 		mapping, err := at.Resolve(ctx, s.Resource, cluster.Patience(v.Config), c)
@@ -132,7 +132,7 @@ func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []si
 	return parts, nil
 }
 
-// listError is the error of a list that failed on the server.
+// listError is the error from a list that failed on the server.
 type listError struct{ err error }
 
 // Error returns the server's message.

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// costFlags are the flags of cost.
+// costFlags holds the flags of cost.
 type costFlags struct {
 	sight.Flags
 	sample int
@@ -30,35 +30,36 @@ type costFlags struct {
 	output output.Choice
 }
 
-// Command returns the verb cost, which writes to s.
+// Command returns the cost command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	flags := costFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "cost [TYPE[,TYPE...]|all]",
 		Short: "Estimate the memory for caching a cluster",
 		Long: `cost reads a sample of each TYPE, or of all types that support list and watch, in all namespaces
-or the one of -n. It holds the sample in memory in one form after another, and estimates the
-memory for all objects:
+or the one given with -n. It loads the sample into memory in one form after another, and
+estimates the memory for all objects:
 
-  ON THE WIRE  the bytes of a list, before compression
-  CLIENT-GO    as in informers of client-go: each object decoded whole by apimachinery,
-               sharing nothing with others, in a map by key. client-go itself does not run.
-  WHOLE        as in informers of Millrace: with shared parts, in their cache
+  ON THE WIRE  size of a list, before compression
+  CLIENT-GO    as in client-go informers: each object completely decoded by apimachinery,
+               without sharing, in a map by key. client-go itself is not run.
+  WHOLE        as in Millrace informers: with equal values shared, in the informer's cache
   PACKED       the same with Store: sharedinformer.Packed
   NO MANAGED   WHOLE with Keep: wire.WithoutManagedFields
   METADATA     WHOLE with only metadata
-  KEEP         WHOLE with the fields of --keep, "-" if the type does not have them
+  KEEP         WHOLE with the fields in --keep; "-" if the type does not have them
 
 Built-in types are decoded into their Go types, and others into unstructured objects, which
-take more memory than a Go type would. The estimates include only objects, not the rest of an
-informer.
+take more memory than a Go type would. The estimates include only the objects, not the rest of
+an informer.
 
-A form is measured by the growth of this process's live heap, after two collections. The sample
-consists of runs of neighbours at ` + fmt.Sprint(mostRuns) + ` positions of the list, since neighbours have parts in
-common; the figures are extrapolated to all objects. ± is half the spread of the quarters of the
-sample; there is none if all objects were read. It is large if the objects are small and tables
-grow in steps. The objects of a sample have fewer others to share with than those of the cluster:
-WHOLE and PACKED are upper bounds. A few KiB more or less are noise.
+A form is measured as the growth of this process's live heap, after two garbage collections.
+The sample consists of runs of consecutive objects at ` + fmt.Sprint(mostRuns) + ` positions in the list,
+since neighbours have values in common; the figures are extrapolated to all objects. ± is half
+the spread between the quarters of the sample, and omitted if all objects were read. It is large
+if the objects are small and tables grow in steps. Objects in a sample have fewer others to share
+values with than in the whole cluster, so WHOLE and PACKED are upper bounds. Differences of a few
+KiB are noise.
 
 The sample of a type ends after ` + terminal.Bytes(mostSampled) + ` or ` + fmt.Sprint(mostRequests) + ` requests; between the positions, cost reads
 metadata of at most ` + fmt.Sprint(mostSkipped) + ` objects at a time. Incomplete samples are reported below the table.
@@ -70,12 +71,12 @@ metadata of at most ` + fmt.Sprint(mostSkipped) + ` objects at a time. Incomplet
 		Args: exit.Args(0, 1),
 	}
 	flags.Add(cmd)
-	playback.Refuse(cmd, "cost reads samples of a cluster; informer-debug churn --replay %s says what Keep would save of what was recorded")
-	_ = cmd.Flags().MarkHidden("attach") // it fails only for a flag that does not exist
+	playback.Refuse(cmd, "cost samples a cluster; informer-debug churn --replay %s reports what Keep would save for the recorded objects")
+	_ = cmd.Flags().MarkHidden("attach") // fails only if the flag does not exist
 	_ = cmd.Flags().MarkHidden("all-namespaces")
-	cmd.Flags().IntVar(&flags.sample, "sample", 500, "how many objects of each type to read")
-	cmd.Flags().Float64Var(&flags.qps, "qps", 5, "most requests a second")
-	cmd.Flags().StringVar(&flags.keep, "keep", "", "fields that an informer would keep, such as spec.nodeName,status.phase")
+	cmd.Flags().IntVar(&flags.sample, "sample", 500, "number of objects to read per type")
+	cmd.Flags().Float64Var(&flags.qps, "qps", 5, "maximum requests per second")
+	cmd.Flags().StringVar(&flags.keep, "keep", "", "fields an informer would keep, such as spec.nodeName,status.phase")
 	flags.output.Add(cmd, "output format (default a table)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.check(); err != nil {
@@ -88,7 +89,7 @@ metadata of at most ` + fmt.Sprint(mostSkipped) + ` objects at a time. Incomplet
 
 func (f *costFlags) check() error {
 	if f.To != "" {
-		return exit.Usage("cost reads a cluster: use \"informer-debug get --attach\" to see the caches of a process")
+		return exit.Usage("cost examines a cluster: use \"informer-debug get --attach\" to see a process's caches")
 	}
 	if err := f.Flags.Check(); err != nil {
 		return err
@@ -96,14 +97,14 @@ func (f *costFlags) check() error {
 	f.AllNamespaces = f.Namespace == ""
 	switch {
 	case f.sample <= 0 || f.sample > mostSample:
-		return exit.Usage("--sample is %d: want 1 to %d", f.sample, mostSample)
+		return exit.Usage("--sample must be from 1 to %[2]d, got %[1]d", f.sample, mostSample)
 	case !(f.qps > 0):
-		return exit.Usage("--qps is %v: want more than 0", f.qps)
+		return exit.Usage("--qps must be positive, got %v", f.qps)
 	}
 	return nil
 }
 
-// run measures the types one after another.
+// run measures the types sequentially.
 func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) error {
 	c := terminal.NewConsole(s, false)
 	var cfg *config.Config
@@ -150,7 +151,7 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	return nil
 }
 
-// everything finds all resources that support list and watch.
+// everything returns all resources that support list and watch.
 func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []cluster.Target, error) {
 	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
 	cfg, err := config.LoadWith(f.Connect.Load)
@@ -162,12 +163,12 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	at := cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}
-	asking, cancel := context.WithTimeoutCause(ctx, cluster.Patience(cfg), errors.New("discovery did not answer"))
+	asking, cancel := context.WithTimeoutCause(ctx, cluster.Patience(cfg), errors.New("discovery did not respond"))
 	defer cancel()
 	mappings, err := client.Mapper().Mappings(asking)
 	var all []cluster.Target
 	for _, m := range mappings {
-		// A type may be served in several versions, and events in two groups, with the same objects.
+		// The same objects may be served in several versions and, for events, in two groups.
 		again := m.Resource.Resource == "events" && m.Resource.Group == "events.k8s.io" ||
 			slices.ContainsFunc(all, func(t cluster.Target) bool { return t.Mapping.Resource.GroupResource() == m.Resource.GroupResource() })
 		if cluster.CanWatch(m) && (m.Namespaced || f.Namespace == "") && !again {

@@ -168,7 +168,7 @@ func TestCostRepeats(t *testing.T) {
 	all, r := costOf(t, "nodes", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Contains(t, all.Types[0].Error, "forbidden")
-	require.Contains(t, r.ErrOut, `ask for the verbs "list" and "watch"`)
+	require.Contains(t, r.ErrOut, `request the verbs "list" and "watch"`)
 }
 
 // A list that fails in the middle gives a smaller sample and the reason.
@@ -207,8 +207,8 @@ func TestCostExplainsErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"cost", "pods", "--sample=0", server}, exit.CodeUsage, "--sample is 0"},
-		{[]string{"cost", "pods", "--qps=0", server}, exit.CodeUsage, "--qps is 0"},
+		{[]string{"cost", "pods", "--sample=0", server}, exit.CodeUsage, "--sample must be from 1 to"},
+		{[]string{"cost", "pods", "--qps=0", server}, exit.CodeUsage, "--qps must be positive, got 0"},
 		{[]string{"cost", "--attach=http://localhost:1"}, exit.CodeUsage, "get --attach"},
 		{[]string{"cost", "sheep", server}, exit.CodeUnavailable, "sheep"},
 		{[]string{"cost", "--server=" + page.URL}, exit.CodeUnavailable, "login"},

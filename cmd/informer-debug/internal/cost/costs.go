@@ -13,23 +13,22 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// estimate is a number of bytes, with the lowest and the highest value computed from single quarters of
-// the sample. All three are equal if every object was measured.
+// estimate is an estimated number of bytes, with the lowest and highest values obtained from individual
+// quarters of the sample. All three are equal if every object was measured.
 type estimate struct {
 	Bytes int64 `json:"bytes"`
 	Low   int64 `json:"low"`
 	High  int64 `json:"high"`
 }
 
-// estimate extrapolates from the quarters of a sample to all objects. With once, the first quarter
-// includes a fixed cost that is not scaled, so estimate takes the cost per object from the other
-// quarters.
+// estimate extrapolates from the quarters of a sample to all objects. If once is true, the first quarter
+// includes a fixed cost that does not scale, so the cost per object is taken from the other quarters.
 func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	var objects, bytes int64
 	for n, count := range counts {
 		objects, bytes = objects+int64(count), bytes+w.of[n]
 	}
-	bytes = max(0, bytes) // a garbage collection may free more memory than the objects use
+	bytes = max(0, bytes) // garbage collection may free more memory than the objects use
 	if objects == 0 || int64(all) <= objects {
 		return estimate{bytes, bytes, bytes}
 	}
@@ -66,7 +65,7 @@ func (e *estimate) add(o estimate) {
 	e.Bytes, e.Low, e.High = e.Bytes+o.Bytes, e.Low+o.Low, e.High+o.High
 }
 
-// cost is the result for one type. Its JSON fields are an interface for scripts.
+// cost is the result for one type. Scripts rely on its JSON fields.
 type cost struct {
 	at  cluster.Target
 	err error
@@ -75,7 +74,7 @@ type cost struct {
 	Error        string    `json:"error,omitempty"`
 	Objects      int       `json:"objects"`
 	Sample       int       `json:"sample"`
-	Short        string    `json:"short,omitempty"` // why the sample is smaller than requested
+	Short        string    `json:"short,omitempty"` // reason the sample is smaller than requested
 	Unstructured bool      `json:"unstructured"`    // whether the objects have no Go type
 	Wire         estimate  `json:"wire"`
 	ClientGo     estimate  `json:"clientGo"`
@@ -86,12 +85,12 @@ type cost struct {
 	Keep         *estimate `json:"keep,omitempty"`
 }
 
-// columns returns the estimates in the order of the table.
+// columns returns the estimates in the order of the table's columns.
 func (c *cost) columns() []*estimate {
 	return []*estimate{&c.Wire, &c.ClientGo, &c.Whole, &c.Packed, &c.NoManaged, &c.Metadata}
 }
 
-// costs are the results of several types.
+// costs contains the results for several types.
 type costs struct {
 	Types []*cost `json:"types"`
 	Total cost    `json:"total"`

@@ -1,3 +1,3 @@
-// Package cost implements the verb cost, which estimates the memory for caching a cluster. It reads samples, holds them
-// in memory in one form after another, and extrapolates from the size of the heap.
+// Package cost implements the cost command, which estimates how much memory it takes to cache a cluster.
+// It reads samples, keeps them in memory in one form after another, and extrapolates from the heap size.
 package cost

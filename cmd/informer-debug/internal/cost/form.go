@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// measureForms measures the objects of a sample in each form.
+// measureForms measures a sample's objects in each form.
 func measureForms[T object.Object](c *cost, s *sample, opts wire.Options) error {
 	c.Objects, c.Sample, c.Short, c.Unstructured = s.all(), s.objects, s.short, isUntyped[T]()
 	var parts [fourths][]page
@@ -92,7 +92,7 @@ func isUntyped[T object.Object]() bool {
 // reader creates decoders by media type.
 type reader func(media string) (wire.Decoder, error)
 
-// reading returns a function that creates readers. Objects of different readers share nothing.
+// reading returns a function that creates readers. Objects from different readers share no memory.
 func reading[T object.Object](opts func() wire.Options) func() reader {
 	return func() reader {
 		o := opts()
@@ -101,7 +101,7 @@ func reading[T object.Object](opts func() wire.Options) func() reader {
 	}
 }
 
-// packing is reading for packed objects.
+// packing is like reading, for packed objects.
 func packing[T object.Object](opts wire.Options) func() reader {
 	return func() reader {
 		by := wire.NewPacker(wire.NewPool())
@@ -110,11 +110,12 @@ func packing[T object.Object](opts wire.Options) func() reader {
 	}
 }
 
-// weight is the number of bytes of each quarter of a sample, with the earlier quarters in memory.
+// weight contains the size in bytes of each quarter of a sample, measured with the earlier quarters in
+// memory.
 type weight struct{ of [fourths]int64 }
 
-// weigh holds the objects of all parts and measures the heap after each. It first loads a page and drops it, so lasting
-// structures such as decoder tables are not counted.
+// weigh loads the parts one by one, measuring the heap after each. It first loads and drops one page, so
+// that permanent structures such as decoder tables are not counted.
 func weigh(parts [fourths][]page, readers func() reader, holder func() (hold func(object.Head), held any)) (w weight, err error) {
 	warm, _ := holder()
 	if len(parts[0]) > 0 {
@@ -134,7 +135,7 @@ func weigh(parts [fourths][]page, readers func() reader, holder func() (hold fun
 		before = after
 	}
 	runtime.KeepAlive(held)
-	runtime.KeepAlive(read) // including the pool of shared parts
+	runtime.KeepAlive(read) // including the pool of shared values
 	return w, nil
 }
 
@@ -159,13 +160,13 @@ func items(d wire.Decoder, body []byte) iter.Seq2[object.Head, error] {
 	return d.List(bytes.NewReader(body), &meta, nil)
 }
 
-// inMap holds objects as client-go's store does: in a map, by formatted key.
+// inMap stores objects like client-go: in a map, by formatted key.
 func inMap() (func(object.Head), any) {
 	all := map[string]object.Head{}
 	return func(o object.Head) { all[object.FormatKey(object.KeyOf(o))] = o }, &all
 }
 
-// inCache holds objects as an informer does.
+// inCache stores objects like an informer.
 func inCache() (func(object.Head), any) {
 	cache := indexer.New()
 	return func(o object.Head) {
@@ -173,8 +174,8 @@ func inCache() (func(object.Head), any) {
 	}, cache
 }
 
-// heapInUse returns the size of the live heap. It collects at least twice, until a collection frees nothing more:
-// memory held by pools, finalizers and cleanups is freed later than its owners.
+// heapInUse returns the size of the live heap. It runs the garbage collector at least twice, until
+// nothing more is freed, because memory held by pools, finalizers and cleanups takes an extra cycle.
 func heapInUse() uint64 {
 	least := uint64(math.MaxUint64)
 	for range 8 {

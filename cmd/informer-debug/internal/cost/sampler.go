@@ -31,15 +31,15 @@ const (
 	mostSampled  = 32 << 20 // bytes per type
 	mostRuns     = 20       // positions in a list at which the sample is taken
 	mostRequests = 100      // per type
-	mostSkipped  = 2000     // objects per metadata request when moving to the next position
-	fourths      = 4        // parts of a sample, to estimate the error
+	mostSkipped  = 2000     // objects per metadata request when skipping to the next position
+	fourths      = 4        // parts of a sample, for estimating the error
 	answerWithin = time.Minute
-	mostRefusal  = 1 << 20 // bytes of an error response
+	mostRefusal  = 1 << 20 // bytes to read of an error response
 )
 
 const asMetadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// sampler reads samples of lists, one request at a time.
+// sampler samples lists, one request at a time.
 type sampler struct {
 	flags  *costFlags
 	http   *http.Client
@@ -56,14 +56,14 @@ func newSampler(cfg *config.Config, f *costFlags) (*sampler, error) {
 	return &sampler{flags: f, http: client, base: base, scheme: scheme.New()}, nil
 }
 
-// page is a part of a list as received.
+// page is one page of a list, as received.
 type page struct {
 	contentType string
 	body        []byte
 	objects     int
 }
 
-// sample is what was read of one list.
+// sample is a sample of one list.
 type sample struct {
 	r        *sampler
 	at       cluster.Target
@@ -72,15 +72,15 @@ type sample struct {
 	pages    []page
 	objects  int // in the pages
 	bytes    int // in the pages
-	passed   int // objects read or skipped
-	left     int // objects after them in the list; -1 if unknown
-	counted  int // all objects, if they had to be counted
+	passed   int // number of objects read or skipped
+	left     int // number of objects after those; -1 if unknown
+	counted  int // number of all objects, if they had to be counted
 	next     string
 	requests int
 	short    string // why the sample is smaller than requested
 }
 
-// read takes a sample of a list. It returns an error if it could not read anything.
+// read takes a sample of a list. It returns an error if nothing could be read.
 func (s *sample) read(ctx context.Context) error {
 	run := (s.r.flags.sample + mostRuns - 1) / mostRuns
 	err := s.take(ctx, run)
@@ -121,15 +121,15 @@ func (s *sample) count(ctx context.Context) error {
 	}
 	s.requests, s.counted = ahead.requests, ahead.passed
 	if ahead.next != "" && err == nil {
-		s.short = fmt.Sprintf("the server does not report the number of objects, and counting ended after %d requests: there are more", ahead.requests)
+		s.short = fmt.Sprintf("the server does not report the number of objects, and counting stopped after %d requests: there are more", ahead.requests)
 	}
 	return err
 }
 
-// all returns the number of objects, as far as known.
+// all returns the number of objects in the list, as far as known.
 func (s *sample) all() int { return max(s.passed+max(s.left, 0), s.counted) }
 
-// take reads whole objects into the sample. If a page is too large, it requests smaller ones.
+// take reads whole objects into the sample. If a page is too large, it switches to smaller ones.
 func (s *sample) take(ctx context.Context, n int) error {
 	for {
 		room := mostSampled - s.bytes
@@ -176,11 +176,11 @@ func (s *sample) skip(ctx context.Context, n int) error {
 	return nil
 }
 
-// pass reads a list and remembers where the next page starts.
+// pass reads one page and remembers where the next one starts.
 func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
 	d, err := wire.NewDecoder(contentType, wire.Options{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), Kind: s.at.Mapping.Kind, Keep: wire.Only()})
 	if err != nil {
-		return 0, fmt.Errorf("the answer is not from the Kubernetes API; is a proxy or a login page in the way? %w", err)
+		return 0, fmt.Errorf("the response is not from the Kubernetes API; is a proxy or a login page in the way? %w", err)
 	}
 	var meta metav1.ListMeta
 	for _, err := range d.List(body, &meta, nil) {
@@ -211,7 +211,7 @@ func (s *sample) get(ctx context.Context, limit int, accept string, read func(io
 	return s.getWith(ctx, limit, accept, func(resp *http.Response) ([]byte, error) { return read(resp.Body) })
 }
 
-// getWith waits until the next request is due and requests the next part of the list.
+// getWith requests the next page of the list, after waiting until the request is due.
 func (s *sample) getWith(ctx context.Context, limit int, accept string, read func(*http.Response) ([]byte, error)) (body []byte, contentType string, err error) {
 	select {
 	case <-time.After(time.Until(s.r.next)):
@@ -220,7 +220,7 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 	}
 	s.r.next = time.Now().Add(time.Duration(float64(time.Second) / s.r.flags.qps))
 	s.requests++
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no whole answer within %s", answerWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no complete response within %s", answerWithin))
 	defer cancel()
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	for name, value := range map[string]string{"continue": s.next, "labelSelector": s.r.flags.Selector, "fieldSelector": s.r.flags.FieldSelector} {
@@ -250,8 +250,8 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 	return body, resp.Header.Get("Content-Type"), err
 }
 
-// refusal returns the error of a response that is not a list. If it is not from the API server, its text is untrusted
-// and not shown.
+// refusal returns the error for a response that is not a list. If it did not come from the API server,
+// its text is untrusted and not shown.
 func (s sample) refusal(resp *http.Response) error {
 	_, err := s.pass(resp.Header.Get("Content-Type"), io.LimitReader(resp.Body, mostRefusal))
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {

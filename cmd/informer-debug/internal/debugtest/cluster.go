@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Cluster starts a simulated API server with three pods on loopback. It returns the server and the flag
-// that selects it.
+// Cluster starts a simulated API server with three pods on a loopback address. It returns the server and
+// the flag that selects it.
 func Cluster(t *testing.T, opts apiservertest.Options) (srv *apiservertest.Server, server string) {
 	t.Helper()
 	srv = apiservertest.New(opts)
@@ -29,7 +29,7 @@ func Cluster(t *testing.T, opts apiservertest.Options) (srv *apiservertest.Serve
 	return srv, "--server=" + endpoint.URL
 }
 
-// Put writes a pod in the given phase, with a label app.
+// Put writes a pod in the given phase, with an app label.
 func Put(t *testing.T, srv *apiservertest.Server, key object.Key, phase corev1.PodPhase) {
 	t.Helper()
 	app, _, _ := strings.Cut(key.Name, "-")
@@ -43,7 +43,7 @@ func Put(t *testing.T, srv *apiservertest.Server, key object.Key, phase corev1.P
 	}
 }
 
-// Bubbled returns a server with one pod for use in a synctest bubble. Its connections are in memory.
+// Bubbled returns a server with one pod and in-memory connections, for use in a synctest bubble.
 func Bubbled(t *testing.T) (*apiservertest.Server, *config.Config) {
 	t.Helper()
 	srv := apiservertest.New(apiservertest.Options{})
@@ -56,10 +56,10 @@ func Bubbled(t *testing.T) (*apiservertest.Server, *config.Config) {
 	return srv, &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}
 }
 
-// Pods returns the resource pods.
+// Pods returns the GVR of pods.
 func Pods() object.GVR { return corev1.SchemeGroupVersion.WithResource("pods") }
 
-// LoginPage answers like a proxy that wants a login.
+// LoginPage responds like a proxy that requires a login.
 type LoginPage struct{}
 
 // ServeHTTP implements http.Handler.

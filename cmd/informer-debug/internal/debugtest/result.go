@@ -21,7 +21,7 @@ type Result struct {
 // Lines returns the lines of stdout.
 func (r Result) Lines() []string { return strings.Split(strings.TrimSuffix(r.Out, "\n"), "\n") }
 
-// Invoke runs one verb, the first of args.
+// Invoke runs the subcommand args[0].
 func Invoke(t *testing.T, command func(terminal.Streams) *cobra.Command, args ...string) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

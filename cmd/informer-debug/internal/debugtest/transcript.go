@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// Transcript is an output that may be read while it is being written.
+// Transcript is an output stream that may be read while it is being written.
 type Transcript struct {
 	mu      sync.Mutex
 	text    bytes.Buffer

@@ -20,14 +20,15 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Company is the rest of a program around the demo's informer: a controller that fails on some objects and is slow on
-// others, a slow handler, and the page that shows them.
+// Company is the rest of the program around the demo's informer: a controller that fails on some objects
+// and is slow on others, a slow handler, and the debug page.
 type Company struct {
 	page     net.Listener
 	recorder *flight.Recorder
 }
 
-// NewCompany returns a company that serves its page on the listener of listen, or nil if listen is nil.
+// NewCompany returns a [Company] that serves the debug page on the listener returned by listen, or nil
+// if listen is nil.
 func NewCompany(listen func() (net.Listener, error)) (*Company, error) {
 	if listen == nil {
 		return nil, nil
@@ -39,14 +40,14 @@ func NewCompany(listen func() (net.Listener, error)) (*Company, error) {
 	return &Company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
 }
 
-// Close stops listening if the page has not been served.
+// Close closes the listener if the page has not been served.
 func (c *Company) Close() {
 	if c != nil {
-		_ = c.page.Close() // the server may have closed it
+		_ = c.page.Close() // the server may have closed it already
 	}
 }
 
-// Flight returns the recorder of the whole program.
+// Flight returns the program's flight recorder.
 func (c *Company) Flight() *flight.Recorder {
 	if c == nil {
 		return nil
@@ -54,7 +55,8 @@ func (c *Company) Flight() *flight.Recorder {
 	return c.recorder
 }
 
-// Accompany runs the company of an informer until ctx is done. The informer must not be running yet.
+// Accompany runs the rest of the program around an informer until ctx is done. The informer must not be
+// running yet.
 func Accompany[T object.Object](ctx context.Context, c *Company, informer *sharedinformer.Informer[T]) (wait func() error, err error) {
 	janitor, err := controller.New("janitor", controller.Func(reconcile), controller.Options{Concurrency: 2, Flight: c.recorder})
 	if err != nil {
@@ -80,7 +82,7 @@ func Accompany[T object.Object](ctx context.Context, c *Company, informer *share
 	}, nil
 }
 
-// companion presents an informer to the page.
+// companion exposes an informer to the page.
 type companion struct{ view sharedinformer.View }
 
 // Status implements debug.Informers.
@@ -89,7 +91,8 @@ func (s companion) Status() []sharedinformer.Status { return []sharedinformer.St
 // Views returns the view of the informer's cache.
 func (s companion) Views() []sharedinformer.View { return []sharedinformer.View{s.view} }
 
-// reconcile looks busy. It fails half of the time on objects called ledger, and is slow on checkout.
+// reconcile looks busy. It fails half of the time on objects named ledger, and is slow on those named
+// checkout.
 func reconcile(ctx context.Context, r controller.Request) (controller.Result, error) {
 	busy := time.Duration(rand.IntN(20)) * time.Millisecond
 	if strings.HasPrefix(r.Name, "checkout") {
@@ -104,7 +107,7 @@ func reconcile(ctx context.Context, r controller.Request) (controller.Result, er
 	return controller.Result{}, nil
 }
 
-// dawdler returns a handler that pauses now and then.
+// dawdler returns a handler that occasionally pauses.
 func dawdler[T object.Object]() sharedinformer.Handler[T] {
 	heard := 0 // used by one goroutine
 	return sharedinformer.HandlerFunc[T](func(ctx context.Context, _ sharedinformer.Event[T]) error {
@@ -115,7 +118,7 @@ func dawdler[T object.Object]() sharedinformer.Handler[T] {
 	})
 }
 
-// Tour prints the address of the page and some commands to try.
+// Tour prints the page's address and some commands to try.
 func (c *Company) Tour(console *terminal.Console, server, program string) {
 	if c == nil {
 		return

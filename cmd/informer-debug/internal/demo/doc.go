@@ -1,6 +1,7 @@
-// Package demo provides the content of the demo: a workload that writes to a simulated server, a saboteur that breaks
-// things, and a small program around the informer with a controller, a handler and a page.
+// Package demo provides the parts of the demo: a workload that writes to a simulated server, a saboteur
+// that injects faults, and a small program around the informer, with a controller, a handler and a debug
+// page.
 //
-// A Workload belongs to the goroutine that runs it. Everything that Accompany starts ends with its context; the
-// returned function waits for that.
+// A Workload must be used only by the goroutine that runs it. Everything started by Accompany stops when
+// its context is done; the returned function waits for that.
 package demo

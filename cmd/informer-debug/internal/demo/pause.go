@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pause waits for d. It reports false if ctx ended first.
+// pause waits for d. It returns false if ctx is done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

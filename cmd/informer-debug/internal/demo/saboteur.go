@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// FaultInterval is the time from one fault to the next.
+// FaultInterval is the time between faults.
 const FaultInterval = 10 * time.Second
 
 const (
@@ -17,20 +17,20 @@ const (
 	outage     = 3 * time.Second
 )
 
-// Saboteur breaks something at regular intervals.
+// Saboteur injects faults at regular intervals.
 type Saboteur struct {
-	Server  *apiservertest.Server // the server to break
-	Console *terminal.Console     // receives a message per fault
+	Server  *apiservertest.Server // the server to inject faults into
+	Console *terminal.Console     // prints a message per fault
 }
 
-// sabotage is one kind of fault. Most kinds cut the connections, so the client sends its next request at
-// once.
+// sabotage is one kind of fault. Most kinds close the connections, so that the client sends its next
+// request immediately.
 type sabotage struct {
 	what string
 	do   func(ctx context.Context, srv *apiservertest.Server)
 }
 
-// Run applies one fault after another until ctx is done.
+// Run injects one fault after another until ctx is done.
 func (s *Saboteur) Run(ctx context.Context) {
 	faults := sabotages()
 	wait := firstFault
@@ -44,7 +44,7 @@ func (s *Saboteur) Run(ctx context.Context) {
 }
 
 func sabotages() []sabotage {
-	// failing adds faults to the next watches and makes the client reopen its watches.
+	// failing makes the next watches fail and forces the client to reopen its watches.
 	failing := func(faults ...apiservertest.Fault) func(context.Context, *apiservertest.Server) {
 		return func(_ context.Context, srv *apiservertest.Server) {
 			for _, f := range faults {
@@ -60,12 +60,12 @@ func sabotages() []sabotage {
 	return []sabotage{
 		{"the connection is cut", failing()},
 		{"the history is compacted while no watch is open: 410", failing(watches(1, apiservertest.Compacted{}))},
-		{"two answers of 500", failing(watches(2, apiservertest.Fail{Code: http.StatusInternalServerError}))},
+		{"two responses with status 500", failing(watches(2, apiservertest.Fail{Code: http.StatusInternalServerError}))},
 		{"a change is garbled in transit", failing(watches(1, apiservertest.Garble{Frame: 1}))},
 		{"410 again, and the list is slow", failing(watches(1, apiservertest.Compacted{}),
 			apiservertest.Fault{Verb: "watch", Skip: 1, Count: 1, Do: []apiservertest.Action{slow}},
 			apiservertest.Fault{Verb: "list", Count: 1, Do: []apiservertest.Action{slow}})},
-		{"too many requests, come back in 2 s", failing(watches(1, apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"}))},
+		{"too many requests, retry in 2 s", failing(watches(1, apiservertest.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"}))},
 		{"the server is down for 3 s", func(ctx context.Context, srv *apiservertest.Server) {
 			srv.Down()
 			pause(ctx, outage)

@@ -18,27 +18,27 @@ import (
 
 const (
 	nodeCount = 3
-	fewPods   = 6  // the workload soon exceeds this
-	manyPods  = 14 // the workload never exceeds this
+	fewPods   = 6  // the workload soon exceeds this number of pods
+	manyPods  = 14 // the workload never exceeds this number of pods
 
-	// leaseEvery is the number of steps per renewal of a node's lease.
+	// leaseEvery is the number of steps between renewals of a node's lease.
 	leaseEvery = 8
 )
 
-// MaxRate is the fastest workload, in changes a second.
+// MaxRate is the maximum workload, in changes per second.
 const MaxRate = 10_000
 
-// Workload simulates all writers of a cluster: pods are created, scheduled, started, restarted and deleted, and nodes
-// renew their leases. It belongs to one goroutine.
+// Workload simulates all writers in a cluster: pods are created, scheduled, started, restarted and
+// deleted, and nodes renew their leases. It is not safe for concurrent use.
 type Workload struct {
 	srv   *apiservertest.Server
 	rand  *rand.Rand
-	pods  []*corev1.Pod // the existing pods, as last written
+	pods  []*corev1.Pod // existing pods, as last written
 	nodes []string
 	steps int
 }
 
-// NewWorkload returns a workload with a seed. The same seed creates the same objects.
+// NewWorkload returns a workload with the given seed. The same seed creates the same objects.
 func NewWorkload(srv *apiservertest.Server, seed uint64) *Workload {
 	return &Workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }
@@ -71,7 +71,7 @@ func (w *Workload) Begin() error {
 	return nil
 }
 
-// Run makes rate changes of pods a second until ctx is done.
+// Run makes rate changes to pods per second until ctx is done.
 func (w *Workload) Run(ctx context.Context, rate float64) error {
 	tick := time.NewTicker(max(time.Duration(float64(time.Second)/rate), 1))
 	defer tick.Stop()
@@ -97,7 +97,7 @@ func (w *Workload) step() error {
 	if n := len(w.pods); n < fewPods || n < manyPods && w.rand.IntN(4) == 0 {
 		return w.create(0)
 	}
-	// Pending pods come first, as in a real cluster.
+	// Pending pods take precedence, as in a real cluster.
 	pod := w.pods[w.rand.IntN(len(w.pods))]
 	if i := slices.IndexFunc(w.pods, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending }); i >= 0 {
 		pod = w.pods[i]
@@ -161,8 +161,8 @@ func (w *Workload) restart(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].RestartCount++
 }
 
-// write stores a pod that was changed in place. It overwrites changes by other clients, and forgets pods that they
-// deleted.
+// write stores a pod that was modified in place. It overwrites changes made by other clients, and drops
+// pods they have deleted.
 func (w *Workload) write(pod *corev1.Pod) error {
 	pod.ResourceVersion = ""
 	_, err := w.srv.Update(pod)

@@ -14,16 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Change is a place where two states of an object differ.
+// Change is a field in which two states of an object differ.
 type Change struct {
 	Path     string // such as spec.containers[web].image
 	Old, New any    // the values
-	Had, Has bool   // whether the place exists in the old and the new state
+	Had, Has bool   // whether the field exists in the old and in the new state
 }
 
-// Between lists the differences of two states, most important first: spec and status before metadata, plain values
-// before trees, times last. It leaves out fields that change with every write (resourceVersion, generation,
-// managedFields).
+// Between returns the differences between two states, most important first: spec and status before
+// metadata, plain values before trees, times last. It omits fields that change with every write
+// (resourceVersion, generation, managedFields).
 func Between(old, new object.Object) ([]Change, error) {
 	a, err := Content(old)
 	if err != nil {
@@ -42,7 +42,7 @@ func Between(old, new object.Object) ([]Change, error) {
 	return found, nil
 }
 
-// Content returns an object as a tree of maps and lists. The caller must not change it.
+// Content returns an object as a tree of maps and lists, which must not be modified.
 func Content(o object.Object) (map[string]any, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.Object, nil
@@ -149,7 +149,7 @@ func byName(list []any, field string) (map[string]any, bool) {
 	return named, true
 }
 
-// join appends a field name to a path. A name with a dot, such as a label's key, goes in brackets.
+// join appends a field name to a path. A name containing a dot, such as a label key, goes in brackets.
 func join(path, name string) string {
 	switch {
 	case strings.Contains(name, "."):
@@ -160,8 +160,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// Text formats a change: "status.phase: Pending→Running", "+spec.nodeName=n1", "-metadata.labels.app". Without values
-// it shows only the place.
+// Text formats a change: "status.phase: Pending→Running", "+spec.nodeName=n1", "-metadata.labels.app".
+// Without values it shows only the path.
 func (c Change) Text(values bool) string {
 	switch {
 	case !c.Has:
@@ -176,7 +176,7 @@ func (c Change) Text(values bool) string {
 	return c.Path
 }
 
-// Brief formats a value in a few characters.
+// Brief formats a value, abbreviated.
 func Brief(v any) string {
 	const most = 32
 	switch v := v.(type) {

@@ -1,2 +1,2 @@
-// Package diff describes in few words how two states of an object differ.
+// Package diff briefly describes how two states of an object differ.
 package diff

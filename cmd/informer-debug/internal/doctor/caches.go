@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	comparePatience = 10 * time.Second // for comparing with the server, and for caches that lag
-	certain         = 5 * time.Second  // within which a live watch delivers a change
+	comparePatience = 10 * time.Second // timeout for comparing with the server, including waiting for caches that lag
+	certain         = 5 * time.Second  // a live watch delivers a change within this time
 	comparedAtOnce  = 4
-	comparedObjects = 20_000 // objects per cache; larger lists burden the server and need a request by the user
+	comparedObjects = 20_000 // maximum number of objects per cache; listing more would burden the server unasked
 )
 
-// compare compares the caches of a process with the cluster of the kubeconfig. A missing kubeconfig or an unreachable
-// cluster is not a finding about the process.
+// compare compares the process's caches with the cluster of the kubeconfig. A missing kubeconfig or an
+// unreachable cluster is not held against the process.
 func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.Sight) {
 	const about = "caches"
 	at, err := v.Server(s)
@@ -40,7 +40,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 		return
 	}
 	defer at.Client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeoutCause(ctx, comparePatience, fmt.Errorf("no answer from %s within %s", at.Server, comparePatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, comparePatience, fmt.Errorf("no response from %s within %s", at.Server, comparePatience))
 	defer cancel()
 	all := len(x.status.Informers)
 	results, failures, selectors := make([]*compare.Result, all), make([]error, all), make([]string, all)
@@ -66,14 +66,14 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 		doubt := ""
 		switch err := failures[n]; {
 		case r != nil && r.Doubt != "":
-			doubt = fmt.Sprintf("%s may not be the cluster of the process (%s)", at.Server, r.Doubt)
+			doubt = fmt.Sprintf("%s may not be the process's cluster (%s)", at.Server, r.Doubt)
 		case r == nil && err != nil:
 			doubt = err.Error()
 		case r != nil:
 			x.differs(r, &x.status.Informers[n])
 		}
 		if selectors[n] != "" {
-			x.add(levelWarning, r.Informer, "check its labels and fields", "caches nothing although the server has objects: its selector %s matches none", selectors[n])
+			x.add(levelWarning, r.Informer, "check its labels and fields", "caches nothing although the server has objects: its selector %s matches none of them", selectors[n])
 		}
 		if doubt != "" && !said[doubt] {
 			said[doubt] = true
@@ -82,14 +82,14 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 	}
 }
 
-// worthComparing reports whether the cache of i should equal the server's state and is small enough to
-// list without a request by the user.
+// worthComparing reports whether i's cache should match the server's state and is small enough to list
+// without being asked to.
 func (x *examination) worthComparing(i *debug.Informer) bool {
 	if !i.Synced || i.Reflector.Attempts > 0 || i.Cluster != "" {
 		return false
 	}
 	if i.Objects > comparedObjects {
-		x.add(levelOK, i.Reflector.Resource, x.command("check")+" compares it", "not compared with the server: it holds %d objects, more than %d", i.Objects, comparedObjects)
+		x.add(levelOK, i.Reflector.Resource, x.command("check")+" compares it", "not compared with the server: it contains %d objects, more than %d", i.Objects, comparedObjects)
 		return false
 	}
 	return true
@@ -114,11 +114,11 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 	}
 	if len(r.Relabelled) > 0 {
 		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows how they differ; Options.DetectMutations of sharedinformer or factory names changed objects in the log",
-			"%d cached objects, such as %s, have other labels than the same version on the server: the program or a transform modifies one of them, and the others may share memory with it", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
+			"%d cached objects, such as %s, have different labels than the same version on the server: the program or a transform modifies one of them, and the others may share memory with it", len(r.Relabelled), object.FormatKey(r.Relabelled[0]))
 	}
 }
 
-// differ says how many objects differ.
+// differ describes the number of differing objects.
 func differ(n int) string {
 	if n == 1 {
 		return "this object differed"
@@ -126,7 +126,8 @@ func differ(n int) string {
 	return fmt.Sprintf("%d objects differed", n)
 }
 
-// leavesAllOut returns the selector of an informer without objects if the server has objects of its kind.
+// leavesAllOut returns the selector of an informer whose cache is empty although the server has objects
+// of its kind.
 func leavesAllOut(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer) (selector string, err error) {
 	scopes, err := sight.Scopes(i)
 	if err != nil || scopes[0].Selector() == "" {

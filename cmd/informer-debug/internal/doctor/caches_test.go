@@ -27,5 +27,5 @@ func TestLargeCachesAreNotCompared(t *testing.T) {
 	require.False(t, x.worthComparing(&large))
 	var b strings.Builder
 	require.NoError(t, x.write(&b, ""))
-	require.Equal(t, "ok       pods: not compared with the server: it holds 20001 objects, more than 20000; informer-debug check --attach http://localhost:6060 compares it\n", b.String())
+	require.Equal(t, "ok       pods: not compared with the server: it contains 20001 objects, more than 20000; informer-debug check --attach http://localhost:6060 compares it\n", b.String())
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// doctorFlags are the flags of doctor itself.
+// doctorFlags holds the flags specific to doctor.
 type doctorFlags struct {
 	sight.Flags
 	period time.Duration
@@ -28,31 +28,31 @@ type doctorFlags struct {
 	output output.Choice
 }
 
-// doctorFor is the default of --for.
+// doctorFor is the default for --for.
 const doctorFor = 5 * time.Second
 
-// Command returns the verb doctor, which writes to s.
+// Command returns the doctor command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	flags := doctorFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "doctor TYPE[,TYPE...] | --attach PROCESS",
 		Short: "Find what is wrong, or soon will be, with a cluster or a process",
-		Long: `doctor checks everything that informers need, and prints one line per check: ok, a warning or a
-problem, and what to do about it. It exits with 4 if there is a problem; with --strict, also if
-there is a warning. A note is no problem, but may explain why nothing happens.
+		Long: `doctor checks everything that informers depend on, and prints one line per check: ok, a warning
+or a problem, and how to fix it. It exits with 4 if there is a problem or, with --strict, a
+warning. A note is not a problem, but may explain why nothing happens.
 
-Of a cluster, with TYPEs: whether these credentials may list and watch them, with a Role that
-permits it; how long an answer takes; streaming lists; bookmarks, if --for is long
-enough for one; protobuf and CBOR; the clock; when certificates and the token expire. To try
+For a cluster, with TYPEs, it checks whether these credentials may list and watch them, and
+prints a Role that would allow it; the response time; streaming lists; bookmarks, if --for is
+long enough; protobuf and CBOR; the clock; and when certificates and the token expire. To test
 streaming lists, doctor reads the metadata of all objects once, for ten seconds at most.
 
-Of a process, with --attach: informers that are not synced, that receive no changes, that list
-all objects repeatedly, or that exist twice; handlers that lag or panic; indexes
-with one huge bucket; controllers that do not run; queues that grow within --for; keys that
-are reconciled over and over, hang, starve, or keep failing; a lost lease. For hanging calls it
-shows the key and the current function. Then it compares caches of up to 20,000 objects with the
-cluster of your kubeconfig, if there is one: it reads the metadata of their objects once, for ten
-seconds at most.
+For a process, with --attach, it looks for informers that are not synced, receive no changes,
+repeatedly list all objects, or exist twice; handlers that lag or panic; indexes with one huge
+bucket; controllers that are not running; queues that grow within --for; keys that are
+reconciled over and over, hang, starve, or keep failing; and a lost lease. For hanging calls it
+shows the key and the current function. It then compares caches of up to 20,000 objects with the
+cluster of your kubeconfig, if there is one: it reads the objects' metadata once, for ten seconds
+at most.
 
 The most severe findings come first.
 
@@ -64,10 +64,10 @@ The most severe findings come first.
 		Args: exit.Args(0, 1),
 	}
 	flags.Flags.Flags.Add(cmd)
-	playback.Refuse(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
-	cmd.Flags().BoolVarP(&flags.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
+	playback.Refuse(cmd, "doctor examines running systems; informer-debug get --replay %s shows the state and the failures of recorded informers")
+	cmd.Flags().BoolVarP(&flags.AllNamespaces, "all-namespaces", "A", false, "objects in all namespaces")
 	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to watch for bookmarks and growing queues")
-	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit with 4 on warnings too")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "also exit with 4 if there are warnings")
 	flags.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
@@ -76,9 +76,9 @@ The most severe findings come first.
 		}
 		switch {
 		case flags.period <= 0:
-			return exit.Usage("--for is %s: want more than 0", flags.period)
+			return exit.Usage("--for must be positive, got %s", flags.period)
 		case flags.To == "" && types == "":
-			return exit.Usage("name the types to examine, for example \"pods\", or a running process with --attach")
+			return exit.Usage("specify the types to examine, for example \"pods\", or a running process with --attach")
 		case flags.To != "" && types != "":
 			return exit.Usage("doctor examines a whole process: omit %q or --attach", types)
 		}
@@ -103,7 +103,7 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 	}
 	found.order()
 	problems, warnings := found.count(levelProblem), found.count(levelWarning)
-	if err == nil || problems > 0 { // the findings may explain err
+	if err == nil || problems > 0 { // print the findings first: they may explain err
 		if err := found.write(s.Out, f.output.Value); err != nil {
 			return exit.Unwritten(err)
 		}

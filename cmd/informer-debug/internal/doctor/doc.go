@@ -1,3 +1,3 @@
-// Package doctor implements the verb doctor, which finds out what is wrong, or soon will be, with a cluster (a probe)
-// or a process (an examination), and what to do about it.
+// Package doctor implements the doctor command, which diagnoses problems, current and imminent, in a
+// cluster (a probe) or a process (an examination), and suggests fixes.
 package doctor

@@ -22,15 +22,15 @@ import (
 
 const (
 	longBehind   = 10 * time.Second // a handler lags
-	longCall     = 5 * time.Second  // a call's position is reported
-	longRunning  = time.Minute      // a call seems to hang
+	longCall     = 5 * time.Second  // time after which a call's position is reported
+	longRunning  = time.Minute      // time after which a call seems to hang
 	longWaiting  = time.Minute      // a key starves
-	hugeBucket   = 1000             // objects under one value of an index, if they are most of all
-	growth       = 10               // keys added to a queue
+	hugeBucket   = 1000             // number of objects under one index value, if they are the majority
+	growth       = 10               // number of keys added to a queue
 	oftenWithin  = 60               // seconds in which
 	oftenEnough  = 60               // this many reconciles of a key look like a loop; this many changes make it hot
-	oftenRelists = 5                // lists in an hour that are too many
-	failsInRow   = 3                // failures after which the reason seems permanent
+	oftenRelists = 5                // too many lists in an hour
+	failsInRow   = 3                // number of failures after which the cause seems permanent
 	keysRead     = 100              // of a queue
 	busiestShown = 5
 )
@@ -39,13 +39,13 @@ const (
 type examination struct {
 	*findings
 	process *debug.Client
-	to      string // --attach for the suggested commands
+	to      string // the --attach flag, for suggested commands
 	status  *debug.Status
-	names   []string      // of the informers of status, each unique
-	stacks  []debug.Stack // of the calls in progress
+	names   []string      // unique names of the informers in status
+	stacks  []debug.Stack // stacks of the calls in progress
 }
 
-// run looks at the process twice and waits for the period in between.
+// run examines the process twice, waiting for the period in between.
 func (x *examination) run(ctx context.Context, period time.Duration) error {
 	before, err := x.process.Status(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // optional: without it, findings lack positions
+	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // optional: without stacks, findings lack positions
 		x.stacks = stacks.Stacks
 	}
 	x.status, x.names = status, sight.Distinct(status.Informers)
@@ -84,8 +84,8 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	return x.busiest(ctx)
 }
 
-// twice finds informers that cache the same objects: they have the same name, and their first objects have the same
-// UID, even if their clusters are called differently.
+// twice finds informers that cache the same objects: they have the same name, and their first objects
+// have the same UID, even if their clusters have different names.
 func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 	type what struct{ informer, uid string }
 	same := map[what][]debug.Which{}
@@ -97,7 +97,7 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 		} else if _, refused := asRefused(err); err != nil && !refused {
 			return err
 		} else {
-			key.uid = "of cluster " + which.Cluster // informers of the same name in one cluster are refused; empty ones have no UID
+			key.uid = "of cluster " + which.Cluster // informers with the same name in one cluster are rejected; empty ones have no UID
 		}
 		same[key] = append(same[key], which)
 	}
@@ -118,7 +118,7 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 			slices.Sort(names)
 			do := "share one informer: a factory returns the same one to all callers"
 			if slices.ContainsFunc(whichs, func(w debug.Which) bool { return w.Type != whichs[0].Type }) {
-				do = "use one Go type for them: a factory has one informer for each type"
+				do = "use one Go type for them: a factory has one informer per type"
 			}
 			x.add(levelWarning, key.informer, do, "%d informers cache the same objects as %s", len(whichs), strings.Join(slices.Compact(names), ", "))
 		}
@@ -126,38 +126,38 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 	return nil
 }
 
-// anything warns about a process that exposes nothing, since no findings would look like good health.
+// anything warns if a process exposes nothing, since an empty report would look like good health.
 func (x *examination) anything(s *debug.Status) {
 	if len(s.Informers)+len(s.Controllers)+len(s.Queues)+len(s.Groups) == 0 && s.Election == nil {
-		x.add(levelWarning, "process "+s.Process.Program, "pass its parts to debug.Options; a manager does this itself", "shows no informer, no controller, no queue and no election")
+		x.add(levelWarning, "process "+s.Process.Program, "pass its components to debug.Options; a manager does so automatically", "exposes no informers, controllers, queues or election")
 	}
 }
 
-// election reports who leads. A replica that does not lead is no problem.
+// election reports the current leader. It is not a problem if this replica is not the leader.
 func (x *examination) election(s *debug.Status) {
 	e := s.Election
 	switch {
 	case e == nil:
 	case e.Lost != nil:
-		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "work that does not stop keeps this replica running", "was lost while the work still runs: %v", e.Lost)
+		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "work that does not stop is keeping this replica running", "was lost while work is still running: %v", e.Lost)
 	case e.Attempts > 0:
 		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "", "cannot be read or renewed: %v", e.Failure)
 	case e.Leading:
-		x.add(levelOK, "lease "+object.FormatKey(e.Lease), "", "this replica leads")
+		x.add(levelOK, "lease "+object.FormatKey(e.Lease), "", "this replica is the leader")
 	case e.Holder == "":
-		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "no replica leads")
+		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "no replica is the leader")
 	default:
-		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s leads; this replica waits", e.Holder)
+		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s is the leader; this replica is on standby", e.Holder)
 	}
 }
 
-// relists finds informers that list all objects repeatedly.
+// relists finds informers that repeatedly list all objects.
 func (x *examination) relists(before *debug.Status, i *debug.Informer, period, uptime time.Duration) {
 	const do = "the server drops changes before the watch requests them: check the size of its watch cache, and what interrupts watches"
 	var had uint64
 	for n := range before.Informers {
 		if b := &before.Informers[n]; b.Which() == i.Which() {
-			had = max(had, b.Reflector.Relists) // if several informers are equal, the increase is a lower bound
+			had = max(had, b.Reflector.Relists) // if several informers have the same name, the increase is a lower bound
 		}
 	}
 	switch all := i.Reflector.Relists; {
@@ -194,9 +194,9 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 	}
 	switch {
 	case i.Blocked != "":
-		x.add(levelProblem, name, "make the function depend on the object alone, and return soon", "%s; %d changes are queued", i.Blocked, i.QueueDepth)
+		x.add(levelProblem, name, "make the function depend only on the object, and return quickly", "%s; %d changes are queued", i.Blocked, i.QueueDepth)
 	case i.QueueAge >= longBehind:
-		x.add(levelWarning, name, "see whether an index function is slow", "%d changes wait for the cache, the oldest for %s", i.QueueDepth, terminal.Duration(i.QueueAge))
+		x.add(levelWarning, name, "check whether an index function is slow", "%d changes are queued for the cache, the oldest for %s", i.QueueDepth, terminal.Duration(i.QueueAge))
 	}
 	for _, h := range i.Handlers {
 		about := name + ", handler " + h.Name
@@ -204,7 +204,7 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 			about += " (" + h.Place + ")"
 		}
 		if h.Behind >= longBehind || h.Busy >= longCall {
-			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d pending events; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce"
+			level, what, do := levelWarning, fmt.Sprintf("is %s behind, with %d pending events; ", terminal.Duration(h.Behind), h.Pending), "make it only add to a queue, or coalesce events"
 			if h.Busy >= longCall {
 				what += fmt.Sprintf("it has been handling %s for %s%s", object.FormatKey(h.Key), terminal.Duration(h.Busy), x.where(func(s *debug.Stack) bool { return s.Handler == h.Name && s.Informer == i.Reflector.Resource }))
 			} else {
@@ -216,7 +216,7 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 			x.add(level, about, do, "%s", what)
 		}
 		if h.Panics > 0 {
-			x.add(levelProblem, about, "the log has its stack", "panicked %s%s", terminal.Times(h.Panics), last(h.Failure))
+			x.add(levelProblem, about, "see the log for its stack", "panicked %s%s", terminal.Times(h.Panics), last(h.Failure))
 		}
 		if h.Errors > 0 {
 			x.add(levelWarning, about, "", "failed %s%s", terminal.Times(h.Errors), last(h.Failure))
@@ -224,10 +224,11 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 	}
 }
 
-// forbidden matches the answer of an API server to a user who may not list or watch.
+// forbidden matches an API server's response to a user who is not allowed to list or watch.
 var forbidden = regexp.MustCompile(`is forbidden: User "([\w:.@-]+)" cannot (?:list|watch) `)
 
-// howToAllow returns the command that prints a role for the user of an informer that may not list or watch, or "".
+// howToAllow returns the command that prints a role for the user of an informer that is not allowed to
+// list or watch, or "".
 func howToAllow(i *debug.Informer) string {
 	user := forbidden.FindStringSubmatch(missing(i.Reflector))
 	scopes, err := sight.Scopes(i)
@@ -241,7 +242,7 @@ func howToAllow(i *debug.Informer) string {
 	return "informer-debug doctor " + sight.Resource(i.Reflector.Resource) + where + " --as " + user[1] + " prints a role that allows it"
 }
 
-// where returns the functions in which the matching calls are, as the end of a sentence.
+// where returns the functions in which the matching calls currently are, as the end of a sentence.
 func (x *examination) where(match func(*debug.Stack) bool) string {
 	var places []string
 	for n := range x.stacks {
@@ -255,7 +256,7 @@ func (x *examination) where(match func(*debug.Stack) bool) string {
 	return ", in " + strings.Join(places, " or ")
 }
 
-// missing says why there is no list, without the resource's name.
+// missing explains why there is no list, omitting the resource's name.
 func missing(r reflector.Status) string {
 	return strings.TrimPrefix(r.Missing().Error(), r.Resource+": ")
 }
@@ -268,10 +269,10 @@ func last(f *failure.Failure) string {
 	return ", last with: " + failure.Reason(f.Err)
 }
 
-// indexes finds index values that most objects share, because a lookup then returns most objects.
+// indexes finds index values shared by most objects, since looking these up returns most objects.
 func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
 	all, err := x.process.Indexes(ctx, i.Which(), 1)
-	if _, refused := asRefused(err); refused { // not an informer of Millrace, or two of the same name
+	if _, refused := asRefused(err); refused { // not a Millrace informer, or two with the same name
 		return nil
 	}
 	if err != nil {
@@ -279,13 +280,13 @@ func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
 	}
 	for _, index := range all.Indexes {
 		if len(index.Largest) > 0 && index.Largest[0].Objects >= hugeBucket && 2*index.Largest[0].Objects > i.Objects {
-			x.add(levelWarning, i.Reflector.Resource+", index "+index.Name, "choose values that tell objects apart", "%d of %d objects are under one value", index.Largest[0].Objects, i.Objects)
+			x.add(levelWarning, i.Reflector.Resource+", index "+index.Name, "choose values that distinguish objects", "%d of %d objects share one value", index.Largest[0].Objects, i.Objects)
 		}
 	}
 	return nil
 }
 
-// controllers finds controllers that do not run and keys that are stuck.
+// controllers finds controllers that are not running and keys that are stuck.
 func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	for n := range s.Controllers {
 		c := &s.Controllers[n]
@@ -297,14 +298,14 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 			x.add(levelProblem, c.Name, "see the log", "panicked %s", terminal.Times(c.Panics))
 		}
 		if c.Terminal > 0 {
-			x.add(levelWarning, c.Name, "the log names them; a change or a resync triggers the next attempt", "gave up on %d requests", c.Terminal)
+			x.add(levelWarning, c.Name, "see the log for their keys; a change or a resync triggers the next attempt", "gave up on %d requests", c.Terminal)
 		}
 		if c.Stale > 0 {
-			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", terminal.Times(c.Stale))
+			x.add(levelWarning, c.Name, "check whether its informers' watches are behind", "reconciled %s without seeing its own last write", terminal.Times(c.Stale))
 		}
 		x.leftOut(c, s.Informers)
 		keys, err := x.process.Queue(ctx, c.Name, keysRead)
-		if _, refused := asRefused(err); refused { // it has ended since
+		if _, refused := asRefused(err); refused { // it has finished since
 			continue
 		}
 		if err != nil {
@@ -315,7 +316,7 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	return nil
 }
 
-// leftOut notes that changes caused no requests, since a controller that filters its changes out looks
+// leftOut notes changes that caused no requests, since a controller that filters out its changes looks
 // idle.
 func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) {
 	const few = 3
@@ -323,18 +324,18 @@ func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) 
 		for n := range informers {
 			for _, h := range informers[n].Handlers {
 				if h.Name == "controller "+c.Name+": "+source.Name && h.Delivered >= source.Added+few {
-					x.add(levelNote, c.Name, x.command("why TYPE/NAME")+" explains it for one object", "%d of %d changes of %s led to no reconcile: a predicate or the map function dropped them", h.Delivered-source.Added, h.Delivered, source.Name)
+					x.add(levelNote, c.Name, x.command("why TYPE/NAME")+" explains it for one object", "%d of %d changes to %s led to no reconcile: a predicate or the map function dropped them", h.Delivered-source.Added, h.Delivered, source.Name)
 				}
 			}
 		}
 	}
 }
 
-// stopped reports a controller that does not run. Waiting for the lease is no problem.
+// stopped reports a controller that is not running. Waiting for the lease is not a problem.
 func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 	what := fmt.Sprintf("is %s", c.State)
 	if e != nil && !e.Leading {
-		x.add(levelOK, c.Name, "", "%s, as this replica does not lead", what)
+		x.add(levelOK, c.Name, "", "%s, because this replica is not the leader", what)
 		return
 	}
 	level := levelWarning
@@ -365,10 +366,10 @@ func (x *examination) keys(c *controller.Status, keys *debug.Keys) {
 		if all && waiting > 0 {
 			busy = fmt.Sprintf("every worker is busy, and %d keys wait: it has been reconciling ", keys.Queue.Waiting)
 		}
-		x.add(level, name, "find out what it waits for; controller.Options.Timeout bounds a reconcile", "%s%s%s", busy, strings.Join(hang, " and "), x.where(func(s *debug.Stack) bool { return s.Controller == name }))
+		x.add(level, name, "find out what it is waiting for; controller.Options.Timeout limits a reconcile", "%s%s%s", busy, strings.Join(hang, " and "), x.where(func(s *debug.Stack) bool { return s.Controller == name }))
 	}
 	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
-		x.add(levelWarning, name, "find out what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
+		x.add(levelWarning, name, "find out what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has been waiting for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
 	}
 	var worst *debug.Key
 	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed, keys.Parked} {
@@ -383,11 +384,11 @@ func (x *examination) keys(c *controller.Status, keys *debug.Keys) {
 		if c.Failure != nil && c.Failure.Request.String() == worst.Key {
 			with = ", last with: " + failure.Reason(c.Failure.Err)
 		}
-		x.add(levelWarning, name, x.askWhy(worst.Key)+" says when it tries again", "failed on %s %d times in a row%s", worst.Key, worst.Requeues, with)
+		x.add(levelWarning, name, x.askWhy(worst.Key)+" shows when it will retry", "failed on %s %d times in a row%s", worst.Key, worst.Requeues, with)
 	}
 }
 
-// askWhy returns the command that explains a key.
+// askWhy returns the why command for a key.
 func (x *examination) askWhy(key string) string { return x.command("why " + key) }
 
 // command returns a command for this process.
@@ -399,7 +400,7 @@ func (x *examination) command(verb string) string {
 	return command
 }
 
-// queues compares the number of waiting keys.
+// queues finds queues that have grown.
 func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	had := map[string]int{}
 	for _, c := range before.Controllers {
@@ -410,7 +411,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	}
 	look := func(name string, waiting, running int, more ...string) {
 		if grown := waiting - had[name]; grown >= growth {
-			x.add(levelWarning, name, "give it more workers, or make a reconcile quicker", "its queue has grown by %d to %d keys within %s", grown, waiting, period)
+			x.add(levelWarning, name, "give it more workers, or make reconciles faster", "its queue has grown by %d to %d keys within %s", grown, waiting, period)
 			return
 		}
 		x.add(levelOK, name, "", "%d queued, %d in progress%s", waiting, running, strings.Join(more, ""))
@@ -429,7 +430,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	}
 }
 
-// busiest finds keys that are reconciled, and objects that change, very often.
+// busiest finds keys that are reconciled very often, and objects that change very often.
 func (x *examination) busiest(ctx context.Context) error {
 	const do = "informer-debug churn %s shows who writes which fields"
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
@@ -461,7 +462,7 @@ func (x *examination) busiest(ctx context.Context) error {
 	return nil
 }
 
-// typeOf returns the arguments that let a command watch the objects of an informer in the namespace of key.
+// typeOf returns the arguments that make a command watch the informer's objects in key's namespace.
 func typeOf(informer string, key object.Key) string {
 	name := sight.Resource(informer)
 	if _, err := object.ParseResourceArg(name); err != nil {
@@ -473,9 +474,9 @@ func typeOf(informer string, key object.Key) string {
 	return name
 }
 
-// writtenBy reports whether a controller seems to cause the changes of an object that it reconciles:
-// whether at least half of them arrived during a reconcile or just after it. It also returns true if
-// there were no changes, because the controller must then be requeuing the key itself.
+// writtenBy reports whether a controller seems to cause the changes to an object it reconciles, that is,
+// whether at least half of them arrived during a reconcile or just after. It also returns true if there
+// were no changes, because the controller must then be requeuing the key itself.
 func (x *examination) writtenBy(ctx context.Context, name string, key object.Key) (bool, error) {
 	line, err := x.process.Timeline(ctx, "", key)
 	if err != nil {
@@ -488,7 +489,7 @@ func (x *examination) writtenBy(ctx context.Context, name string, key object.Key
 		case e.Role == flight.Controller && e.Name == name && e.Kind == flight.Taken:
 			taken, until = e.At, time.Time{}
 		case e.Role == flight.Controller && e.Name == name && e.Kind == flight.Done:
-			until = e.At.Add(e.Took) // the event may come as late as the answer to the write
+			until = e.At.Add(e.Took) // the event may arrive as late as the response to the write
 		case e.Role == flight.Informer && e.Kind == flight.Applied && e.Change == "update":
 			changes++
 			if at := e.At.Add(-max(e.Received, 0)); !taken.IsZero() && !at.Before(taken) && (until.IsZero() || !at.After(until)) {
@@ -499,5 +500,5 @@ func (x *examination) writtenBy(ctx context.Context, name string, key object.Key
 	return 2*inside >= changes, nil
 }
 
-// asRefused reports whether a process answered with a refusal.
+// asRefused reports whether err is an error response from the process.
 func asRefused(err error) (*debug.RefusedError, bool) { return errors.AsType[*debug.RefusedError](err) }

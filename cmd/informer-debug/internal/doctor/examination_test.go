@@ -26,9 +26,9 @@ func TestDoctorOfControllers(t *testing.T) {
 		require.NoError(t, x.write(&b, ""))
 		return b.String()
 	}
-	require.Equal(t, "problem  keeper: every worker is busy, and 1 keys wait: it has been reconciling shop/a for 1m30s; find out what it waits for; controller.Options.Timeout bounds a reconcile\n"+
-		"warning  keeper: shop/b has waited for a worker for 1m10s; find out what keeps its workers busy: informer-debug why shop/b\n"+
-		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says when it tries again\n",
+	require.Equal(t, "problem  keeper: every worker is busy, and 1 keys wait: it has been reconciling shop/a for 1m30s; find out what it is waiting for; controller.Options.Timeout limits a reconcile\n"+
+		"warning  keeper: shop/b has been waiting for a worker for 1m10s; find out what keeps its workers busy: informer-debug why shop/b\n"+
+		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d shows when it will retry\n",
 		said(func(x *examination) {
 			x.keys(&controller.Status{Name: "keeper", Concurrency: 1}, &debug.Keys{
 				Queue:   workqueue.Status{Waiting: 1},
@@ -37,10 +37,10 @@ func TestDoctorOfControllers(t *testing.T) {
 				Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}},
 			})
 		}))
-	require.Equal(t, "warning  keeper: failed on node-1 3 times in a row; informer-debug why node-1 says when it tries again\n", said(func(x *examination) {
+	require.Equal(t, "warning  keeper: failed on node-1 3 times in a row; informer-debug why node-1 shows when it will retry\n", said(func(x *examination) {
 		x.keys(&controller.Status{Name: "keeper", Concurrency: 1}, &debug.Keys{Delayed: []debug.Key{{Key: "node-1", Requeues: 3}}})
 	}))
-	require.Equal(t, "warning  keeper: every worker is busy, and 19 keys wait: it has been reconciling shop/a for 9.0s and shop/b for 6.0s, in main.wait (main.go:7); find out what it waits for; controller.Options.Timeout bounds a reconcile\n", said(func(x *examination) {
+	require.Equal(t, "warning  keeper: every worker is busy, and 19 keys wait: it has been reconciling shop/a for 9.0s and shop/b for 6.0s, in main.wait (main.go:7); find out what it is waiting for; controller.Options.Timeout limits a reconcile\n", said(func(x *examination) {
 		x.stacks = []debug.Stack{{Controller: "keeper", Frames: []string{"time.Sleep (sleep.go:1)", "main.wait (main.go:7)"}}, {Controller: "other", Frames: []string{"main.other (main.go:9)"}}}
 		x.keys(&controller.Status{Name: "keeper", Concurrency: 2}, &debug.Keys{Queue: workqueue.Status{Waiting: 19}, Running: []debug.Key{{Key: "shop/a", For: 9 * time.Second}, {Key: "shop/b", For: 6 * time.Second}}})
 	}))
@@ -51,11 +51,11 @@ func TestDoctorOfControllers(t *testing.T) {
 		x.keys(&controller.Status{Name: "keeper", Concurrency: 1}, &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
 	}))
 
-	require.Equal(t, "warning  process shop: shows no informer, no controller, no queue and no election; pass its parts to debug.Options; a manager does this itself\n",
+	require.Equal(t, "warning  process shop: exposes no informers, controllers, queues or election; pass its components to debug.Options; a manager does so automatically\n",
 		said(func(x *examination) { x.anything(&debug.Status{Process: debug.ProcessStatus{Program: "shop"}}) }))
 	require.Empty(t, said(func(x *examination) { x.anything(&debug.Status{Informers: make([]debug.Informer, 1)}) }))
 
-	require.Equal(t, "warning  keeper: failed on shop/d 7 times in a row, last with: no quota is left; informer-debug why shop/d says when it tries again\n", said(func(x *examination) {
+	require.Equal(t, "warning  keeper: failed on shop/d 7 times in a row, last with: no quota is left; informer-debug why shop/d shows when it will retry\n", said(func(x *examination) {
 		failed := &controller.Failure{Request: controller.Request{Key: object.Key{Namespace: "shop", Name: "d"}}, Err: errors.New("no quota is left")}
 		x.keys(&controller.Status{Name: "keeper", Failure: failed}, &debug.Keys{Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}}, Parked: []debug.Key{{Key: "shop/d", Requeues: 7}}})
 	}))
@@ -83,14 +83,14 @@ func TestDoctorOfControllers(t *testing.T) {
 	waits := controller.Status{Name: "keeper", State: controller.Waiting, Sources: []controller.SourceStatus{{Name: "pods", Waiting: quota}}}
 	follows := &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "ops", Name: "keeper"}}
 	require.Equal(t, "problem  keeper: is Waiting; pods is not synced: no quota is left\n", said(func(x *examination) { x.stopped(&waits, nil) }))
-	require.Equal(t, "ok       keeper: is Waiting, as this replica does not lead\n", said(func(x *examination) { x.stopped(&waits, follows) }))
+	require.Equal(t, "ok       keeper: is Waiting, because this replica is not the leader\n", said(func(x *examination) { x.stopped(&waits, follows) }))
 
 	for want, e := range map[string]leaderelection.Status{
-		"note     lease ops/keeper: b leads; this replica waits\n":        *follows,
-		"ok       lease ops/keeper: this replica leads\n":                 {Lease: follows.Lease, Leading: true, Holder: "a"},
-		"warning  lease ops/keeper: no replica leads\n":                   {Lease: follows.Lease},
-		"problem  lease ops/keeper: was lost while the work still runs: ": {Lease: follows.Lease, Lost: &leaderelection.Failure{Err: quota}},
-		"problem  lease ops/keeper: cannot be read or renewed: ":          {Lease: follows.Lease, Attempts: 2, Failure: &leaderelection.Failure{Err: quota}},
+		"note     lease ops/keeper: b is the leader; this replica is on standby\n": *follows,
+		"ok       lease ops/keeper: this replica is the leader\n":                  {Lease: follows.Lease, Leading: true, Holder: "a"},
+		"warning  lease ops/keeper: no replica is the leader\n":                    {Lease: follows.Lease},
+		"problem  lease ops/keeper: was lost while work is still running: ":        {Lease: follows.Lease, Lost: &leaderelection.Failure{Err: quota}},
+		"problem  lease ops/keeper: cannot be read or renewed: ":                   {Lease: follows.Lease, Attempts: 2, Failure: &leaderelection.Failure{Err: quota}},
 	} {
 		require.True(t, strings.HasPrefix(said(func(x *examination) { x.election(&debug.Status{Election: &e}) }), want), want)
 	}

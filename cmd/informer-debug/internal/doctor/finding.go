@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// The levels of findings.
+// The levels of a finding.
 const (
 	levelOK      = "ok"
-	levelNote    = "note" // nothing is wrong, but it may explain why nothing happens
+	levelNote    = "note" // not a problem, but may explain why nothing happens
 	levelWarning = "warning"
 	levelProblem = "problem"
 )
@@ -27,14 +27,14 @@ type finding struct {
 	YAML  string `json:",omitzero"` // a manifest that fixes it
 }
 
-// findings are the results of all checks.
+// findings collects the results of all checks.
 type findings struct{ all []finding }
 
 func (f *findings) add(level, about, do, what string, args ...any) {
 	f.all = append(f.all, finding{Level: level, About: about, Do: do, What: fmt.Sprintf(what, args...)})
 }
 
-// order sorts by severity, and otherwise keeps the order.
+// order sorts by severity, stably.
 func (f *findings) order() {
 	levels := []string{levelProblem, levelWarning, levelNote, levelOK}
 	slices.SortStableFunc(f.all, func(a, b finding) int {
@@ -42,7 +42,7 @@ func (f *findings) order() {
 	})
 }
 
-// count returns the number of findings of a level.
+// count returns the number of findings at a level.
 func (f *findings) count(level string) (n int) {
 	for _, one := range f.all {
 		if one.Level == level {
@@ -52,7 +52,7 @@ func (f *findings) count(level string) (n int) {
 	return n
 }
 
-// write prints one line per finding, and then the manifests.
+// write prints one line per finding, followed by the manifests.
 func (f *findings) write(w io.Writer, format string) error {
 	if format == "json" {
 		return debug.WriteJSON(w, f.all)

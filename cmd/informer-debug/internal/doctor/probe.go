@@ -28,16 +28,16 @@ import (
 )
 
 const (
-	slowAnswer = time.Second        // an answer is slow
-	probeFor   = 10 * time.Second   // timeout of a request
+	slowAnswer = time.Second        // a response is slow
+	probeFor   = 10 * time.Second   // timeout per request
 	clockOff   = 5 * time.Second    // clocks differ
-	clockWrong = time.Minute        // leases and tokens suffer
-	soon       = 7 * 24 * time.Hour // before a certificate expires
-	soonToken  = 10 * time.Minute   // before a token expires
-	mostProbed = 8 << 20            // bytes read of an answer
+	clockWrong = time.Minute        // clock difference at which leases and tokens suffer
+	soon       = 7 * 24 * time.Hour // warning period before a certificate expires
+	soonToken  = 10 * time.Minute   // warning period before a token expires
+	mostProbed = 8 << 20            // bytes to read of a response
 )
 
-// probe finds out what a server can do.
+// probe examines a server's capabilities.
 type probe struct {
 	*findings
 	config *config.Config
@@ -53,7 +53,7 @@ func newProbe(cfg *config.Config, to *findings) (*probe, error) {
 	return &probe{findings: to, config: cfg, http: client, base: base}, nil
 }
 
-// resource examines one resource, and with first also the server.
+// resource examines one resource. If first is true, it also examines the server.
 func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, period time.Duration) error {
 	l, err := p.list(ctx, at, wire.MediaJSON)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, per
 	}
 	about := at.String()
 	if l.StatusCode == http.StatusOK && l.rv == "" {
-		p.add(levelProblem, about, "check which server answers at "+at.Server, "a list is answered with something else, of type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
+		p.add(levelProblem, about, "check which server answers at "+at.Server, "the response to a list is not a list, but has type %q", p.config.Conceal(l.Header.Get("Content-Type"), l.Request))
 		return nil
 	}
 	if p.allowed(l.StatusCode, at, "list") {
@@ -78,14 +78,14 @@ func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, per
 	return nil
 }
 
-// listed is an answer to a list of one object.
+// listed is the response to a list with limit 1.
 type listed struct {
 	*http.Response
-	rv   string // of the list, if it came as JSON
+	rv   string // from the list, if it was JSON
 	took time.Duration
 }
 
-// list requests one object in a media type, and reads only the beginning of the answer.
+// list requests one object in a given media type, and reads only the beginning of the response.
 func (p *probe) list(ctx context.Context, at cluster.Target, accept string) (*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
@@ -104,7 +104,7 @@ func (p *probe) list(ctx context.Context, at cluster.Target, accept string) (*li
 	var list metav1.PartialObjectMetadataList
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostProbed))
 	if err == nil && accept == wire.MediaJSON {
-		_ = json.Unmarshal(body, &list) // anything but a list has no version
+		_ = json.Unmarshal(body, &list) // anything other than a list has no version
 	}
 	return &listed{resp, list.ResourceVersion, took}, nil
 }
@@ -127,7 +127,7 @@ func (p *probe) allowed(code int, at cluster.Target, verb string) bool {
 	return true
 }
 
-// roleFor returns a role that permits an informer of the resource.
+// roleFor returns a role that allows an informer for the resource.
 func roleFor(at cluster.Target) string {
 	kind, name, in := "ClusterRole", "informer-"+strings.ReplaceAll(object.ResourceName(at.Mapping.Resource), ".", "-"), ""
 	if at.Namespace != "" {
@@ -145,7 +145,7 @@ func (p *probe) latency(about, what string, took time.Duration) {
 	p.add(levelOK, about, "", "%s took %s to begin", what, terminal.Duration(took))
 }
 
-// encodings finds out which media types the server sends.
+// encodings determines which media types the server supports.
 func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	var have []string
 	for name, media := range map[string]string{"protobuf": wire.MediaProtobuf, "CBOR": wire.MediaCBOR} {
@@ -155,10 +155,10 @@ func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 		}
 	}
 	if len(have) == 0 {
-		have = []string{"JSON alone"}
+		have = []string{"JSON only"}
 	}
 	slices.Sort(have)
-	p.add(levelOK, at.String(), "", "comes as %s", strings.Join(have, " and "))
+	p.add(levelOK, at.String(), "", "is available as %s", strings.Join(have, " and "))
 }
 
 // watches examines a watch: how it starts, streaming lists and bookmarks.
@@ -194,9 +194,9 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 			p.add(levelWarning, at.String(), "reflectors fall back to lists", "a streaming list did not end: %v", err)
 		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		p.add(levelWarning, at.String(), "the feature WatchList of the server saves it memory", "the server has no streaming lists")
+		p.add(levelWarning, at.String(), "the WatchList feature of the server would save it memory", "the server does not support streaming lists")
 	default:
-		p.add(levelProblem, at.String(), "", "a watch cannot be opened: %v", err)
+		p.add(levelProblem, at.String(), "", "cannot open a watch: %v", err)
 		return
 	}
 	p.bookmarks(ctx, at, of, rv, period)
@@ -209,7 +209,7 @@ func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resou
 	began := time.Now()
 	events, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: rv, AllowWatchBookmarks: true})
 	if err != nil {
-		p.add(levelProblem, at.String(), "", "a watch cannot be opened: %v", err)
+		p.add(levelProblem, at.String(), "", "cannot open a watch: %v", err)
 		return
 	}
 	p.latency(at.String(), "a watch", time.Since(began))
@@ -224,17 +224,17 @@ func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resou
 	}
 	switch n := len(seen); {
 	case n == 0 && period >= 90*time.Second:
-		p.add(levelWarning, at.String(), "after each interruption of the watch a list may be necessary", "no bookmark came within %s", period)
+		p.add(levelWarning, at.String(), "each interruption of the watch may require a list", "no bookmark arrived within %s", period)
 	case n == 0:
-		p.add(levelOK, at.String(), "", "no bookmark came within %s, which tells nothing: a server sends one about once a minute, see --for", period)
+		p.add(levelOK, at.String(), "", "no bookmark arrived within %s, which is inconclusive: a server sends one about once a minute; see --for", period)
 	case n == 1:
-		p.add(levelOK, at.String(), "", "a bookmark came after %s", terminal.Duration(seen[0].Sub(began)))
+		p.add(levelOK, at.String(), "", "a bookmark arrived after %s", terminal.Duration(seen[0].Sub(began)))
 	default:
-		p.add(levelOK, at.String(), "", "bookmarks come each %s", terminal.Duration(seen[n-1].Sub(seen[0])/time.Duration(n-1)))
+		p.add(levelOK, at.String(), "", "bookmarks arrive every %s", terminal.Duration(seen[n-1].Sub(seen[0])/time.Duration(n-1)))
 	}
 }
 
-// clock compares the clocks, to the second.
+// clock compares the server's clock with ours, to the second.
 func (p *probe) clock(head http.Header, at time.Time) {
 	theirs, err := http.ParseTime(head.Get("Date"))
 	if err != nil {
@@ -245,15 +245,15 @@ func (p *probe) clock(head http.Header, at time.Time) {
 	const do = "check time synchronisation on both sides"
 	switch apart := max(off, -off); {
 	case apart >= clockWrong:
-		p.add(levelProblem, "clock", do, "the server's differs by %s: tokens, certificates and leases need the same time", off)
+		p.add(levelProblem, "clock", do, "the server's differs by %s: tokens, certificates and leases depend on synchronized clocks", off)
 	case apart >= clockOff:
 		p.add(levelWarning, "clock", do, "the server's differs by %s", off)
 	default:
-		p.add(levelOK, "clock", "", "the same as the server's, to a few seconds")
+		p.add(levelOK, "clock", "", "matches the server's within a few seconds")
 	}
 }
 
-// credentials checks when credentials expire. It never shows them.
+// credentials checks when the credentials expire. It never prints them.
 func (p *probe) credentials(now time.Time) {
 	if at, ok := tokenExpiry(p.config); ok {
 		p.expiry("token", at, now, soonToken, "get a new one")
@@ -274,13 +274,13 @@ func (p *probe) expiry(about string, at, now time.Time, soon time.Duration, do s
 	}
 }
 
-// tokenExpiry returns the expiry that an RFC 7519 token claims. It does not verify the token.
+// tokenExpiry returns the expiry claimed by an RFC 7519 token. It does not verify the token.
 func tokenExpiry(cfg *config.Config) (time.Time, bool) {
 	token := cfg.BearerToken
 	if cfg.BearerTokenFile != "" {
 		text, err := config.ReadFile(cfg.BearerTokenFile)
 		if err != nil {
-			return time.Time{}, false // the client reports the error itself
+			return time.Time{}, false // reported by the client itself
 		}
 		token = strings.TrimSpace(string(text))
 	}
@@ -301,7 +301,7 @@ func tokenExpiry(cfg *config.Config) (time.Time, bool) {
 func certificateExpiry(cfg *config.Config) (time.Time, bool) {
 	data := cfg.TLS.CertData
 	if len(data) == 0 && cfg.TLS.CertFile != "" {
-		data, _ = config.ReadFile(cfg.TLS.CertFile) // the client reports the error itself
+		data, _ = config.ReadFile(cfg.TLS.CertFile) // reported by the client itself
 	}
 	block, _ := pem.Decode(bytes.TrimSpace(data))
 	if block == nil {

@@ -39,14 +39,14 @@ func TestDoctorIsNotFooledByAProxyPage(t *testing.T) {
 	require.NoError(t, p.resource(t.Context(), at, false, time.Second))
 	require.Len(t, found.all, 1)
 	require.Equal(t, levelProblem, found.all[0].Level)
-	require.Contains(t, found.all[0].What, `something else, of type "text/html"`)
+	require.Contains(t, found.all[0].What, `is not a list, but has type "text/html"`)
 }
 
 func TestDoctorCountsBookmarks(t *testing.T) {
 	for period, want := range map[time.Duration]string{
-		10 * time.Second: "no bookmark came within 10s, which tells nothing",
-		70 * time.Second: "a bookmark came after ",
-		5 * time.Minute:  "bookmarks come each 1m0s",
+		10 * time.Second: "no bookmark arrived within 10s, which is inconclusive",
+		70 * time.Second: "a bookmark arrived after ",
+		5 * time.Minute:  "bookmarks arrive every 1m0s",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, cfg := debugtest.Bubbled(t)

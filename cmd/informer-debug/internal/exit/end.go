@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Reasons why a run ends early.
+// Reasons for a command to end early.
 var (
-	// ErrInterrupted ends a verb that was interrupted before it had a result.
+	// ErrInterrupted means that the command was interrupted before it had a result.
 	ErrInterrupted = errors.New("interrupted before there was a result")
 
-	// ErrTimedOut is the cause of a context that ended by --timeout.
-	ErrTimedOut = errors.New("the time is up")
+	// ErrTimedOut is the cancellation cause when --timeout expires.
+	ErrTimedOut = errors.New("timed out")
 
-	// ErrDuration is the cause of a context that ended by --duration.
-	ErrDuration = errors.New("--duration is over")
+	// ErrDuration is the cancellation cause when --duration expires.
+	ErrDuration = errors.New("--duration has expired")
 )
 
-// Limited returns ctx limited by --timeout.
+// Limited returns ctx with --timeout applied.
 func Limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(ctx)
@@ -27,8 +27,8 @@ func Limited(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeoutCause(ctx, timeout, ErrTimedOut)
 }
 
-// Unfinished returns the error of a verb that was stopped before it finished. If err already determines
-// the exit code, Unfinished returns err.
+// Unfinished returns the error for an interrupted command. If err already determines the exit code, it
+// returns err.
 func Unfinished(ctx context.Context, timeout time.Duration, err error) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*Error](err); err == nil || cause == nil || ok && (e.Code == CodeFalse || e.Code == CodeUsage) {
@@ -37,14 +37,15 @@ func Unfinished(ctx context.Context, timeout time.Duration, err error) error {
 	if !errors.Is(cause, ErrTimedOut) {
 		return &Error{Code: CodeRuntime, Err: ErrInterrupted}
 	}
-	over := fmt.Errorf("--timeout of %s is over", timeout)
+	over := fmt.Errorf("--timeout of %s expired", timeout)
 	if !errors.Is(err, ErrTimedOut) {
 		over = fmt.Errorf("%w: %w", over, err)
 	}
 	return &Error{Code: CodeTimeout, Err: over}
 }
 
-// UnlessLeft returns err, or nil for ErrInterrupted. It is for verbs that run until the user stops them.
+// UnlessLeft returns err, or nil if it is [ErrInterrupted]. Use it in commands that run until the user
+// stops them.
 func UnlessLeft(err error) error {
 	if errors.Is(err, ErrInterrupted) {
 		return nil

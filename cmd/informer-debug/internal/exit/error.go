@@ -20,26 +20,26 @@ const (
 	CodeTimeout     = 124
 )
 
-// See refers to the exit codes, at the end of a verb's help.
+// See is a reference to the exit codes, for the end of a command's help.
 const See = `"informer-debug --help" lists the exit codes.`
 
-// Help lists the exit codes, at the end of the program's help.
+// Help lists the exit codes, for the end of the program's help.
 const Help = `Exit codes:
-  0    done, or ended by Ctrl-C, by --count, or by demo's --duration
-  1    runtime error, for example stdout was closed; Ctrl-C before there was an answer to show
-  2    usage: a flag, a selector or an argument is wrong
+  0    success, or stopped by Ctrl-C, --count, or demo's --duration
+  1    runtime error, for example stdout was closed; Ctrl-C before there was a result to show
+  2    usage error: an invalid flag, selector or argument
   3    cannot connect, not allowed, the server does not serve TYPE, or a named object does not
        exist
-  4    the check failed: for check, a cache differs from the server; for doctor, there is a problem,
-       or with --strict a warning; for wait, the recording ended first
+  4    the check failed: for check, a cache differs from the server; for doctor, there is a problem
+       or, with --strict, a warning; for wait, the recording ended first
   124  --timeout expired, as with timeout(1)
-A second Ctrl-C kills at once.`
+A second Ctrl-C kills the process immediately.`
 
 // Error is an error with an exit code.
 type Error struct {
 	Code int
 	Err  error  // what failed
-	Hint string // what to do about it; may be empty
+	Hint string // advice; may be empty
 }
 
 // Error returns the message without the hint.
@@ -48,7 +48,8 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the exit code of an error. Errors without a code come from package cobra: unknown commands and flags.
+// CodeOf returns the exit code for an error. Errors without a code come from package cobra, for unknown
+// commands and flags.
 func CodeOf(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -56,7 +57,7 @@ func CodeOf(err error) int {
 	return CodeUsage
 }
 
-// Advised returns an error and its hint as one line.
+// Advised formats an error and its hint on one line.
 func Advised(err error) string {
 	text := terminal.OneLine(err.Error())
 	if e, ok := errors.AsType[*Error](err); ok && e.Hint != "" {
@@ -65,7 +66,7 @@ func Advised(err error) string {
 	return text
 }
 
-// Args returns a check of the number of arguments; most is -1 for any number.
+// Args returns a cobra.PositionalArgs that checks the number of arguments. most is -1 for no limit.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
@@ -75,12 +76,12 @@ func Args(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// Usage returns the error for a wrong flag or argument.
+// Usage returns an error for an invalid flag or argument.
 func Usage(format string, args ...any) error {
 	return &Error{Code: CodeUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// Report prints an error and its hint, and returns the exit code as CodeOf does.
+// Report prints an error and its hint, and returns its exit code (see [CodeOf]).
 func Report(w io.Writer, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return CodeOK

@@ -1,2 +1,3 @@
-// Package get implements the verb get, which shows the contents of caches in kubectl's formats, once or continuously.
+// Package get implements the get command, which shows the contents of caches in kubectl's formats, once
+// or continuously.
 package get

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// The events of an object, named as in a watch.
+// The kinds of a rowChange, named as in a watch.
 const (
 	rowAdded    = "ADDED"
 	rowModified = "MODIFIED"
@@ -28,10 +28,10 @@ type rowChange struct {
 	event string
 	item  item
 	begun bool  // the initial objects are complete
-	err   error // why the changes ended
+	err   error // reason the changes ended
 }
 
-// follow shows the content of one informer, or one object of it, and then its changes.
+// follow shows the objects of one informer, or one of them, and then the changes.
 func (g *getter) follow(ctx context.Context, types, name string) error {
 	names := g.sight.Names(types)
 	if len(names) != 1 {
@@ -121,7 +121,7 @@ func (g *getter) printChange(c rowChange) error {
 	return g.rows.Write()
 }
 
-// add prints an object or adds its row to the table.
+// add prints an object, or adds a row for it to the table.
 func (g *getter) add(c rowChange) error {
 	g.printed++
 	switch g.output.Form {
@@ -165,10 +165,10 @@ func (g *getter) addRow(c rowChange) {
 	g.rows.Row(cells...)
 }
 
-// listen sends each change of one of our own informers.
+// listen sends each change in one of our own informers.
 func (g *getter) listen(name string, send func(rowChange) bool) {
 	o := g.sight.Informers[0]
-	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // cluster informers have this type
+	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // informers on a cluster have this type
 	resource := sight.Resource(o.Status().Reflector.Resource)
 	handler := sharedinformer.HandlerFunc[*unstructured.Unstructured](func(_ context.Context, e sharedinformer.Event[*unstructured.Unstructured]) error {
 		if name != "" && e.Object.GetName() != name || !strings.Contains(e.Object.GetName(), g.search) {

@@ -25,13 +25,13 @@ type getter struct {
 	console *terminal.Console
 
 	rows    *terminal.Table // the table that --watch extends
-	printed int             // objects that --watch has printed
+	printed int             // number of objects printed by --watch
 }
 
-// group is the content of one informer.
+// group contains the objects of one informer.
 type group []item
 
-// objects shows the objects of the informers that types selects, or the named one.
+// objects shows the objects of the informers selected by types, or the object with the given name.
 func (g *getter) objects(ctx context.Context, types, name string) error {
 	trees := g.output.NeedsObjects() || g.order != nil
 	var groups []group
@@ -68,7 +68,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	return exit.Unwritten(g.print(ctx, groups, name != ""))
 }
 
-// noteTrouble says why a process's objects may differ from the server's.
+// noteTrouble prints the reasons a process's objects may differ from the server's.
 func (g *getter) noteTrouble(ctx context.Context, types string) {
 	if g.sight.Flags.To == "" {
 		return
@@ -79,7 +79,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 		informers, err = sight.Choose(status.Informers, types, true)
 	}
 	if err != nil { // the objects are shown anyway
-		g.console.Trouble(time.Now(), "%-12s  cannot tell whether the cache is current: %v", "doubt", err)
+		g.console.Trouble(time.Now(), "%-12s  cannot determine whether the cache is current: %v", "doubt", err)
 		return
 	}
 	for n := range informers {
@@ -97,7 +97,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 	}
 }
 
-// noteWithheld reports objects whose contents are withheld.
+// noteWithheld prints how many objects have their contents withheld, and why.
 func (g *getter) noteWithheld(groups []group) {
 	withheld, of, why := 0, 0, ""
 	for _, one := range slices.Concat(groups...) {
@@ -110,7 +110,7 @@ func (g *getter) noteWithheld(groups []group) {
 	}
 }
 
-// noteNothing says that there are no objects, and why that may be.
+// noteNothing prints that there are no objects, with a possible reason.
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	where := "the cache"
 	if ns := g.sight.Flags.Namespace; ns != "" {
@@ -136,12 +136,12 @@ func (g *getter) sort(groups []group) error {
 		}
 	}
 	if !found && withheld != "" {
-		return exit.Usage("--sort-by %s: no object shows anything there: %s", g.sortBy, withheld)
+		return exit.Usage("--sort-by %s: no object has a visible value there: %s", g.sortBy, withheld)
 	}
 	return nil
 }
 
-// print prints the objects. If single is true, there is one object, which was requested by name.
+// print prints the objects. If single is true, there is exactly one, requested by name.
 func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	for n, all := range groups {
 		switch g.output.Form {
@@ -178,7 +178,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	return nil
 }
 
-// trees prints objects in a form that needs them whole.
+// trees prints objects in a format that needs whole objects.
 func (g *getter) trees(trees []map[string]any, single bool) error {
 	if g.output.Form != output.Columns {
 		return g.output.Document(g.Out, g.OutTerminal, trees, single)
@@ -190,7 +190,7 @@ func (g *getter) trees(trees []map[string]any, single bool) error {
 	return t.Write()
 }
 
-// columnTable returns a table with the custom columns.
+// columnTable returns a table with custom columns.
 func (g *getter) columnTable() *terminal.Table {
 	t := g.table()
 	for n := range g.output.Columns {
@@ -199,7 +199,7 @@ func (g *getter) columnTable() *terminal.Table {
 	return t
 }
 
-// columnCells returns the cells of an object.
+// columnCells returns an object's cells.
 func (g *getter) columnCells(tree map[string]any) (cells []string) {
 	for n := range g.output.Columns {
 		cells = append(cells, g.output.Columns[n].Cell(tree))
@@ -207,7 +207,7 @@ func (g *getter) columnCells(tree map[string]any) (cells []string) {
 	return cells
 }
 
-// heads prints a line for each object.
+// heads prints one line per object.
 func (g *getter) heads(all []item) error {
 	t := g.headTable()
 	for n := range all {
@@ -216,7 +216,7 @@ func (g *getter) heads(all []item) error {
 	return t.Write()
 }
 
-// headTable returns a table with columns for the fields of every head.
+// headTable returns a table whose columns are fields of the heads.
 func (g *getter) headTable() *terminal.Table {
 	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
 	if g.output.Form == output.Wide {
@@ -254,12 +254,12 @@ func (g *getter) labelHeaders(t *terminal.Table) {
 	}
 }
 
-// labelCells adds the cells of labelHeaders' columns.
+// labelCells adds the cells for the columns of labelHeaders.
 func (g *getter) labelCells(cells []string, labels map[string]string) []string {
 	for _, name := range g.labelColumns {
 		cells = append(cells, labels[name])
 	}
-	return append(cells, labelsText(labels)) // the table drops a surplus cell
+	return append(cells, labelsText(labels)) // Row drops a surplus cell
 }
 
 func labelsText(all map[string]string) string {

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// informers shows the informers of a process, one per line or as objects.
+// informers shows a process's informers, one per line or as objects.
 func (g *getter) informers(ctx context.Context) error {
 	if g.order != nil || g.showLabels || len(g.labelColumns) > 0 {
-		return exit.Usage("--sort-by, --show-labels and --label-columns are about objects: name a TYPE")
+		return exit.Usage("--sort-by, --show-labels and --label-columns apply to objects: specify a TYPE")
 	}
 	status, err := g.sight.Process.Status(ctx)
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 
 // item is an object to print.
 type item struct {
-	resource string // the informer's name for it, for -o name
+	resource string // resource name, for -o name
 	head     debug.Head
-	tree     map[string]any // the object, or only its metadata if withheld; nil if heads suffice
-	withheld string         // why the contents are withheld
+	tree     map[string]any // the object, or only its metadata if the contents are withheld; nil if the head suffices
+	withheld string         // reason the contents are withheld
 }
 
-// readObject reads an object from a cache, with its tree if requested. If the object is gone it returns nil, or an
-// error if anyway is true.
+// readObject reads an object from a cache, with its tree if requested. If the object is gone, it returns
+// nil, or an error if anyway is true.
 func readObject(ctx context.Context, v *sight.Sight, which debug.Which, key object.Key, anyway bool) (*item, error) {
 	o, err := v.Process.Object(ctx, which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && !anyway && refused.Code == http.StatusNotFound {
@@ -41,13 +41,13 @@ func readObject(ctx context.Context, v *sight.Sight, which debug.Which, key obje
 		one.tree = metadataOf(&o.Head)
 		return one, nil
 	}
-	if err := json.Unmarshal(o.Contents, &one.tree); err != nil { // keeps integers as the server sent them
+	if err := json.Unmarshal(o.Contents, &one.tree); err != nil { // preserves integers as the server sent them
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
 	}
 	return one, nil
 }
 
-// metadataOf returns a head as a PartialObjectMetadata.
+// metadataOf converts a head to a PartialObjectMetadata.
 func metadataOf(h *debug.Head) map[string]any {
 	meta := map[string]any{"name": h.Name, "uid": h.UID, "resourceVersion": h.RV}
 	if h.Namespace != "" {
@@ -102,7 +102,7 @@ func readAll(ctx context.Context, v *sight.Sight, which debug.Which, search stri
 	}
 }
 
-// itemOf returns an object of one of our own informers, as package debug shows it.
+// itemOf returns an object from one of our own informers as package debug would show it.
 func itemOf(resource string, o *unstructured.Unstructured) item {
 	one := item{resource: resource, head: debug.Head{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), RV: o.GetResourceVersion(),
@@ -115,7 +115,7 @@ func itemOf(resource string, o *unstructured.Unstructured) item {
 		one.tree, one.withheld = metadataOf(&one.head), "contents of Secrets are not shown"
 		return one
 	}
-	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // the annotation repeats the object
+	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // this annotation duplicates the object
 		copied := o.DeepCopy()
 		unstructured.RemoveNestedField(copied.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 		one.tree = copied.Object

@@ -15,20 +15,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// poll finds changes in another process's cache. The process's events name the keys to read. Since
-// events may be lost or start late, poll also compares all heads at intervals.
+// poll detects changes in another process's cache. It reads the keys that appear in the process's
+// events. Since events may be lost or start late, it also compares all heads periodically.
 type poll struct {
 	*getter
 	which debug.Which
-	name  string // of one object; empty for all
+	name  string // name of the only object; empty for all
 	send  func(rowChange) bool
 	known map[object.Key]item
 }
 
-// lookAgain is how often all heads are compared.
+// lookAgain is the interval at which all heads are compared.
 const lookAgain = 10 * time.Second
 
-// run sends the existing objects and then changes until ctx is done. It sends an error if the process ends.
+// run sends the existing objects and then changes until ctx is done. It sends an error if the process
+// exits.
 func (p *poll) run(ctx context.Context) {
 	events := make(chan debug.Event)
 	ended := make(chan error, 1)
@@ -49,7 +50,7 @@ func (p *poll) run(ctx context.Context) {
 	}
 }
 
-// stream passes on events until they end.
+// stream forwards events until they end.
 func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 	for e, err := range p.sight.Process.Events(ctx, p.which.Informer, object.Key{}) {
 		if err != nil {
@@ -65,7 +66,7 @@ func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 }
 
 func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {
-	again := time.NewTimer(time.Second) // covers what happened before the events began
+	again := time.NewTimer(time.Second) // covers changes from before the events began
 	defer again.Stop()
 	for {
 		var err error
@@ -91,7 +92,7 @@ func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-ch
 	}
 }
 
-// wants reports whether an object with that key may be shown.
+// wants reports whether an object with this key may be shown.
 func (p *poll) wants(key object.Key) bool {
 	namespace := p.sight.Flags.Namespace
 	return (namespace == "" || key.Namespace == namespace) && (p.name == "" || key.Name == p.name) && strings.Contains(key.Name, p.search)
@@ -144,7 +145,7 @@ func (p *poll) one(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// is sends the current state of an object if the state has changed; nil means that the object is gone.
+// is sends an object's current state if it has changed. A nil state means that the object is gone.
 func (p *poll) is(key object.Key, now *item) {
 	was, had := p.known[key]
 	if had && (now == nil || was.head.UID != now.head.UID) {

@@ -18,7 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// process shows parts of a process other than informers, if types names such a part and no informer has that name.
+// process shows controllers, queues or stacks, if types is one of these words and no informer has that
+// name.
 func (g *getter) process(ctx context.Context, types, name string) (is bool, err error) {
 	show := map[string]func(context.Context, *debug.Status, string) (any, func(io.Writer) error, error){
 		"controllers": g.controllers, "queue": g.queue, "queues": g.queue, "stack": g.stacks, "stacks": g.stacks,
@@ -34,7 +35,7 @@ func (g *getter) process(ctx context.Context, types, name string) (is bool, err 
 		return false, nil
 	}
 	if g.output.Form != "" && g.output.Form != output.JSON {
-		return true, exit.Usage("-o %s is of objects: %s are a table, or -o json", g.output.Form, types)
+		return true, exit.Usage("-o %s is for objects: %s are available as a table or with -o json", g.output.Form, types)
 	}
 	what, text, err := show(ctx, status, name)
 	switch {
@@ -46,14 +47,14 @@ func (g *getter) process(ctx context.Context, types, name string) (is bool, err 
 	return true, exit.Unwritten(text(g.Out))
 }
 
-// partNames are the names of the parts of a process other than informers.
+// partNames lists the values of TYPE for a process's components other than informers.
 var partNames = []string{"controllers", "queue", "queues", "stack", "stacks"}
 
-// orPart extends the error for a TYPE that the server does not serve. It adds that a process may have
-// such a part.
+// orPart extends the error for a TYPE that the server does not serve. If TYPE is one of partNames, it
+// adds a hint to use --attach.
 func orPart(err error, types string) error {
 	if e, ok := errors.AsType[*exit.Error](err); ok && slices.Contains(partNames, types) {
-		e.Hint = fmt.Sprintf("to show the %s of a process, name it with --attach", types)
+		e.Hint = fmt.Sprintf("to show a process's %s, select it with --attach", types)
 	}
 	return err
 }
@@ -74,16 +75,16 @@ func (g *getter) controllers(_ context.Context, s *debug.Status, name string) (a
 			strconv.Itoa(c.Parked), strconv.FormatUint(c.Successes+c.Requeues+c.RequeuesAfter+c.Errors, 10), strconv.FormatUint(c.Errors, 10), last)
 	}
 	if len(found) == 0 && name != "" {
-		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller is called %q", name)}
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller is named %q", name)}
 	}
 	return found, func(io.Writer) error { return t.Write() }, nil
 }
 
-// queue shows the keys of a controller or queue. The name is optional if there is only one controller.
+// queue shows a queue's keys. The name is optional if there is only one controller.
 func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, func(io.Writer) error, error) {
 	if name == "" {
 		if len(s.Controllers) != 1 {
-			return nil, nil, exit.Usage("name the controller or queue: get queue NAME")
+			return nil, nil, exit.Usage("specify the controller or queue: get queue NAME")
 		}
 		name = s.Controllers[0].Name
 	}
@@ -104,10 +105,10 @@ func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, 
 	return keys, func(io.Writer) error { return t.Write() }, nil
 }
 
-// stacks shows the positions of calls in progress in handlers and reconcilers.
+// stacks shows where the running handler and reconciler calls currently are.
 func (g *getter) stacks(ctx context.Context, status *debug.Status, name string) (any, func(io.Writer) error, error) {
 	if names := callers(status); name != "" && !slices.Contains(names, name) && len(sight.Named(status.Informers, name)) == 0 {
-		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller, informer or handler is called %q; there are: %s", name, terminal.OrDash(strings.Join(names, "; ")))}
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller, informer or handler is named %q; available: %s", name, terminal.OrDash(strings.Join(names, "; ")))}
 	}
 	all, err := g.sight.Process.Stacks(ctx, name)
 	if err != nil {
@@ -126,7 +127,7 @@ func (g *getter) stacks(ctx context.Context, status *debug.Status, name string) 
 			}
 		}
 		if len(all.Stacks) == 0 {
-			g.console.State(time.Now(), "%-12s  no calls of handlers or reconcilers are in progress", "nothing")
+			g.console.State(time.Now(), "%-12s  no handler or reconciler calls are in progress", "nothing")
 		}
 		_, err := io.WriteString(w, b.String())
 		return err

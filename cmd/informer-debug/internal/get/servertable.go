@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// asTable requests the server's own columns.
+	// asTable is the Accept header for the server's own columns.
 	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 	tablePage     = 500              // rows per response
@@ -29,7 +29,7 @@ const (
 	mostTable     = 64 << 20         // bytes per response
 )
 
-// serverTable is the table that the server prints for the objects of one informer.
+// serverTable is the server's table for the objects of one informer.
 type serverTable struct {
 	columns []metav1.TableColumnDefinition
 	rows    map[object.Key]serverRow
@@ -40,8 +40,8 @@ type serverRow struct {
 	cells []any
 }
 
-// printedBy requests the server's table of the objects of one of our own informers. expected is the approximate number
-// of objects.
+// printedBy requests the server's table for the objects of one of our own informers. expected is the
+// approximate number of objects.
 func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) (*serverTable, error) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
@@ -58,7 +58,7 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 		query.Set("fieldSelector", s)
 	}
 	all := &serverTable{rows: map[object.Key]serverRow{}}
-	for range expected/tablePage + 10 { // bounded, in case the server never ends the list
+	for range expected/tablePage + 10 { // limited, in case the server never ends the list
 		to := base.JoinPath(o.Target.Path())
 		to.RawQuery = query.Encode()
 		page, err := tableAt(ctx, client, v.Config, to.String())
@@ -76,7 +76,8 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 	return all, nil
 }
 
-// errNoTables is returned for servers without tables, such as demo's. It is not reported to the user.
+// errNoTables is returned for servers that do not support tables, such as demo's. It is not reported to
+// the user.
 var errNoTables = errors.New("the server does not support tables")
 
 func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, address string) (*metav1.Table, error) {
@@ -95,21 +96,21 @@ func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, addre
 	case http.StatusNotAcceptable:
 		return nil, errNoTables
 	default:
-		return nil, fmt.Errorf("it answers with HTTP %d", resp.StatusCode)
+		return nil, fmt.Errorf("it responds with HTTP status %d", resp.StatusCode)
 	}
 	var page metav1.Table
 	if err := json.NewDecoder(io.LimitReader(resp.Body, mostTable)).Decode(&page); err != nil {
 		return nil, err
 	}
 	if page.Kind != "Table" {
-		return nil, fmt.Errorf("it answers with a %s", cfg.Conceal(page.Kind, resp.Request))
+		return nil, fmt.Errorf("it responds with a %s", cfg.Conceal(page.Kind, resp.Request))
 	}
 	return &page, nil
 }
 
-// add adds the rows of a page.
+// add adds the rows from a page.
 func (t *serverTable) add(page *metav1.Table) error {
-	if len(page.ColumnDefinitions) > 0 { // only the first page must have them
+	if len(page.ColumnDefinitions) > 0 { // only the first page must include them
 		t.columns = page.ColumnDefinitions
 	}
 	for _, row := range page.Rows {
@@ -122,18 +123,19 @@ func (t *serverTable) add(page *metav1.Table) error {
 	return nil
 }
 
-// asServerPrints prints the objects of a cache with the server's columns. It reports whether the server has any.
+// asServerPrints prints a cache's objects with the server's columns. It reports whether the server
+// provided any.
 func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (done bool, err error) {
 	if len(all) == 0 {
 		return false, nil
 	}
 	from, err := printedBy(ctx, g.sight, o, len(all))
 	if err == nil && len(from.columns) == 0 {
-		err = fmt.Errorf("it has no columns")
+		err = fmt.Errorf("the table has no columns")
 	}
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, errNoTables) {
-			g.console.State(time.Now(), "%-12s  the server prints no table of %s; showing the columns of every cache: %v", "table", o.Target, err)
+			g.console.State(time.Now(), "%-12s  the server provides no table for %s; showing the common columns: %v", "table", o.Target, err)
 		}
 		return false, nil
 	}
@@ -167,12 +169,13 @@ func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (
 		t.Row(g.labelCells(cells, h.Labels)...)
 	}
 	if others > 0 {
-		g.console.Trouble(time.Now(), "%-12s  %d of %d objects changed since the cache had them: their columns are those of the server now, or -", "table", others, len(all))
+		g.console.Trouble(time.Now(), "%-12s  %d of %d objects have changed since: their columns show the server's current state, or -", "table", others, len(all))
 	}
 	return true, t.Write()
 }
 
-// cellOf returns the n-th cell of a row. For a missing row it still returns the name.
+// cellOf returns the n-th cell of a row. If the row is missing, it returns the name for the name column
+// and a dash otherwise.
 func cellOf(column *metav1.TableColumnDefinition, cells []any, n int, name string) string {
 	switch {
 	case n < len(cells) && cells[n] != nil:

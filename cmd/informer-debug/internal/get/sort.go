@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// sortBy sorts objects by the value at a path. Objects without a value come first, and the sort is stable. It reports
+// sortBy stably sorts objects by the value at a path. Objects without a value come first. It reports
 // whether any object has a value.
 func sortBy(place jsonpath.Path, all []item) (found bool) {
 	type keyed struct {
@@ -31,8 +31,8 @@ func sortBy(place jsonpath.Path, all []item) (found bool) {
 	return found
 }
 
-// compareValues orders nil, booleans, numbers and quantities, strings, and trees, in this order. Times are strings that
-// sort correctly.
+// compareValues orders values: first nil, then booleans, numbers and quantities, strings, and trees.
+// Times are strings that happen to sort correctly.
 func compareValues(a, b any) int {
 	rank := func(v any) (int, float64, string) {
 		switch v := v.(type) {
@@ -60,7 +60,8 @@ func compareValues(a, b any) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(m, n), strings.Compare(s, t))
 }
 
-// quantity parses strings such as 10Gi and 250m. It rejects exponents, which can be slow to parse.
+// quantity parses strings such as 10Gi and 250m. It rejects exponents, which can take very long to
+// parse.
 func quantity(text string) (float64, bool) {
 	if len(text) > 24 || text == "" || text[0] > '9' || strings.ContainsAny(text, "eE") {
 		return 0, false

@@ -1,7 +1,7 @@
 // Package jsonpath evaluates JSONPath templates and paths with kubectl's parser
 // (https://kubernetes.io/docs/reference/kubectl/jsonpath/).
 //
-// Objects are trees as decoded from JSON into any, with any type of numbers. They are not modified.
+// Objects are trees as decoded from JSON into any, with numbers of any type. They are not modified.
 package jsonpath
 
 import (
@@ -14,7 +14,7 @@ import (
 	kubectl "k8s.io/client-go/util/jsonpath"
 )
 
-// Template is a text with paths in braces. It is safe for concurrent use.
+// Template is text with paths in braces. It is safe for concurrent use.
 type Template struct{ text string }
 
 // Parse parses a template. It returns an error if the syntax is invalid.
@@ -25,21 +25,21 @@ func Parse(text string) (*Template, error) {
 	return &Template{text}, nil
 }
 
-// Execute writes the template with the values of a tree.
+// Execute writes the template filled in with values from a tree.
 func (t *Template) Execute(w io.Writer, tree any) error {
 	return t.parsed().Execute(w, tree)
 }
 
-// parsed parses the text again for each use, because a search modifies the parser.
+// parsed parses the text anew for each use, because evaluation modifies the parser.
 func (t *Template) parsed() *kubectl.JSONPath {
 	p := kubectl.New("jsonpath").AllowMissingKeys(true)
 	if err := p.Parse(t.text); err != nil {
-		panic(err) // Parse has already accepted it
+		panic(err) // already accepted by Parse
 	}
 	return p
 }
 
-// Path is a path that selects one or more values of an object. It is safe for concurrent use.
+// Path selects one or more values in an object. It is safe for concurrent use.
 type Path struct {
 	text     string
 	template *Template
@@ -50,12 +50,12 @@ func ParsePath(text string) (Path, error) {
 	place := strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(place, "{"); ok {
 		if place, ok = strings.CutSuffix(inner, "}"); !ok {
-			return Path{}, fmt.Errorf("jsonpath %q: the brace is not closed", text)
+			return Path{}, fmt.Errorf("jsonpath %q: unclosed brace", text)
 		}
 		place = strings.TrimSpace(place)
 	}
 	if strings.ContainsAny(place, "{}") || strings.Trim(place, ".") == "" || place[0] == '"' {
-		return Path{}, fmt.Errorf("jsonpath %q: want one place, for example {.status.phase}", text)
+		return Path{}, fmt.Errorf("jsonpath %q: want a single path, for example {.status.phase}", text)
 	}
 	if !strings.ContainsAny(place[:1], ".[$@") {
 		place = "." + place
@@ -70,10 +70,10 @@ func ParsePath(text string) (Path, error) {
 // String returns the path as given.
 func (p Path) String() string { return p.text }
 
-// Find returns the values at the path. It returns none if the path does not exist.
+// Find returns the values at the path. The result is empty if the path does not exist.
 func (p Path) Find(tree any) (values []any) {
 	found, err := p.template.parsed().FindResults(tree)
-	if err != nil { // a value along the path has another type
+	if err != nil { // a value along the path has a different type
 		return nil
 	}
 	for _, some := range found {
@@ -86,7 +86,7 @@ func (p Path) Find(tree any) (values []any) {
 	return values
 }
 
-// Text returns a value as a template prints it.
+// Text formats a value as in a template.
 func Text(v any) string {
 	if text, ok := v.(string); ok {
 		return text

@@ -1,4 +1,4 @@
-// Package manual writes the manual pages of a command.
+// Package manual writes a command's manual pages.
 package manual
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// Command returns the hidden verb "man DIR", which writes a manual page for each verb. Releases use it. The pages are
-// dated SOURCE_DATE_EPOCH, or today if it is not set.
+// Command returns the hidden command "man DIR", which writes a manual page for each subcommand. It is
+// used for releases. The pages are dated SOURCE_DATE_EPOCH, or today if that is not set.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

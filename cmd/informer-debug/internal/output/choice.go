@@ -8,25 +8,25 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Choice is a flag whose value is one of a few words.
+// Choice is a flag with a fixed set of values.
 type Choice struct {
-	Value string   // one of the words, or empty
+	Value string   // one of the values, or empty
 	Words []string // the allowed words
 }
 
-// Add registers the flag --output with a verb, with completion.
+// Add registers the --output flag with a command, including completion.
 func (c *Choice) Add(cmd *cobra.Command, usage string) {
 	cmd.Flags().VarP(c, "output", "o", usage)
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)) // it fails only if the flag does not exist
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(c.Words, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 }
 
 // String returns the value.
 func (c *Choice) String() string { return c.Value }
 
-// Type names the words in the help text.
+// Type returns the possible values, for the help text.
 func (c *Choice) Type() string { return strings.Join(c.Words, "|") }
 
-// Set sets the value. It returns an error if word is not one of the words.
+// Set sets the value. It returns an error if word is not allowed.
 func (c *Choice) Set(word string) error {
 	if !slices.Contains(c.Words, word) {
 		return fmt.Errorf("want one of %s", strings.Join(c.Words, ", "))

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// Nothing is printed in a custom column without a value, as in kubectl.
+// Nothing is the text of a custom column without a value, as in kubectl.
 const Nothing = "<none>"
 
 // column is a custom column.
@@ -17,7 +17,7 @@ type column struct {
 }
 
 // parseColumns parses HEADER:PATH,HEADER:PATH. In a file, the first line contains the headers and the
-// second the paths.
+// second line the paths.
 func parseColumns(text string, ofFile bool) ([]column, error) {
 	var columns []column
 	add := func(header, path string) error {
@@ -29,7 +29,7 @@ func parseColumns(text string, ofFile bool) ([]column, error) {
 		headers, paths, _ := strings.Cut(strings.TrimSpace(text), "\n")
 		all, places := strings.Fields(headers), strings.Fields(paths)
 		if len(all) == 0 || len(all) != len(places) {
-			return nil, fmt.Errorf("the file has %d headers in its first line, and %d paths below: want as many", len(all), len(places))
+			return nil, fmt.Errorf("the file has %d headers in its first line but %d paths below: the numbers must match", len(all), len(places))
 		}
 		for n := range all {
 			if err := add(all[n], places[n]); err != nil {
@@ -50,7 +50,7 @@ func parseColumns(text string, ofFile bool) ([]column, error) {
 	return columns, nil
 }
 
-// outside splits a text at a mark, except in brackets and quotes.
+// outside splits text at a separator, except inside brackets and quotes.
 func outside(text string, mark byte) (parts []string) {
 	depth, begin := 0, 0
 	quote := byte(0)
@@ -76,7 +76,7 @@ func outside(text string, mark byte) (parts []string) {
 	return append(parts, text[begin:])
 }
 
-// Cell returns the values of an object in this column, separated by commas.
+// Cell returns an object's values in this column, separated by commas.
 func (c *column) Cell(tree any) string {
 	found := c.path.Find(tree)
 	if len(found) == 0 {

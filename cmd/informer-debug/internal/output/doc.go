@@ -1,5 +1,6 @@
-// Package output implements the flag --output: its values, and the printing of objects in these forms, as kubectl does.
+// Package output implements the --output flag: its values, and printing objects in these formats,
+// compatible with kubectl.
 //
-// Text from objects is escaped if it contains terminal control characters. A template prints its whole output, up to
-// 256 MiB, or only an error.
+// Terminal control characters in text from objects are escaped. A template prints either its complete
+// output, up to 256 MiB, or only an error.
 package output

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
-// Document prints trees in one of the forms that need whole objects. Several objects become a List, as in kubectl;
-// jsonl prints one object per line.
+// Document prints trees in one of the formats that need whole objects. Several objects are printed as a
+// List, as in kubectl; jsonl prints one object per line.
 func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, single bool) error {
 	if o.Form == JSONL {
 		for _, tree := range trees {
@@ -37,7 +37,7 @@ func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, sing
 		}
 		what = map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}
 	}
-	if terminal { // a pipe gets values unescaped
+	if terminal { // values are not escaped for a pipe
 		w = printable.Writer{To: w}
 	}
 	switch o.Form {
@@ -51,7 +51,7 @@ func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, sing
 	return writeJSON(w, what, "    ")
 }
 
-// fill prints the whole output of a template, or prints nothing and returns an error.
+// fill prints a template's complete output, or prints nothing and returns an error.
 func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {
@@ -61,10 +61,10 @@ func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	return err
 }
 
-// mostOutput bounds the output of a template, in bytes.
+// mostOutput is the maximum size of a template's output, in bytes.
 const mostOutput = 256 << 20
 
-// limitedWriter fails after left bytes.
+// limitedWriter is a writer that fails once left bytes have been written.
 type limitedWriter struct {
 	to   io.Writer
 	left int
@@ -73,7 +73,7 @@ type limitedWriter struct {
 // Write implements io.Writer.
 func (l *limitedWriter) Write(text []byte) (int, error) {
 	if l.left -= len(text); l.left < 0 {
-		return 0, fmt.Errorf("it writes more than %d MiB", mostOutput>>20)
+		return 0, fmt.Errorf("its output exceeds %d MiB", mostOutput>>20)
 	}
 	return l.to.Write(text)
 }
@@ -104,7 +104,7 @@ func WriteYAML(w io.Writer, what any) error {
 		return err
 	}
 	text := b.String()
-	if strings.ContainsFunc(text, turning) { // such strings are double-quoted, see yamlNode
+	if strings.ContainsFunc(text, turning) { // such strings are double-quoted; see yamlNode
 		var escaped strings.Builder
 		for _, r := range text {
 			if turning(r) {
@@ -119,10 +119,10 @@ func WriteYAML(w io.Writer, what any) error {
 	return err
 }
 
-// turning reports whether r changes the direction of writing. YAML considers such characters printable.
+// turning reports whether r changes the text direction. YAML considers such characters printable.
 func turning(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
-// yamlNode returns a tree for the encoder.
+// yamlNode converts a tree for the YAML encoder.
 func yamlNode(v any) *yaml.Node {
 	scalar := func(tag, text string) *yaml.Node {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// The forms of get, besides the table, which has an empty name.
+// The output formats of get. The table format is the empty string.
 const (
 	Wide     = "wide"
 	JSON     = "json"
@@ -24,10 +24,10 @@ const (
 	Template = "go-template"
 )
 
-// mostTemplate is the largest template file, in bytes.
+// mostTemplate is the maximum size of a template file, in bytes.
 const mostTemplate = 64 << 10
 
-// Flag is the flag --output: a form with its template, if it has one.
+// Flag is the value of --output: a format with its template, if any.
 type Flag struct {
 	Form     string // one of the constants above; empty for the table
 	text     string // of the template
@@ -44,12 +44,12 @@ func (o *Flag) String() string {
 	return o.Form + "=" + o.text
 }
 
-// Type returns the forms for the help text.
+// Type returns the formats, for the help text.
 func (o *Flag) Type() string {
 	return "FORMAT"
 }
 
-// Set parses a form and its template.
+// Set parses a format and its template.
 func (o *Flag) Set(value string) (err error) {
 	form, text, given := strings.Cut(value, "=")
 	*o = Flag{}
@@ -63,7 +63,7 @@ func (o *Flag) Set(value string) (err error) {
 	case !slices.Contains([]string{JSONPath, Columns, Template}, file):
 		return errors.New("want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,... or go-template=TEMPLATE")
 	case text == "":
-		return fmt.Errorf("the template is missing: want for example %s", map[string]string{
+		return fmt.Errorf("the template is missing: use, for example, %s", map[string]string{
 			JSONPath: "jsonpath='{.metadata.name}'", Columns: "custom-columns=NAME:.metadata.name,PHASE:.status.phase",
 			Template: "go-template='{{.metadata.name}}'",
 		}[file])
@@ -93,13 +93,13 @@ func readTemplate(name string) (string, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostTemplate+1))
 	if err == nil && len(text) > mostTemplate {
-		err = fmt.Errorf("%s: want a template of at most %d bytes", name, mostTemplate)
+		err = fmt.Errorf("%s: the template exceeds %d bytes", name, mostTemplate)
 	}
 	return string(text), err
 }
 
-// OfTable reports whether the form is a table of heads.
+// OfTable reports whether the format is a table of heads.
 func (o *Flag) OfTable() bool { return o.Form == "" || o.Form == Wide }
 
-// NeedsObjects reports whether the form needs more than heads.
+// NeedsObjects reports whether the format needs more than heads.
 func (o *Flag) NeedsObjects() bool { return !o.OfTable() && o.Form != Name }

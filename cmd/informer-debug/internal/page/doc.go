@@ -1,2 +1,2 @@
-// Package page serves the debug page of one process to users of this machine.
+// Package page serves a process's debug page to users of this machine.
 package page

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Of returns a handler that serves the page of a process and redirects the root path to it.
+// Of returns a handler that serves a process's page and redirects the root path to it.
 func Of(process *debug.Client) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(debug.Path, process.Handler())
@@ -18,8 +18,8 @@ func Of(process *debug.Client) http.Handler {
 	return mux
 }
 
-// OnlyFor protects next from web pages that resolve their own name to this address (DNS rebinding): the Host header
-// must be an address, "localhost" or the given name.
+// OnlyFor protects next against DNS rebinding: it rejects requests whose Host header is not an IP
+// address, "localhost" or the given name.
 func OnlyFor(given string, next http.Handler) http.Handler {
 	return serving.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -28,7 +28,7 @@ func OnlyFor(given string, next http.Handler) http.Handler {
 		}
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if err != nil && !strings.EqualFold(host, "localhost") && !strings.EqualFold(host, given) {
-			http.Error(w, "The Host header is not an address of this page; another web page may have resolved its name to this address. Open the address that informer-debug printed.", http.StatusForbidden)
+			http.Error(w, "The Host header is not an address of this page: another web page may have rebound its name to this address. Open the address printed by informer-debug.", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -1,3 +1,3 @@
-// Package playback plays a recording instead of a cluster. It finds the recorded informers and what they watched, sets
-// the speed, and waits for the end.
+// Package playback replays a recording in place of a cluster. It finds the recorded informers and their
+// scopes, sets the speed, and waits for the end.
 package playback

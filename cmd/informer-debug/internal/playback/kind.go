@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// Mapping returns the resource of a request with its kind. It knows built-in kinds, and finds others in the recorded
-// objects.
+// Mapping returns the resource and kind of a request. Kinds that are not built in are looked up in the
+// recorded objects.
 func Mapping(file *recording.File, q *recording.Request) (discovery.Mapping, error) {
 	gvr := q.Resource()
 	m := discovery.Mapping{Resource: gvr, Namespaced: q.Namespace() != ""}
@@ -31,14 +31,14 @@ func Mapping(file *recording.File, q *recording.Request) (discovery.Mapping, err
 			return m, nil
 		}
 	}
-	return m, fmt.Errorf("%s: the kind of %s is unknown: no object of it was received as JSON", file.Path, object.ResourceName(gvr))
+	return m, fmt.Errorf("%s: the kind of %s is unknown: no such object was received as JSON", file.Path, object.ResourceName(gvr))
 }
 
-// kindIn returns the kind of the objects in a JSON list or watch, or "" if it has none.
+// kindIn returns the kind of the objects in a JSON list or watch, or "" if there are none.
 func kindIn(body io.Reader) string {
 	in := json.NewDecoder(body)
-	var at []string // the keys of the current position; "" is an item of a list
-	key := true     // whether a string is a key
+	var at []string // keys leading to the current position; "" for a list item
+	key := true     // whether the next string is a key
 	for {
 		token, err := in.Token()
 		if err != nil {

@@ -22,18 +22,18 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Help explains --replay in the help of a verb.
-const Help = `--replay FILE plays a recording into informers instead of using a cluster. Without TYPE it plays
-all recorded informers.`
+// Help describes --replay in a command's help.
+const Help = `--replay FILE replays a recording to informers instead of using a cluster. Without TYPE, it
+replays all recorded informers.`
 
-// Flags are the flags of a verb that can read a recording.
+// Flags holds the flags of a command that can read a recording.
 type Flags struct {
 	Speed
-	File string // --replay; empty for none
+	File string // value of --replay; empty for none
 }
 
-// Add registers the flags. speed is the default speed for verbs that can show the recording while it
-// plays. Verbs that show only its end pass "".
+// Add registers the flags. speed is the default speed for commands that can show the recording while it
+// is replayed. Commands that show only its end pass "".
 func (f *Flags) Add(cmd *cobra.Command, speed string) {
 	cmd.Flags().StringVar(&f.File, "replay", "", "recording to use instead of a cluster, as written by record")
 	if f.Text = "max"; speed != "" {
@@ -41,10 +41,10 @@ func (f *Flags) Add(cmd *cobra.Command, speed string) {
 	}
 }
 
-// Refuse lets a verb that cannot use recordings reject --replay and say what to do instead.
+// Refuse makes a command that cannot use recordings reject --replay with advice on what to do instead.
 func Refuse(cmd *cobra.Command, instead string) {
 	file := cmd.Flags().String("replay", "", "")
-	_ = cmd.Flags().MarkHidden("replay") // it fails only if the flag does not exist
+	_ = cmd.Flags().MarkHidden("replay") // fails only if the flag does not exist
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *file == "" {
 			return nil
@@ -53,19 +53,19 @@ func Refuse(cmd *cobra.Command, instead string) {
 	}
 }
 
-// Player is a recording being played.
+// Player is a recording being replayed.
 type Player struct {
 	Client *rest.Client         // answered from the recording
-	Found  []*recording.Request // the first request of each informer that is played
+	Found  []*recording.Request // the first request of each informer being replayed
 
 	file    *recording.File
 	replay  *recording.Replay
-	began   time.Duration // when the first played request was sent
+	began   time.Duration // time of the first replayed request
 	restore func()        // restores the jitter
 }
 
-// Open opens a recording and plays its informers. If types is not empty, it plays only informers of these TYPEs;
-// likewise for namespace.
+// Open opens a recording and replays its informers. If types or namespace is not empty, it replays only
+// the matching informers.
 func (f *Flags) Open(types, namespace string, c *terminal.Console) (*Player, error) {
 	var args []object.GVR
 	if types != "" {
@@ -102,7 +102,7 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	}
 	for _, arg := range args {
 		if !slices.ContainsFunc(found, func(q *recording.Request) bool { return IsOf(q.Resource(), arg) }) {
-			return nil, exit.Usage("%s has nothing of %s; it has: %s", file.Path, object.ResourceName(arg), strings.Join(has, "; "))
+			return nil, exit.Usage("%s contains nothing for %s; it contains: %s", file.Path, object.ResourceName(arg), strings.Join(has, "; "))
 		}
 	}
 	if file.Damage != nil {
@@ -124,10 +124,10 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	return p, nil
 }
 
-// withoutSecrets drops and reports informers of Secrets whose contents were not recorded. It returns an error if the
-// user asked for Secrets, or if nothing remains.
+// withoutSecrets drops and reports informers for Secrets whose contents were not recorded. It returns an
+// error if the user asked for Secrets, or if nothing is left.
 func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
-	const withheld = "the data of Secrets was not recorded"
+	const withheld = "the contents of Secrets were not recorded"
 	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
 	switch {
 	case len(left) == len(found):
@@ -139,7 +139,7 @@ func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console)
 	return left, nil
 }
 
-// Protobuf reports whether the informer of a request received protobuf.
+// Protobuf reports whether the informer that sent a request received protobuf.
 func (p *Player) Protobuf(q *recording.Request) bool { return Protobuf(p.file, q) }
 
 // Called returns the name used in messages.
@@ -147,13 +147,13 @@ func (p *Player) Called() string {
 	return fmt.Sprintf("%s, recorded at %s", p.file.Path, p.file.Began.Local().Format(time.DateTime))
 }
 
-// Target returns what the informer of a request watched.
+// Target returns the target of the informer that sent a request.
 func (p *Player) Target(q *recording.Request) (cluster.Target, error) {
 	mapping, err := Mapping(p.file, q)
 	return cluster.Target{Client: p.Client, Server: p.Called(), Mapping: mapping, Namespace: q.Namespace()}, err
 }
 
-// Length returns the duration of the part of the recording that is played.
+// Length returns the duration of the replayed part of the recording.
 func (p *Player) Length() time.Duration { return p.file.Duration - p.began }
 
 // Over waits until the recording ends.
@@ -164,13 +164,13 @@ func (p *Player) Over(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the recording. The caller closes the client.
+// Close stops the replay. The caller must close the client.
 func (p *Player) Close() {
 	p.restore()
 	p.file.Close()
 }
 
-// Settled waits until everything that an informer received is in its cache and has been delivered to its
+// Settled waits until everything an informer received is in its cache and has been delivered to its
 // handlers.
 func Settled(ctx context.Context, status func() sharedinformer.Status) error {
 	tick := time.NewTicker(10 * time.Millisecond)

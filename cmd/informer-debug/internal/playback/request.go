@@ -17,12 +17,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// together is the longest interval between informers that ended together, for example with their process.
+// together is the maximum interval between the ends of informers that count as having ended together,
+// for example with their process.
 const together = time.Second
 
 // Recorded returns the first request of each wanted informer, and the names of all informers. If a
-// process had several informers of the same scope, Recorded picks the one that ran longest, or the one
-// that began first if they ended together, because the others received no more than it did.
+// process had several informers with the same scope, it picks the one that ran longest or, if they ended
+// together, the one that started first, because the others received no more data.
 func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
 	begun, ended := map[recorded]bool{}, map[recorded]time.Duration{}
 	for _, q := range file.Requests {
@@ -46,24 +47,24 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 		case at < 0:
 			found = append(found, q)
 		case q.Informer == 0:
-		case found[at].Informer == 0, // and q certainly belongs to an informer
+		case found[at].Informer == 0, // and q definitely belongs to an informer
 			ended[one] > ended[recordedOf(found[at])]+together:
 			found[at] = q
 		}
 	}
-	slices.Sort(has) // informers that began together come in any order
+	slices.Sort(has) // informers that started together come in arbitrary order
 	switch {
 	case len(has) == 0 && file.LeftOut.Requests > 0:
-		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests left: all %d, with %s, were dropped to stay within its size", file.Path, file.LeftOut.Requests, terminal.Bytes(file.LeftOut.Bytes)), Hint: "record again with a larger --max-size, or the recorder's option MaxSize"}
+		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests left: all %d, with %s, were dropped to limit its size", file.Path, file.LeftOut.Requests, terminal.Bytes(file.LeftOut.Bytes)), Hint: "record again with a larger --max-size, or the recorder's option MaxSize"}
 	case len(has) == 0:
-		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
+		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests: nothing was received during the recording", file.Path)}
 	case len(found) == 0:
-		return nil, nil, exit.Usage("%s has no such informer; it has: %s", file.Path, strings.Join(has, "; "))
+		return nil, nil, exit.Usage("%s has no such informer; available: %s", file.Path, strings.Join(has, "; "))
 	}
 	return found, has, nil
 }
 
-// recorded identifies an informer of a recording.
+// recorded identifies an informer in a recording.
 type recorded struct {
 	name   string
 	number uint64
@@ -71,7 +72,7 @@ type recorded struct {
 
 func recordedOf(q *recording.Request) recorded { return recorded{InformerOf(q), q.Informer} }
 
-// Only returns a filter that accepts requests of the informers that sent the requests in first.
+// Only returns a filter that accepts all requests sent by the informers that sent the requests in first.
 func Only(first ...*recording.Request) func(*recording.Request) bool {
 	played := map[recorded]bool{}
 	for _, q := range first {
@@ -80,7 +81,8 @@ func Only(first ...*recording.Request) func(*recording.Request) bool {
 	return func(q *recording.Request) bool { return played[recordedOf(q)] }
 }
 
-// Protobuf reports whether the informer of a request received protobuf, perhaps after errors in another format.
+// Protobuf reports whether the informer that sent a request received protobuf, possibly after errors in
+// other formats.
 func Protobuf(file *recording.File, q *recording.Request) bool {
 	of := Only(q)
 	return slices.ContainsFunc(file.Requests, func(o *recording.Request) bool {
@@ -88,8 +90,8 @@ func Protobuf(file *recording.File, q *recording.Request) bool {
 	})
 }
 
-// IsOf reports whether a TYPE means a resource. A recording has no discovery, so only built-in types have names besides
-// the plural.
+// IsOf reports whether a TYPE refers to a resource. Recordings contain no discovery, so only built-in
+// types can be given by names other than the plural.
 func IsOf(gvr, arg object.GVR) bool {
 	called := gvr.Resource == arg.Resource
 	for _, r := range apiservertest.Builtin() {
@@ -120,7 +122,7 @@ func InformerOf(q *recording.Request) string {
 	return text
 }
 
-// Selectors parses the selectors of a request.
+// Selectors parses a request's selectors.
 func Selectors(q *recording.Request) (labels.Selector, fields.Selector, error) {
 	byLabels, byFields := q.Selectors()
 	l, err := labels.Parse(byLabels)

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Speed is the speed of a playback.
+// Speed is the replay speed.
 type Speed struct {
 	Text  string  // a number such as 10, or max
 	Times float64 // parsed Text, after Check
 }
 
-// Check parses the speed.
+// Check validates and parses the speed.
 func (f *Speed) Check() error {
 	if f.Text == "max" {
 		f.Times = math.Inf(1)
@@ -27,14 +27,14 @@ func (f *Speed) Check() error {
 	}
 	times, err := strconv.ParseFloat(strings.TrimSuffix(f.Text, "x"), 64)
 	if err != nil || !(times > 0) || math.IsInf(times, 0) {
-		return exit.Usage("--speed %q: want a number above 0, such as 10, or max", f.Text)
+		return exit.Usage("--speed %q: want a positive number, such as 10, or max", f.Text)
 	}
 	f.Times = times
 	return nil
 }
 
-// Timing returns timeouts for an informer, shortened by the speed, but never below a minimum that leaves
-// the machine time to work.
+// Timing returns timeouts for an informer, shortened according to the speed, but never below a minimum
+// that slow machines need.
 func (f *Speed) Timing() reflector.Timing {
 	if f.Times <= 1 {
 		return reflector.Timing{}
@@ -47,7 +47,7 @@ func (f *Speed) Timing() reflector.Timing {
 	}
 }
 
-// Judge retries after recorded failures and stops at the end of the recording.
+// Judge retries after recorded failures, and stops at the end of the recording.
 func Judge(f *failure.Failure) failure.Verdict {
 	if _, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err); unrecorded {
 		return failure.Stop

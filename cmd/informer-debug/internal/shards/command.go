@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// shardsFlags are the flags of shards itself.
+// shardsFlags holds the flags specific to shards.
 type shardsFlags struct {
 	attach.Flags
 	allNamespaces bool
@@ -38,21 +38,22 @@ type shardsFlags struct {
 	count     int
 }
 
-// Command returns the verb shards, which writes to s.
+// Command returns the shards command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	f := shardsFlags{output: output.Choice{Value: "table", Words: []string{"table", output.Wide, output.JSON, output.JSONL, output.YAML}}}
 	cmd := &cobra.Command{
 		Use:   "shards [GROUP]",
 		Short: "Show how replicas divide their work",
-		Long: `shards shows groups of replicas that share work: the members, how many slots each owns and
-should own, how long it has been silent, the imbalance, the slots without an owner, and the
-handovers in progress.
+		Long: `shards shows groups of replicas that share work: the members, how many slots each one owns and
+should own, how long it has been silent, the imbalance, slots without an owner, and handovers in
+progress.
 
-Without --attach it reads the Leases of the groups in the namespace, or with -A in all of them,
-which needs the verb list on leases there. It then compares the clocks of members with its own to
-tell how long they have been silent, and knows how long slots have waited only with --watch.
+Without --attach, it reads the groups' Leases in the namespace, or with -A in all namespaces,
+which requires the verb list on leases there. To determine how long members have been silent, it
+compares their clocks with its own; how long handovers have been pending is only known with
+--watch.
 
-With --attach it asks one member, which has watched the others and knows how much work in
+With --attach, it queries one member, which has been watching the others and knows which work in
 progress delays its handovers.
 
 ` + attach.Help + `
@@ -67,13 +68,13 @@ progress delays its handovers.
 	f.Add(cmd)
 	playback.Refuse(cmd, "a recording (%s) has no information about shards: use the cluster or a member")
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups of all namespaces")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups in all namespaces")
 	f.output.Add(cmd, "output format")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the tables without headers")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "refresh until Ctrl-C or --count")
 	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between refreshes")
-	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, stop after this many refreshes; 0 never stops")
-	// They fail only if the flags do not exist.
+	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, stop after this many refreshes; 0 means never")
+	// These fail only if the flags do not exist.
 	(&sight.Completer{Attach: &f.Flags, Namespace: &f.Namespace}).Register(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := sight.Completing(cmd)
@@ -99,25 +100,25 @@ progress delays its handovers.
 func (f *shardsFlags) check() error {
 	switch {
 	case f.allNamespaces && f.Namespace != "":
-		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
+		return exit.Usage("-n %s and -A cannot be used together", f.Namespace)
 	case f.allNamespaces && f.To != "":
-		return exit.Usage("-A makes no sense with --attach: a member reports its own groups")
+		return exit.Usage("-A cannot be used with --attach: a member reports its own groups")
 	case f.interval < 100*time.Millisecond:
-		return exit.Usage("--interval is %s: want 100ms or more", f.interval)
+		return exit.Usage("--interval must be at least 100ms, got %s", f.interval)
 	case f.count < 0:
-		return exit.Usage("--count is %d: want 0 or more", f.count)
+		return exit.Usage("--count must not be negative, got %d", f.count)
 	}
 	return f.Check()
 }
 
-// names completes the names of groups.
+// names completes group names.
 func (f *shardsFlags) names(ctx context.Context) (names []string) {
 	l, err := f.open(terminal.Quiet())
 	if err != nil {
 		return nil
 	}
 	defer l.close()
-	groups, _ := l.look(ctx, "") // on an error there is nothing to suggest
+	groups, _ := l.look(ctx, "") // no suggestions on an error
 	for _, g := range groups {
 		names = append(names, g.Name)
 	}
@@ -140,7 +141,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 			return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 		case err != nil && (n == 1 || n == f.count):
 			return err
-		case err != nil: // the process or group may come back
+		case err != nil: // retry: the process or group may come back
 			if missed != err.Error() {
 				missed = err.Error()
 				l.console.Trouble(time.Now(), "%-12s  %v", "no look", err)
@@ -166,7 +167,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 	}
 }
 
-// pause waits for the next refresh. It reports false if ctx ended first.
+// pause waits for the next refresh. It returns false if ctx is done first.
 func (f *shardsFlags) pause(ctx context.Context) bool {
 	select {
 	case <-time.After(f.interval):
@@ -176,14 +177,14 @@ func (f *shardsFlags) pause(ctx context.Context) bool {
 	}
 }
 
-// shardsLook is the source of the groups: a process or a cluster.
+// shardsLook reads groups from a process or a cluster.
 type shardsLook struct {
 	flags   *shardsFlags
 	process *debug.Client // nil for a cluster
 	called  string
 	cluster cluster.Target
 	console *terminal.Console
-	begun   map[string]time.Time // for a cluster: when a move was first seen
+	begun   map[string]time.Time // for a cluster: when each move was first seen
 }
 
 func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
@@ -244,7 +245,7 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 	}
 	switch {
 	case len(names) == 0:
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s does not share work with other replicas", l.called), Hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s does not share work with other replicas", l.called), Hint: "a manager does so with Options.Sharding; other programs can expose a group with debug.Options.Groups"}
 	case len(all) == 0 && group == "":
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s has no group%s; its groups are %q", l.called, where, names)}
 	case len(all) == 0:
@@ -257,7 +258,7 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 	asking, stop := terminal.Late(ctx, l.console)
 	statuses, err := membership.Look(asking, l.cluster.Client, l.cluster.Namespace, group)
 	stop()
-	where, hint := "namespace "+l.cluster.Namespace, "-n names another namespace, and -A means all"
+	where, hint := "namespace "+l.cluster.Namespace, "use -n for another namespace, or -A for all"
 	if l.flags.allNamespaces {
 		where, hint = "any namespace", ""
 	}
@@ -265,7 +266,7 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 	case err != nil:
 		failed := l.cluster.Unavailable(err, rootOf(err))
 		if l.flags.allNamespaces && apierrors.IsForbidden(rootOf(err)) {
-			failed.Hint = `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`
+			failed.Hint = `request the verb "list" on leases in all namespaces; with -n NAMESPACE, it is needed only in that namespace`
 		}
 		return nil, failed
 	case len(statuses) == 0 && group != "":
@@ -283,7 +284,7 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 				begun[key] = at
 			}
 			if m.Since = begun[key]; l.begun == nil {
-				m.Since = time.Time{} // no refresh has seen it before
+				m.Since = time.Time{} // this refresh is the first to see it
 			}
 		}
 		all = append(all, debug.GroupOf(s))

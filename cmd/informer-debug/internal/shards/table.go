@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// write prints groups. later means that groups were printed before.
+// write prints groups. later is true if groups have been printed before.
 func (f *shardsFlags) write(w io.Writer, groups []debug.Group, later bool) error {
 	switch f.output.Value {
 	case output.JSON:
@@ -80,7 +80,7 @@ func numbered(v any) any {
 		if whole, err := v.Int64(); err == nil {
 			return whole
 		}
-		part, _ := v.Float64() // the decoder has validated it
+		part, _ := v.Float64() // already validated by the decoder
 		return part
 	}
 	return v
@@ -95,7 +95,7 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) erro
 	if g.Identity != "" {
 		text := fmt.Sprintf("reported by %s, which works on %s", g.Identity, owned(g, f.output.Value == output.Wide))
 		if g.Refusal != "" {
-			text = fmt.Sprintf("reported by %s, which does not take part: %s", g.Identity, g.Refusal)
+			text = fmt.Sprintf("reported by %s, which does not participate: %s", g.Identity, g.Refusal)
 		}
 		if _, err := fmt.Fprintln(w, terminal.OneLine(text)); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) erro
 
 // sentence summarizes a group.
 func sentence(g *debug.Group, several bool) string {
-	if g.Name == "" { // its status is unavailable
+	if g.Name == "" { // the status is unavailable
 		return "a group: " + g.Refusal
 	}
 	name := g.Name
@@ -163,7 +163,7 @@ func sentence(g *debug.Group, several bool) string {
 	return text
 }
 
-// silentSlots counts the slots of members that may have died.
+// silentSlots counts the slots of members that may be dead.
 func silentSlots(g *debug.Group) (n int) {
 	for _, m := range g.Members {
 		if m.Late || m.Expired {
@@ -173,7 +173,7 @@ func silentSlots(g *debug.Group) (n int) {
 	return n
 }
 
-// owned says how many slots the reporting member works on, and lists them if which is true.
+// owned describes how many slots the reporting member works on, and lists them if which is true.
 func owned(g *debug.Group, which bool) string {
 	set, err := shard.ParseSlots(g.Owned, g.Slots)
 	switch {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// completionPatience limits the time for all requests of one completion. If the server is slower,
-	// nothing is completed.
+	// completionPatience is the timeout for all requests in one completion. If the server is slower,
+	// there are no suggestions.
 	completionPatience = 3 * time.Second
 
 	mostCompletions = 500
@@ -33,11 +33,11 @@ const (
 // Completer suggests arguments. On errors it suggests nothing.
 type Completer struct {
 	Attach    *attach.Flags   // selects the process and the cluster
-	Replay    *playback.Flags // nil if the verb has no --replay
+	Replay    *playback.Flags // nil if the command has no --replay
 	Namespace *string         // of the objects
 	Slash     bool            // accept TYPE/NAME
 	Second    bool            // accept NAME as the second argument
-	More      bool            // all arguments are like the first
+	More      bool            // all arguments are completed like the first
 }
 
 // Arguments implements cobra.Command.ValidArgsFunction.
@@ -55,7 +55,7 @@ func (c *Completer) Arguments(cmd *cobra.Command, args []string, text string) ([
 			found = append(found, typ+"/"+one)
 		}
 	case !named:
-		before := text[:strings.LastIndex(text, ",")+1] // the TYPEs already typed
+		before := text[:strings.LastIndex(text, ",")+1] // the types already entered
 		for _, one := range c.types(ctx) {
 			found = append(found, before+one)
 		}
@@ -72,7 +72,7 @@ func Completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, completionPatience)
 }
 
-// types returns the watchable resources, the informers of a process, or those of a recording.
+// types returns the watchable resources, or the informers of a process or recording.
 func (c *Completer) types(ctx context.Context) (names []string) {
 	switch {
 	case c.Attach.To != "":
@@ -92,7 +92,7 @@ func (c *Completer) types(ctx context.Context) (names []string) {
 		return nil
 	}
 	defer client.CloseIdleConnections()
-	mappings, _ := client.Mapper().Mappings(ctx) // on an error some groups are missing; use the others
+	mappings, _ := client.Mapper().Mappings(ctx) // on an error, use the groups that were discovered
 	for _, m := range mappings {
 		if cluster.CanWatch(m) {
 			names = append(names, object.ResourceName(m.Resource))
@@ -101,7 +101,7 @@ func (c *Completer) types(ctx context.Context) (names []string) {
 	return terminal.Completions(names)
 }
 
-// Queues completes the names of a process's controllers and queues, for cobra.Command.ValidArgsFunction or a flag.
+// Queues completes the names of a process's controllers and queues, in arguments or flags.
 func (c *Completer) Queues(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := Completing(cmd)
 	defer cancel()
@@ -116,7 +116,7 @@ func (c *Completer) Queues(cmd *cobra.Command, _ []string, _ string) (names []st
 	return terminal.Completions(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// informers returns the informers of the process, or none on an error.
+// informers returns the process's informers, or none on an error.
 func (c *Completer) informers(ctx context.Context) []debug.Informer {
 	if status := c.status(ctx); status != nil {
 		return status.Informers
@@ -124,7 +124,7 @@ func (c *Completer) informers(ctx context.Context) []debug.Informer {
 	return nil
 }
 
-// status returns the status of the process, or nil if there is none or on an error.
+// status returns the process's status, or nil if no process is attached or an error occurs.
 func (c *Completer) status(ctx context.Context) *debug.Status {
 	if c.Attach.To == "" {
 		return nil
@@ -140,10 +140,10 @@ func (c *Completer) status(ctx context.Context) *debug.Status {
 	return status
 }
 
-// replays reports whether a recording is used.
+// replays reports whether --replay is used.
 func (c *Completer) replays() bool { return c.Replay != nil && c.Replay.File != "" }
 
-// requests returns the requests of the recording, or none on an error.
+// requests returns the recording's requests, or none on an error.
 func (c *Completer) requests() []*recording.Request {
 	file, err := recording.Open(c.Replay.File)
 	if err != nil {
@@ -153,7 +153,8 @@ func (c *Completer) requests() []*recording.Request {
 	return file.Requests
 }
 
-// names returns the names of objects of a TYPE. Those in a recording are unknown before it has been played.
+// names returns the names of objects of a type. It returns none for a recording, which would have to be
+// replayed first.
 func (c *Completer) names(ctx context.Context, typ, begin string) (names []string) {
 	if c.replays() {
 		return nil
@@ -193,7 +194,7 @@ func (c *Completer) names(ctx context.Context, typ, begin string) (names []strin
 	return namesOf(ctx, client, m, namespace)
 }
 
-// namesOf lists one page of metadata.
+// namesOf returns the names in one page of metadata.
 func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, namespace string) (names []string) {
 	list := rest.ResourceForMapping[*metav1.PartialObjectMetadata](client, m).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostCompletions})
 	for o, err := range list.Items {
@@ -224,7 +225,7 @@ func (c *Completer) client() *rest.Client {
 	return client
 }
 
-// Register completes a command's arguments and its flag --namespace.
+// Register registers completion for a command's arguments and its --namespace flag.
 func (c *Completer) Register(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = c.Arguments
 	// It fails only if the flag does not exist.
@@ -235,13 +236,13 @@ func (c *Completer) Register(cmd *cobra.Command) {
 	})
 }
 
-// namespaces returns the namespaces of the cluster, or those of the informers of a process or recording. A pod's
-// process uses the cluster's.
+// namespaces returns the namespaces in the cluster, or those of the informers in a process or recording.
+// For an attached pod, it uses the cluster's.
 func (c *Completer) namespaces(ctx context.Context) (names []string) {
 	switch {
 	case c.Attach.To != "" && !c.Attach.InPod():
 		for _, i := range c.informers(ctx) {
-			scopes, _ := Scopes(&i) // an unreadable scope suggests nothing
+			scopes, _ := Scopes(&i) // skip informers without a parsable scope
 			for _, one := range scopes {
 				names = append(names, one.Namespace)
 			}

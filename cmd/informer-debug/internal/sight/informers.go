@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Choose returns the informers that types selects. If they are our own, it returns all.
+// Choose returns the informers selected by types, or all informers if they are our own.
 func Choose(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
 	if !attached {
 		return all, nil
@@ -35,13 +35,14 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 	for word := range strings.SplitSeq(types, ",") {
 		if !add(word) {
 			names := Distinct(all)
-			return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
+			return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; available: %s", word, strings.Join(slices.Compact(names), "; "))}
 		}
 	}
 	return found, nil
 }
 
-// Named returns the informer with that full name, or else all informers that the name may refer to.
+// Named returns the informer with this full name or, if there is none, all informers the name may refer
+// to.
 func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
 		if name == i.String() {
@@ -64,11 +65,11 @@ func Named(all []debug.Informer, name string) (found []debug.Informer) {
 
 // Several returns the error for a name that matches several informers.
 func Several(name string, found []debug.Informer) error {
-	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(Distinct(found), "; "))
+	return exit.Usage("%q matches %d informers: select one by its full name: %s", name, len(found), strings.Join(Distinct(found), "; "))
 }
 
-// Distinct returns unique names for informers by adding types and clusters to repeated names. Each name
-// selects its informer on the command line.
+// Distinct returns unique names for informers, by adding types and clusters to duplicate names. Each
+// name selects its informer on the command line.
 func Distinct(all []debug.Informer) (names []string) {
 	same := map[string]int{}
 	for n := range all {
@@ -84,7 +85,7 @@ func Distinct(all []debug.Informer) (names []string) {
 	return names
 }
 
-// AndTrouble says what delays an informer's changes, as the end of a sentence.
+// AndTrouble describes the problem that delays an informer's changes, if any, as the end of a sentence.
 func AndTrouble(i *debug.Informer, now time.Time) string {
 	if text := i.Trouble(now); text != "" {
 		return ", and " + text

@@ -2,8 +2,8 @@ package sight
 
 import "context"
 
-// Ready waits until all of our own informers have synced. If ctx ends first, it returns an error that says what is
-// missing.
+// Ready waits until all of our own informers have synced. If ctx is done first, it returns an error
+// describing what is missing.
 func (v *Sight) Ready(ctx context.Context) error {
 	if err := v.Wait(ctx); err != nil {
 		return err
@@ -17,7 +17,8 @@ func (v *Sight) Ready(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Unsynced says what our own informers have not received yet. It returns nil if nothing is missing.
+// Unsynced returns an error describing what our own informers have not received yet, or nil if nothing
+// is missing.
 func (v *Sight) Unsynced() error {
 	for _, o := range v.Informers {
 		if err := o.Unsynced(); err != nil {
@@ -27,5 +28,5 @@ func (v *Sight) Unsynced() error {
 	return nil
 }
 
-// Silent returns the error for a process that did not answer in time.
+// Silent returns the error for a process that did not respond in time.
 func (v *Sight) Silent() error { return v.Flags.Silent(v.Called) }

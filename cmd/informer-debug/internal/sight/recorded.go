@@ -42,7 +42,7 @@ func (f *Flags) openRecording(ctx context.Context, s terminal.Streams, types str
 	return v, nil
 }
 
-// again restarts the informer that sent a request, with its original scope.
+// again recreates the informer that sent a request, with its original scope.
 func (v *Sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
 	at, err := v.Played.Target(q)
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *Sight) again(ctx context.Context, q *recording.Request, recorder *fligh
 	return nil
 }
 
-// RecordedAs returns the informers of the recording that match a list of TYPEs.
+// RecordedAs returns the recorded informers that match a list of types.
 func (v *Sight) RecordedAs(types string) (all []Own, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
@@ -84,7 +84,8 @@ func (v *Sight) RecordedAs(types string) (all []Own, err error) {
 	return all, nil
 }
 
-// waitRecorded waits until the recording has ended and all caches are complete, or an informer fails.
+// waitRecorded waits until the recording has ended and all caches are complete, or an informer has
+// failed.
 func (v *Sight) waitRecorded(ctx context.Context) error {
 	playing, fail := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -116,8 +117,8 @@ func (v *Sight) waitRecorded(ctx context.Context) error {
 	return nil
 }
 
-// RecordedNamespace returns the namespace of an object of a recorded informer. A recording does not tell whether custom
-// resources have namespaces.
+// RecordedNamespace returns the namespace of an object in a recorded informer. Recordings do not show
+// whether a custom resource is namespaced.
 func (o *Own) RecordedNamespace(flag string) string {
 	if m, ok := discovery.Builtin(o.Target.Mapping.Kind); ok && !m.Namespaced {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Scope describes the objects of an informer, derived from its name.
+// Scope describes an informer's objects, as derived from its name.
 type Scope struct {
 	Resource  object.GVR // as returned by ParseResourceArg
 	Namespace string     // empty for all
@@ -20,8 +20,8 @@ type Scope struct {
 	fields    string
 }
 
-// Scopes returns the scope of each list of an informer; there may be one per namespace. It returns an error if the
-// program chose a name that does not describe the scope.
+// Scopes returns the scope of each of an informer's lists, of which there may be one per namespace. It
+// returns an error if the name was chosen by the program and does not describe the scope.
 func Scopes(i *debug.Informer) (all []Scope, err error) {
 	names := []string{i.Reflector.Resource}
 	if len(i.Namespaces) > 0 {
@@ -47,12 +47,12 @@ func scopeOf(name string) (s Scope, err error) {
 	rest, s.labels, _ = strings.Cut(rest, " with labels ")
 	rest, s.Namespace, _ = strings.Cut(rest, " in namespace ")
 	if s.Resource, err = object.ParseResourceArg(rest); err != nil || strings.ContainsAny(s.Namespace, " ") {
-		return s, fmt.Errorf("the name of informer %q does not describe its objects, because the program or the source chose it: such an informer cannot be compared", name)
+		return s, fmt.Errorf("informer %q cannot be compared: its name was chosen by the program or the source, and does not describe its objects", name)
 	}
 	return s, nil
 }
 
-// Within narrows a scope to a namespace. It reports false if nothing remains.
+// Within narrows a scope to a namespace. It returns false if nothing is left.
 func (s Scope) Within(namespace string) (Scope, bool) {
 	if namespace == "" || s.Namespace == namespace {
 		return s, true
@@ -62,7 +62,7 @@ func (s Scope) Within(namespace string) (Scope, bool) {
 	return s, left
 }
 
-// Selector returns the scope's selectors as text, or "" if it selects all objects.
+// Selector returns the scope's selectors as text, or "" if all objects are selected.
 func (s Scope) Selector() string { return strings.Trim(s.labels+" "+s.fields, " ") }
 
 // LeavesOut returns why the scope does not select an object, or "" if it does or may. It does not evaluate field
@@ -80,7 +80,8 @@ func (s Scope) LeavesOut(o metav1.Object) string {
 // OfFields returns the field selector as text, or "" if there is none.
 func (s Scope) OfFields() string { return s.fields }
 
-// List returns options that list the scope's objects, or only the one called name if name is not empty.
+// List returns options that list the scope's objects, or only the one with the given name if it is not
+// empty.
 func (s Scope) List(name string) metav1.ListOptions {
 	opts := metav1.ListOptions{LabelSelector: s.labels, FieldSelector: s.fields, Limit: 500}
 	if name == "" {
@@ -94,7 +95,7 @@ func (s Scope) List(name string) metav1.ListOptions {
 	return opts
 }
 
-// Resource returns the resource in an informer's name, such as pods in "pods in namespace shop".
+// Resource returns the resource in an informer's name, such as "pods" for "pods in namespace shop".
 func Resource(informer string) string {
 	resource, _, _ := strings.Cut(informer, " ")
 	return resource

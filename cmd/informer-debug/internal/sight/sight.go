@@ -25,47 +25,49 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Help explains TYPE in the help of a verb.
-const Help = `Without --attach it runs its own informer for each TYPE on the cluster of your kubeconfig.
-TYPE is as in kubectl: a plural, a singular, a kind or a short name, optionally followed by
-[.VERSION][.GROUP], a category such as "all", or several separated by commas.`
+// Help describes TYPE in a command's help.
+const Help = `Without --attach, it runs its own informer for each TYPE on the cluster of your kubeconfig.
+TYPE is as in kubectl: a plural, singular or short name or a kind, optionally followed by
+[.VERSION][.GROUP], a category such as "all", or several of these separated by commas.`
 
-// Flags select the informers to inspect: those of a running process, or our own on a cluster.
+// Flags holds the flags that select the informers to inspect: those of a running process, or our own on
+// a cluster.
 type Flags struct {
 	attach.Flags
 	AllNamespaces bool           // -A
 	Selector      string         // -l
 	FieldSelector string         // --field-selector
-	Replay        playback.Flags // for verbs that accept recordings
+	Replay        playback.Flags // for commands that accept recordings
 
-	Labels labels.Selector // parsed Selector, after Check
-	Fields fields.Selector // parsed FieldSelector, after Check
+	Labels labels.Selector // parsed Selector, set by Check
+	Fields fields.Selector // parsed FieldSelector, set by Check
 }
 
-// Add registers the flags with a verb and completes its arguments. The verb itself adds the flags for recordings.
+// Add registers the flags with a command, including completion of its arguments. The command itself must
+// add the flags for recordings.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.Flags.Add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
+	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "objects in all namespaces")
 	flags.StringVarP(&f.Selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.FieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1; not with --attach")
 	(&Completer{Attach: &f.Flags, Replay: &f.Replay, Namespace: &f.Namespace}).Register(cmd)
 }
 
-// Check returns an error for contradictory flags, and parses the selectors.
+// Check validates the flags and parses the selectors.
 func (f *Flags) Check() (err error) {
 	if err := f.Flags.Check(); err != nil {
 		return err
 	}
 	switch {
 	case f.AllNamespaces && f.Namespace != "":
-		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
+		return exit.Usage("-n %s and -A cannot be used together", f.Namespace)
 	case f.FieldSelector != "" && f.To != "":
-		return exit.Usage("--field-selector makes no sense with --attach: the process's informer chooses what to watch")
+		return exit.Usage("--field-selector cannot be used with --attach: the selectors of the process's informer apply")
 	case f.Replay.File != "" && f.To != "":
-		return exit.Usage("--attach and --replay contradict each other: leave one out")
+		return exit.Usage("--attach and --replay cannot be used together")
 	case f.Replay.File != "" && f.FieldSelector != "":
-		return exit.Usage("--field-selector makes no sense with --replay: the recorded informers chose what to watch")
+		return exit.Usage("--field-selector cannot be used with --replay: the selectors of the recorded informers apply")
 	case f.Replay.File != "":
 		if err := f.Replay.Check(); err != nil {
 			return err
@@ -80,39 +82,39 @@ func (f *Flags) Check() (err error) {
 	return nil
 }
 
-// OnlyNamed narrows Fields to objects called name.
+// OnlyNamed restricts Fields to objects with the given name.
 func (f *Flags) OnlyNamed(name string) {
 	named := fields.OneTermEqualSelector("metadata.name", name)
 	if f.Fields.Empty() {
-		f.Fields = named // replaces an empty selector, which would show in the informer's name
+		f.Fields = named // replace an empty selector, which would show up in the informer's name
 		return
 	}
 	f.Fields = fields.AndSelectors(f.Fields, named)
 }
 
-// Sight is a set of informers to inspect, in this process or in another. Process reads them in either
-// case. The caller must close the Sight.
+// Sight is a set of informers to inspect, in this process or another. In both cases they are read
+// through Process. The caller must close the Sight.
 type Sight struct {
 	Process   *debug.Client    // reads the informers
 	Called    string           // name used in messages
 	Flags     *Flags           // that opened it
-	Config    *config.Config   // of the cluster; nil for a recording and for a process attached by address
+	Config    *config.Config   // client for the cluster; nil for a recording and for a process attached by address
 	Informers []Own            // empty for an attached process
 	Client    *rest.Client     // nil for an attached process
-	Played    *playback.Player // nil unless a recording is played
+	Played    *playback.Player // nil unless a recording is replayed
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// Own is an informer of this process.
+// Own is an informer running in this process.
 type Own struct {
 	Informer
 	Target cluster.Target // what it watches
-	Failed chan error     // holds the error of Run once Run has returned; readers put it back
+	Failed chan error     // contains the error from Run once it has returned; readers put it back
 }
 
-// Informer is a sharedinformer.Informer of any type.
+// Informer is a sharedinformer.Informer for any type.
 type Informer interface {
 	Run(ctx context.Context) error
 	WaitForSync(ctx context.Context) error
@@ -123,8 +125,8 @@ type Informer interface {
 	View() sharedinformer.View
 }
 
-// Open attaches to a process, or starts informers of the TYPEs in types. It reports their failures on c unless c is
-// nil.
+// Open attaches to a process, or starts informers for the given types. It reports their failures on c
+// unless c is nil.
 func (f *Flags) Open(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*Sight, error) {
 	if f.To != "" {
 		process, called, err := f.Attach(s)
@@ -137,7 +139,7 @@ func (f *Flags) Open(ctx context.Context, s terminal.Streams, types string, c *t
 		return f.openRecording(ctx, s, types)
 	}
 	if types == "" {
-		return nil, exit.Usage("name the types to watch, for example \"pods\", or a running process with --attach")
+		return nil, exit.Usage("specify the types to watch, for example \"pods\", or a running process with --attach")
 	}
 	log := terminal.NewConsole(s, false).Logger()
 	if c != nil {
@@ -204,7 +206,7 @@ func (v *Sight) start(ctx context.Context, o Own, refusal func(*failure.Failure)
 	})
 }
 
-// Wait waits until all of our own informers have synced, or a recording has ended.
+// Wait waits until all of our own informers have synced, or the recording has ended.
 func (v *Sight) Wait(ctx context.Context) error {
 	if v.Played != nil {
 		return v.waitRecorded(ctx)
@@ -247,7 +249,7 @@ func (v *Sight) Views() (all []sharedinformer.View) {
 	return all
 }
 
-// Names returns the names of the informers for a list of TYPEs.
+// Names returns the names of the informers for a list of types.
 func (v *Sight) Names(types string) (names []string) {
 	switch {
 	case v.Flags.To == "":
@@ -262,7 +264,7 @@ func (v *Sight) Names(types string) (names []string) {
 	return names
 }
 
-// Unanswered returns the error for a process that did not answer or refused to.
+// Unanswered returns the error to report for a process that did not respond or refused the request.
 func (v *Sight) Unanswered(ctx context.Context, err error) error {
 	return v.Flags.Unanswered(ctx, v.Called, err)
 }

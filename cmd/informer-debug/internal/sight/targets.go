@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Targets finds where the TYPEs of a list are served, for verbs that run no informers. The caller closes the client of
-// the targets, unless there is an error.
+// Targets resolves a list of types, for commands that do not run informers. The caller must close the
+// targets' client, unless there is an error.
 func (f *Flags) Targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []cluster.Target, error) {
 	if types == "" {
-		return nil, nil, exit.Usage("name the types to examine, for example \"pods\"")
+		return nil, nil, exit.Usage("specify the types to examine, for example \"pods\"")
 	}
 	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
 	cfg, err := config.LoadWith(f.Connect.Load)
@@ -25,7 +25,7 @@ func (f *Flags) Targets(ctx context.Context, s terminal.Streams, types string, c
 	return cfg, all, err
 }
 
-// TargetsOf is Targets with an existing configuration.
+// TargetsOf is like [Flags.Targets] with an existing configuration.
 func (f *Flags) TargetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]cluster.Target, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
@@ -48,8 +48,8 @@ func (f *Flags) TargetsOf(ctx context.Context, cfg *config.Config, types string,
 	return all, nil
 }
 
-// Server returns a client for the cluster. If a process is attached by URL, the TLS and token flags belong to the
-// process and are not used here.
+// Server returns a client for the cluster. If a process is attached by URL, the TLS and token flags
+// apply to the process and are not used here.
 func (v *Sight) Server(s terminal.Streams) (cluster.Target, error) {
 	if v.Client != nil {
 		return cluster.Target{Client: v.Client, Server: v.Called}, nil

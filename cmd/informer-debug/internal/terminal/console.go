@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Clock is the format for times of day.
+// Clock is the format for the time of day.
 const Clock = "15:04:05.000"
 
-// Console writes messages to stderr. Each line is one Write, so lines of several goroutines do not mix. A nil Console
-// discards messages.
+// Console writes messages to stderr. Each line is written with a single Write, so lines from several
+// goroutines do not mix. A nil Console discards messages.
 type Console struct {
 	w       io.Writer
 	colors  Palette
 	verbose bool
 }
 
-// NewConsole returns a console on stderr. If verbose, it shows requests.
+// NewConsole returns a console on stderr. If verbose is true, it shows requests.
 func NewConsole(s Streams, verbose bool) *Console {
 	return &Console{w: s.Err, colors: NewPalette(s.ErrTerminal, s.Env), verbose: verbose}
 }
@@ -43,13 +43,13 @@ func (c *Console) Trouble(at time.Time, format string, args ...any) {
 	c.line(Red, "!", at, fmt.Sprintf(format, args...))
 }
 
-// Fault reports a fault that the demo injects.
+// Fault reports a fault injected by the demo.
 func (c *Console) Fault(at time.Time, format string, args ...any) {
 	c.line(Cyan, "*", at, fmt.Sprintf(format, args...))
 }
 
-// Logger returns a logger for the client. It shows warnings of the server as trouble, and requests if the console is
-// verbose.
+// Logger returns a logger for the client. It prints the server's warnings with [Console.Trouble], and
+// requests if the console is verbose.
 func (c *Console) Logger() *slog.Logger { return slog.New(logHandler{console: c}) }
 
 type logHandler struct {

@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// LateAfter is how long a user waits before a message explains the wait.
+// LateAfter is how long the user has to wait before a message explains the delay.
 const LateAfter = 3 * time.Second
 
-// Late returns a context for short requests to an API server. After LateAfter it reports on c what they are waiting
-// for, unless stop is called first.
+// Late returns a context for short requests to an API server. After [LateAfter] it prints on c what they
+// are waiting for, unless stop is called first.
 func Late(ctx context.Context, c *Console) (_ context.Context, stop func()) {
 	p := new(source.Progress)
 	return source.WithProgress(ctx, p), After(LateAfter, func() {
@@ -21,7 +21,7 @@ func Late(ctx context.Context, c *Console) (_ context.Context, stop func()) {
 	})
 }
 
-// After calls f after d, unless stop is called first. If f has started, stop waits for it.
+// After calls f after d, unless stop is called first. If f is already running, stop waits for it.
 func After(d time.Duration, f func()) (stop func()) {
 	done := make(chan struct{})
 	timer := time.AfterFunc(d, func() {

@@ -30,15 +30,16 @@ func OrDash(s string) string {
 	return s
 }
 
-// OneLine makes foreign text safe to print on one line: it replaces line breaks and control characters, which a
-// terminal would obey, by spaces.
+// OneLine makes untrusted text safe to print on one line, by replacing line breaks and terminal control
+// characters with spaces.
 func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
 }
 
-// Completions drops names that a shell or terminal would misinterpret. Cobra takes text after a tab for a description.
+// Completions drops names that a shell or terminal would misinterpret. Cobra treats text after a tab as
+// a description.
 func Completions(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || OneLine(name) != name || strings.Contains(name, "\t") })
 }

@@ -1,6 +1,6 @@
 package terminal
 
-// Palette adds colours to text if it is true.
+// Palette adds colours to text, if true.
 type Palette bool
 
 // The colours of a palette.
@@ -12,8 +12,8 @@ const (
 	Cyan   = "36"
 )
 
-// NewPalette returns a palette that paints on terminals, unless the environment disables colours (https://no-color.org,
-// or TERM=dumb).
+// NewPalette returns a palette that adds colours on terminals, unless the environment disables them
+// (https://no-color.org, or TERM=dumb).
 func NewPalette(terminal bool, env func(string) string) Palette {
 	return Palette(terminal && env("NO_COLOR") == "" && env("TERM") != "dumb")
 }

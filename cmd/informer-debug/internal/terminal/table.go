@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns columns. The first Write sets their widths; wider cells later push their line to the right.
+// Table aligns columns. The first Write sets their widths; wider cells in later lines push the rest of
+// the line to the right.
 type Table struct {
 	To        io.Writer
 	Header    []string
@@ -15,7 +16,7 @@ type Table struct {
 	widths    []int      // empty before the first write
 }
 
-// Row adds a line. It drops cells beyond the header, and makes foreign text safe.
+// Row adds a line. It drops cells beyond the header, and makes untrusted text safe.
 func (t *Table) Row(cells ...string) {
 	clean := make([]string, len(t.Header))
 	for n := range clean {
@@ -24,7 +25,7 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, clean)
 }
 
-// Write writes the lines added since the last Write, and the header the first time.
+// Write writes the lines added since the last Write, preceded by the header the first time.
 func (t *Table) Write() error {
 	if t.widths == nil {
 		if !t.NoHeaders {

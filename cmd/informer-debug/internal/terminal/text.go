@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Text is lines of aligned cells. Foreign text cannot break the lines.
+// Text consists of lines with aligned cells. Untrusted text cannot break the lines.
 type Text struct {
 	b    strings.Builder
 	tabs *tabwriter.Writer
@@ -20,12 +20,12 @@ func NewText() *Text {
 	return t
 }
 
-// Line adds a line. Without cells it adds an empty line and starts a new alignment.
+// Line adds a line. Without cells, it adds an empty line and starts a new alignment.
 func (t *Text) Line(cells ...string) {
 	for n := range cells {
 		cells[n] = strings.ReplaceAll(OneLine(cells[n]), "\t", " ")
 	}
-	fmt.Fprintln(t.tabs, strings.Join(cells, "\t")) // it writes to memory
+	fmt.Fprintln(t.tabs, strings.Join(cells, "\t")) // never fails: it writes to memory
 	if len(cells) == 0 {
 		_ = t.tabs.Flush()
 	}

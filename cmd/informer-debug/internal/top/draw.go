@@ -14,11 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// frame is the number of lines that are not rows: two lines above the tabs, the tabs, the column names,
-// and two lines at the end.
+// frame is the number of lines without rows: two lines above the tabs, the tabs, the column names, and
+// two lines at the bottom.
 const frame = 6
 
-// Styles differ by more than colour: bold, reverse, or a mark.
+// Styles do not rely on colour alone: they also use bold, reverse video or a mark.
 var (
 	normal   = tcell.StyleDefault
 	bold     = tcell.StyleDefault.Bold(true)
@@ -30,20 +30,20 @@ var (
 var keysHelp = []string{
 	"Up Down PgUp PgDn Home End   move, also with k j g G",
 	"Enter                        open the row",
-	"Esc, Backspace               back; leaves a filter first",
+	"Esc, Backspace               back; clears a filter first",
 	"Tab, Left, Right, 1 to 9     another tab",
 	"/                            filter rows; Enter keeps the filter, Esc drops it",
 	"s r                          sort by the next column, reverse the order",
 	"p, Space                     pause or resume",
 	"? h                          this help",
-	"q, Ctrl-C                    leave",
+	"q, Ctrl-C                    quit",
 	"",
-	"Rows in trouble begin with !, and come first unless you sort: an informer",
+	"Rows in trouble start with ! and come first unless you sort: an informer",
 	"that is not synced, fails, or has received nothing for two minutes, a lag of",
-	"more than a second, a controller that does not run or whose work runs or",
+	"more than a second, a controller that is not running, or whose work runs or",
 	"waits for a minute, or occupies all workers for five seconds while keys",
 	"wait, an object that is being deleted; a tab with ! has such rows. The line",
-	"above the last one has details of the current row, and its cut cells in full.",
+	"above the last one shows details of the current row, with its cells in full.",
 	"EV/S is changes per second, REC/S reconciles; BEHIND is the age of the oldest",
 	"change that is not fully handled.",
 }
@@ -80,7 +80,7 @@ func (d *display) put(x, y, width int, text string, style tcell.Style) {
 	d.screen.PutStrStyled(x, y, cut(plain(text), width-x), style)
 }
 
-// title shows the path to the current place.
+// title returns the path to the current place.
 func (d *display) title() string {
 	var names []string
 	for _, s := range d.stack {
@@ -89,7 +89,7 @@ func (d *display) title() string {
 	return strings.Join(names, " > ")
 }
 
-// summary describes the process in one line.
+// summary describes the process on one line.
 func (d *display) summary() string {
 	if d.status == nil {
 		return ""
@@ -102,17 +102,17 @@ func (d *display) summary() string {
 	return text + "  " + d.status.At.Local().Format("15:04:05")
 }
 
-// trouble says why there is no new data.
+// trouble explains why there is no new data.
 func (d *display) trouble() string {
-	since := "There was no answer yet"
+	since := "There has been no response yet"
 	if !d.good.IsZero() {
-		since = "No answer since " + d.good.Local().Format("15:04:05")
+		since = "No response since " + d.good.Local().Format("15:04:05")
 	}
 	if d.failed == nil {
 		return "! " + since + ": asked " + d.at().Sub(d.asked).Round(time.Second).String() + " ago"
 	}
 	text := d.failed.Error()
-	if u, ok := errors.AsType[*url.Error](d.failed); ok { // the title shows the address
+	if u, ok := errors.AsType[*url.Error](d.failed); ok { // the address is in the title
 		text = u.Err.Error()
 	}
 	if r, ok := errors.AsType[*debug.RefusedError](d.failed); ok {
@@ -145,7 +145,7 @@ func (d *display) drawTable(y, width, height int, here *spot) {
 		d.drawText(y+1, width, height, here, &t)
 		return
 	}
-	widths := t.widths(width - 2) // two for the mark
+	widths := t.widths(width - 2) // two columns for the mark
 	cells := make([]cell, len(t.columns))
 	for n, c := range t.columns {
 		cells[n].text = c.name
@@ -183,7 +183,7 @@ func (d *display) drawTable(y, width, height int, here *spot) {
 	}
 }
 
-// scrolled returns the first line to show so that the cursor is visible.
+// scrolled returns the first line to show to keep the cursor visible.
 func scrolled(first, line, page, all int) int {
 	first = min(first, line)
 	first = max(first, line-page+1)
@@ -241,7 +241,7 @@ func (d *display) drawText(y, width, height int, here *spot, t *table) {
 	}
 }
 
-// wrapped breaks text at spaces into lines of a given width.
+// wrapped breaks text at spaces into lines of the given width.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for _, each := range strings.SplitAfter(text, " ") {

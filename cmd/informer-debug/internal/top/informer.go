@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// informer returns the place of an informer.
+// informer returns the place for an informer.
 func informer(which debug.Which) *place {
 	return &place{which.Informer, []tab{
 		{name: "handlers", load: func(ctx context.Context, a *asker) (table, error) { return loadHandlers(ctx, a, which) }},
@@ -24,7 +24,7 @@ func informer(which debug.Which) *place {
 	}}
 }
 
-// find returns the same informer from a new status.
+// find returns the same informer in a newer status.
 func (a *asker) find(ctx context.Context, which debug.Which) (*debug.Informer, error) {
 	s, err := a.ask(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func handlerAbout(h *sharedinformer.HandlerStatus) string {
 	return ""
 }
 
-// handler returns the place of a handler, identified by its name and where it was added.
+// handler returns the place for a handler, identified by its name and where it was added.
 func handler(which debug.Which, h sharedinformer.HandlerStatus) *place {
 	return &place{h.Name, []tab{{name: "state", load: func(ctx context.Context, a *asker) (table, error) {
 		i, err := a.find(ctx, which)

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// queue returns the place of the queue of a controller or program.
+// queue returns the place for a controller's queue, or for another work queue.
 func queue(name string) *place {
 	return &place{name, []tab{{name: "keys", load: func(ctx context.Context, a *asker) (table, error) {
 		if _, err := a.ask(ctx); err != nil {
@@ -35,7 +35,7 @@ func queue(name string) *place {
 	}}}}
 }
 
-// parseKey parses the result of FormatKey. It ignores the cluster.
+// parseKey parses a key formatted by object.FormatKey. It ignores the cluster.
 func parseKey(text string) object.Key {
 	if namespace, name, ok := strings.Cut(text, "/"); ok {
 		return object.Key{Namespace: namespace, Name: name}
@@ -43,8 +43,8 @@ func parseKey(text string) object.Key {
 	return object.Key{Name: text}
 }
 
-// key returns the place of one object: the reason for its state, its history, and its content in the cache if which is
-// known.
+// key returns the place for one object: the reason for its state, its history and, if which is known,
+// its contents in the cache.
 func key(which debug.Which, at object.Key) *place {
 	p := &place{object.FormatKey(at), []tab{
 		{name: "why", load: func(ctx context.Context, a *asker) (table, error) {

@@ -14,20 +14,20 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// place is a location in the screen with a title and tabs.
+// place is a location on the screen, with a title and tabs.
 type place struct {
 	title string
 	tabs  []tab
 }
 
-// tab is a table of a place and the function that loads it.
+// tab is one of a place's tables, with the function that loads it.
 type tab struct {
 	name    string
 	load    func(context.Context, *asker) (table, error)
-	trouble func(*debug.Status) bool // whether it has rows in trouble; nil means it never has
+	trouble func(*debug.Status) bool // reports whether there are rows in trouble; nil if there never are
 }
 
-// asker queries the process. Only one goroutine may use it at a time.
+// asker queries the process. It must not be used concurrently.
 type asker struct {
 	process *debug.Client
 	rates   rates
@@ -45,7 +45,7 @@ func (a *asker) ask(ctx context.Context) (*debug.Status, error) {
 	return s, nil
 }
 
-// home returns the place of the whole process.
+// home returns the place for the whole process.
 func home(called string) *place {
 	return &place{called, []tab{
 		{name: "informers", load: loadInformers, trouble: func(s *debug.Status) bool {
@@ -87,7 +87,7 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 	return t, nil
 }
 
-// behind returns the delay of the cache or the slowest handler of an informer.
+// behind returns how far an informer's cache or slowest handler is behind.
 func behind(i *debug.Informer) time.Duration {
 	most := i.QueueAge
 	for _, h := range i.Handlers {
@@ -100,7 +100,7 @@ func informerTrouble(i *debug.Informer, now time.Time) bool {
 	return !i.Synced || i.Trouble(now) != "" || behind(i) > time.Second
 }
 
-// informerAbout says what is wrong with an informer, or returns "".
+// informerAbout describes the problem with an informer, or returns "".
 func informerAbout(i *debug.Informer, now time.Time) string {
 	r := &i.Reflector
 	switch {
@@ -121,15 +121,16 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 		}
 	}
 	if i.QueueAge > time.Second {
-		return cmp.Or(i.Blocked, fmt.Sprintf("%d changes wait for the cache, the oldest for %s", i.QueueDepth, short(i.QueueAge)))
+		return cmp.Or(i.Blocked, fmt.Sprintf("%d changes are queued for the cache, the oldest for %s", i.QueueDepth, short(i.QueueAge)))
 	}
 	return i.Trouble(now)
 }
 
-// stuck is how long all workers must be busy with one key each to look stuck.
+// stuck is how long every worker must have been busy with the same key to look stuck.
 const stuck = 5 * time.Second
 
-// hangs reports whether work runs or waits long enough for a warning of doctor. all means that no worker is free.
+// hangs reports whether work has been running or waiting long enough for doctor to warn about it. all
+// means that no worker is free.
 func hangs(q *workqueue.Status, all bool) bool {
 	return max(q.OldestWaiting, q.LongestRunning) > time.Minute || all && q.Waiting > 0 && min(q.OldestWaiting, q.LongestRunning) > stuck
 }
@@ -138,12 +139,12 @@ func controllerTrouble(c *controller.Status) bool {
 	return c.State != controller.Running || hangs(&c.Queue, c.Active >= c.Concurrency)
 }
 
-// queueAbout says what is wrong with a queue that hangs.
+// queueAbout describes the problem with a queue that hangs.
 func queueAbout(q *workqueue.Status) string {
-	return fmt.Sprintf("%d of its keys wait, the oldest for %s; a worker has been busy with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
+	return fmt.Sprintf("%d of its keys are waiting, the oldest for %s; a worker has been busy with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
 }
 
-// sameBefore counts earlier informers with the same name, to give each a unique id.
+// sameBefore counts preceding informers with the same name, to give each a unique ID.
 func sameBefore(before []debug.Informer, i *debug.Informer) (n int) {
 	for _, b := range before {
 		if b.Cluster == i.Cluster && b.Type == i.Type && b.Reflector.Resource == i.Reflector.Resource {

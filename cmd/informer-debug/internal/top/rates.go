@@ -2,10 +2,10 @@ package top
 
 import "time"
 
-// rates converts counters to increases per second.
+// rates converts counters to rates per second.
 type rates map[string]sample
 
-// sample is the value of a counter at some time, and its rate until then.
+// sample is a counter's value at some point in time, and its rate up to then.
 type sample struct {
 	at    time.Time
 	count uint64
@@ -13,8 +13,8 @@ type sample struct {
 	known bool
 }
 
-// of returns the rate since the last call for the counter, and whether it is known. A counter that decreased is treated
-// as new.
+// of returns a counter's rate since the last call, and whether it is known. A counter that decreased is
+// treated as new.
 func (r rates) of(name string, at time.Time, count uint64) (float64, bool) {
 	last, seen := r[name]
 	passed := at.Sub(last.at)
@@ -30,7 +30,7 @@ func (r rates) of(name string, at time.Time, count uint64) (float64, bool) {
 	return rate, true
 }
 
-// forget drops counters that were not seen recently.
+// forget drops counters that have not been seen recently.
 func (r rates) forget(before time.Time) {
 	for name, s := range r {
 		if s.at.Before(before) {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// Options configure a screen. The zero value works.
+// Options configures a screen. The zero value is ready to use.
 type Options struct {
 	Called   string        // the name of the process
 	Interval time.Duration // time between refreshes; the default is a second
@@ -18,18 +18,18 @@ type Options struct {
 
 const (
 	patience  = 10 * time.Second // timeout of a request
-	lateAfter = 3 * time.Second  // when a missing answer is reported
+	lateAfter = 3 * time.Second  // delay before a missing response is reported
 )
 
-// Run shows a process on s until the user quits or ctx is done. The caller initializes the screen and finishes it. If
-// the process does not answer, Run shows that and asks again.
+// Run shows a process on s until the user quits or ctx is done. The caller initializes the screen and
+// finishes it. If the process does not respond, Run shows that and retries.
 func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Options) {
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	events, quit := make(chan tcell.Event), make(chan struct{})
-	answers := make(chan answer, 1) // at most one is in flight
+	answers := make(chan answer, 1) // at most one request is in flight
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -38,7 +38,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 	d := &display{screen: s, stack: []*spot{{place: home(opts.Called), by: -1}}, at: time.Now}
 	a := &asker{process: process, rates: rates{}}
 	asking := false
-	var late <-chan time.Time // fires when the answer is late; nil if none is pending
+	var late <-chan time.Time // fires when the response is late; nil if none is pending
 	ask := func() {
 		if asking || d.paused && d.top().shown {
 			return
@@ -47,7 +47,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 		here := d.top()
 		load, number := here.place.tabs[here.tab].load, here.tab
 		go func() {
-			limited, done := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
+			limited, done := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no response within %s", patience))
 			defer done()
 			t, err := load(limited, a)
 			answers <- answer{here, number, t, err, a.status}
@@ -69,11 +69,11 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 			}
 		case <-look.C:
 			ask()
-		case <-late: // redrawing shows the delay
+		case <-late: // redraw to show the delay
 		case got := <-answers:
 			asking, d.asked, late = false, time.Time{}, nil
 			if d.take(got) {
-				ask() // the user has gone elsewhere since
+				ask() // the user has navigated elsewhere since
 			}
 		case <-ctx.Done():
 		}
@@ -86,7 +86,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 	<-ended
 }
 
-// answer is a loaded table.
+// answer is a table that has been loaded.
 type answer struct {
 	from   *spot
 	tab    int
@@ -95,16 +95,16 @@ type answer struct {
 	status *debug.Status
 }
 
-// spot is a place on the stack with its display state.
+// spot is a place on the stack, with its display state.
 type spot struct {
 	place   *place
 	tab     int
 	table   table // as loaded
-	shown   bool  // there is a table
+	shown   bool  // the table has been loaded
 	cursor  string
 	line    int // of the cursor
 	first   int // the line at the top
-	by      int // the sort column, -1 for none
+	by      int // sort column; -1 for none
 	reverse bool
 	filter  string
 }
@@ -114,8 +114,8 @@ type display struct {
 	screen tcell.Screen
 	stack  []*spot
 	status *debug.Status
-	failed error     // the error of the last request
-	good   time.Time // time of the last answer
+	failed error     // error from the last request
+	good   time.Time // time of the last response
 	asked  time.Time // time of the pending request; zero if there is none
 	paused bool
 	typing bool // a filter
@@ -126,7 +126,7 @@ type display struct {
 
 func (d *display) top() *spot { return d.stack[len(d.stack)-1] }
 
-// take handles an answer, and reports whether another request is needed at once.
+// take handles an answer, and reports whether another request is needed immediately.
 func (d *display) take(a answer) bool {
 	here := d.top()
 	current := a.from == here && a.tab == here.tab
@@ -139,7 +139,7 @@ func (d *display) take(a answer) bool {
 	return !current
 }
 
-// late reports whether the pending answer is overdue.
+// late reports whether the pending response is overdue.
 func (d *display) late() bool { return !d.asked.IsZero() && d.at().Sub(d.asked) >= lateAfter }
 
 // handle handles a key, and reports whether another table is needed.
@@ -162,7 +162,7 @@ func (d *display) handle(e tcell.Event) bool {
 	return false
 }
 
-// typeFilter handles a key while the user types a filter.
+// typeFilter handles a key while the user is typing a filter.
 func (d *display) typeFilter(e *tcell.EventKey) {
 	here := d.top()
 	switch e.Key() {
@@ -230,7 +230,7 @@ func (d *display) letter(r rune) bool {
 		if here.by++; here.by >= len(here.table.columns) {
 			here.by = -1
 		}
-		// Columns of numbers start with the largest.
+		// Numeric columns are sorted in descending order first.
 		here.reverse = here.by >= 0 && here.table.columns[here.by].right
 	case 'r':
 		here.reverse = !here.reverse
@@ -275,7 +275,7 @@ func (d *display) turn(by int) bool {
 	return true
 }
 
-// enter opens the place behind the current row.
+// enter opens the place for the current row.
 func (d *display) enter() bool {
 	d.settle()
 	here := d.top()
@@ -311,7 +311,7 @@ func (d *display) rows(s *spot) table {
 	return t
 }
 
-// settle moves the line to the row of the cursor.
+// settle moves the current line to the row under the cursor.
 func (d *display) settle() {
 	here := d.top()
 	rows := d.rows(here).rows

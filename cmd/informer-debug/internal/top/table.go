@@ -9,38 +9,38 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// column is a column of a table.
+// column describes a column in a table.
 type column struct {
 	name  string
-	right bool // aligned to the right, as numbers are
-	long  bool // may be cut if space is short
-	ends  bool // cut in the middle, because the end distinguishes the values
+	right bool // right-aligned, like numbers
+	long  bool // may be shortened if space is tight
+	ends  bool // shortened in the middle, because values differ at the end
 }
 
-// cell is a cell of a row.
+// cell is a cell in a row.
 type cell struct {
 	text  string
-	value float64 // sort key; if all are equal, rows are sorted by text
+	value float64 // sort key; rows are sorted by text if all are equal
 }
 
-// row is a line of a table.
+// row is a line in a table.
 type row struct {
 	id      string // stable across refreshes
 	cells   []cell
 	trouble bool          // marked with "!"
-	about   string        // shown for the current row
-	enter   func() *place // nil if the row opens nothing
+	about   string        // details shown for the current row
+	enter   func() *place // nil if the row cannot be opened
 }
 
-// table is the content of a tab. Without columns, the first cell of each row is a line of text.
+// table is the content of a tab. If it has no columns, the first cell in each row is a line of text.
 type table struct {
 	columns []column
 	rows    []row
 	note    string // shown for the whole table
 }
 
-// order sorts rows by a column. If the column is -1, it puts rows in trouble first, so that they fit on
-// the screen. The sort is stable.
+// order stably sorts rows by a column. If the column is -1, it puts rows in trouble first, so that they
+// are visible without scrolling.
 func (t *table) order(by int, reverse bool) {
 	if by < 0 || by >= len(t.columns) {
 		slices.SortStableFunc(t.rows, func(a, b row) int {
@@ -77,10 +77,10 @@ func (t *table) only(words string) {
 // gap is the space between columns.
 const gap = 2
 
-// widths returns the width of each column so that all fit into width. Long columns shrink, the last one first; then
-// columns are dropped from the right, and get width 0.
+// widths returns the width of each column such that all fit into width. Long columns are shortened, the
+// last one first; then columns are dropped from the right by giving them width 0.
 func (t *table) widths(width int) []int {
-	const least = 12 // of a long column
+	const least = 12 // minimum width of a long column
 	natural := make([]int, len(t.columns))
 	for n, c := range t.columns {
 		natural[n] = uniseg.StringWidth(c.name)
@@ -113,7 +113,7 @@ func (t *table) widths(width int) []int {
 	return natural
 }
 
-// whole returns the full text of the row's cut cells, or "" if none is cut.
+// whole returns the full text of the row's shortened cells, or "" if there are none.
 func (t *table) whole(line int, widths []int) string {
 	var all []string
 	for n, c := range t.columns {
@@ -124,7 +124,7 @@ func (t *table) whole(line int, widths []int) string {
 	return strings.Join(all, "  ")
 }
 
-// fit cuts or pads text to a width.
+// fit shortens or pads text to a width.
 func fit(text string, width int, right bool) string {
 	has := uniseg.StringWidth(text)
 	if has > width {
@@ -169,7 +169,7 @@ func cut(text string, width int) string {
 	return b.String() + "…" + strings.Repeat(" ", max(0, width-used-1))
 }
 
-// plain replaces control characters in foreign text, which could move the cursor, by spaces.
+// plain replaces control characters in untrusted text with spaces, since they could move the cursor.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -60,7 +60,7 @@ func sizeText(bytes float64) string {
 	return ""
 }
 
-// short formats a duration in two or three digits.
+// short formats a duration with two or three digits.
 func short(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration

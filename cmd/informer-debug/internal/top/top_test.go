@@ -282,10 +282,10 @@ func TestAProcessThatHangs(t *testing.T) {
 		s.pass(2 * time.Second)
 		require.NotContains(t, s.text(), "no answer")
 		s.pass(time.Second)
-		require.Contains(t, s.text(), "! There was no answer yet: asked 3s ago")
+		require.Contains(t, s.text(), "! There has been no response yet: asked 3s ago")
 		s.pass(8 * time.Second)
-		require.Contains(t, s.text(), "! There was no answer yet: ")
-		require.Contains(t, s.text(), "no answer within 10s")
+		require.Contains(t, s.text(), "! There has been no response yet: ")
+		require.Contains(t, s.text(), "no response within 10s")
 		s.press("?")
 		require.Contains(t, s.text(), "open the row")
 		close(hangs)
@@ -297,7 +297,7 @@ func TestAProcessThatHangs(t *testing.T) {
 		hangs = make(chan struct{}) // again, without a look in between
 		s.press("1")
 		s.pass(4 * time.Second)
-		require.Contains(t, s.text(), "! No answer since ")
+		require.Contains(t, s.text(), "! No response since ")
 		require.Contains(t, s.text(), ": asked 4s ago")
 		close(hangs)
 		s.pass(2 * time.Second)
@@ -338,7 +338,7 @@ func TestCutInTheMiddle(t *testing.T) {
 func TestAStarvedQueueIsInTrouble(t *testing.T) {
 	c := controller.Status{State: controller.Running, Concurrency: 2, Active: 2, Queue: workqueue.Status{Waiting: 19, OldestWaiting: 12 * time.Second, LongestRunning: 13 * time.Second}}
 	require.True(t, controllerTrouble(&c))
-	require.Equal(t, "19 of its keys wait, the oldest for 12s; a worker has been busy with one for 13s", queueAbout(&c.Queue))
+	require.Equal(t, "19 of its keys are waiting, the oldest for 12s; a worker has been busy with one for 13s", queueAbout(&c.Queue))
 	require.True(t, home("x").tabs[1].trouble(&debug.Status{Controllers: []controller.Status{c}}))
 	require.False(t, home("x").tabs[0].trouble(&debug.Status{Controllers: []controller.Status{c}}))
 	c.Active = 1

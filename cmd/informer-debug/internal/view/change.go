@@ -18,11 +18,11 @@ import (
 type change struct {
 	kind    sharedinformer.EventType
 	at      time.Time
-	secret  bool // by the name of the resource
+	secret  bool // according to the name of the resource
 	object  object.Object
-	old     object.Object // nil unless it is an update
+	old     object.Object // nil unless this is an update
 	initial bool
-	missed  bool // the deletion was found by a list, so object is the last known state
+	missed  bool // the deletion was detected by a list, so object is the last known state
 	latency latency
 }
 
@@ -39,7 +39,7 @@ func changeOf[T object.Object](e *sharedinformer.Event[T]) change {
 	return c
 }
 
-// age returns the age of the object in kubectl's format.
+// age returns the object's age in kubectl's format.
 func (c *change) age() string {
 	created := c.object.GetCreationTimestamp()
 	if created.IsZero() {
@@ -48,7 +48,7 @@ func (c *change) age() string {
 	return duration.HumanDuration(c.at.Sub(created.Time))
 }
 
-// differences lists the changes of an update.
+// differences returns the fields changed by an update.
 func (c *change) differences() ([]diff.Change, error) {
 	if c.old == nil {
 		return nil, nil
@@ -56,8 +56,8 @@ func (c *change) differences() ([]diff.Change, error) {
 	return diff.Between(c.old, c.object)
 }
 
-// concerns reports whether the change affects a value at any of the places. Adding or deleting an object affects all
-// its values. Without places every change counts.
+// concerns reports whether the change affects a value at any of the paths. Adding or deleting an object
+// affects all its values. Without paths, every change counts.
 func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	if len(places) == 0 {
 		return true, nil
@@ -83,11 +83,12 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	return false, nil
 }
 
-// confidential reports whether values of the object must not be shown unless the user requested the
-// whole object by name. Then they are shown as kubectl shows them.
+// confidential reports whether the object's values must not be shown unless the user explicitly
+// requested whole objects. In that case they are shown as by kubectl.
 func (c *change) confidential() bool { return c.secret || confidential.Object(c.object) }
 
-// identity returns an object's key and version as shown in the table, which also uses them to size its columns.
+// identity returns an object's key and version as shown in the table. They also determine the column
+// widths.
 func identity(o object.Object) (key, rv string) {
 	return terminal.OneLine(object.FormatKey(object.KeyOf(o))), terminal.OneLine(o.GetResourceVersion())
 }

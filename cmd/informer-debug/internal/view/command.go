@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Help explains the output in the help of a verb.
+// Help describes the output in a command's help.
 const Help = `Each change is one line on stdout:
   +  added    (grey and marked "initial" if it existed at the start)
   ~  updated
@@ -26,18 +26,18 @@ AGE is the object's. The latencies are the change's:
   QUEUE    from there into the queue
   APPLY    from there into the cache
   DELIVER  from there to the handler
-For a change that was found by a list, DECODE is the time of the whole list.
+For a change detected by a list, DECODE is the time for the whole list.
 -o wide adds the UID and the first changed fields. --diff prints a line for each changed field.
-Neither shows values of Secrets. --stage shows times instead of latencies. --only shows updates
+Neither shows values in Secrets. --stage shows times instead of latencies. --only shows updates
 that change the field, and additions and deletions of objects that have it. -o jsonl prints one
 JSON object per line, with all changed paths, old and new values of the first hundred (changes),
 latencies in nanoseconds (decodeNs and so on), and the object. -o name prints three words: add,
 update or delete, the namespace or "-", and TYPE/NAME.
 
-stderr shows the reflector's states (·), trouble (!), and a summary at the end. After the first
-sync, trouble never stops it: the reflector retries forever.`
+stderr shows the reflector's states (·), problems (!), and a summary at the end. After the first
+sync, problems never stop it: the reflector retries forever.`
 
-// WatchCommand returns the verb watch, which writes to s.
+// WatchCommand returns the watch command, which writes to s.
 func WatchCommand(s terminal.Streams) *cobra.Command {
 	var look attach.Flags
 	connect := &look.Connect
@@ -45,10 +45,11 @@ func WatchCommand(s terminal.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch TYPE[.VERSION][.GROUP][/NAME]",
 		Short: "Show the changes of a resource as an informer sees them",
-		Long: `watch runs an informer on one resource, or one object of it, and shows the events of
-its handler. With --attach it runs none, but shows what happens in a running process to the
-informer TYPE, or to TYPE/NAME, and in its handlers and controllers. The process reports keys
-and times, not objects, and does not wait: stderr counts the events lost if they come too fast.
+		Long: `watch runs an informer for one resource, or for a single object, and shows its handler's
+events. With --attach, it runs no informer but shows events from a running process, for the
+informer TYPE or the object TYPE/NAME, and from its handlers and controllers. The process reports
+keys and times, not objects. It does not wait for watch: if events come too fast, some are lost,
+and stderr reports how many.
 
 ` + Help + `
 
@@ -100,13 +101,13 @@ and times, not objects, and does not wait: stderr counts the events lost if they
 	return cmd
 }
 
-// oneType requires one argument, and explains common mistakes.
+// oneType requires a single argument, and explains common mistakes.
 func oneType(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return exit.Usage("name the type to watch, for example \"pods\"")
+		return exit.Usage("specify the type to watch, for example \"pods\"")
 	case len(args) > 1:
-		return exit.Usage("%d arguments: want one TYPE; for one object say %s/%s", len(args), args[0], args[1])
+		return exit.Usage("%d arguments: want one TYPE; for a single object use %s/%s", len(args), args[0], args[1])
 	}
 	if resource, name, ok := attach.CutName(args[0]); ok && (resource == "" || name == "" || strings.Contains(name, "/")) {
 		return exit.Usage("%q: want TYPE or TYPE/NAME", args[0])

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// Flags select the objects to watch and the format.
+// Flags holds the flags that select the objects to watch and the output format.
 type Flags struct {
 	Namespace     string // -n
 	allNamespaces bool
@@ -36,12 +36,12 @@ type Flags struct {
 	count   int
 	timeout time.Duration
 
-	labels labels.Selector // parsed selector, after Check
-	fields fields.Selector // parsed fieldSelector, after Check
-	only   []jsonpath.Path // parsed onlyTexts, after Check
+	labels labels.Selector // parsed selector, set by Check
+	fields fields.Selector // parsed fieldSelector, set by Check
+	only   []jsonpath.Path // parsed onlyTexts, set by Check
 }
 
-// Add registers the flags with a verb.
+// Add registers the flags with a command.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.initial = output.Choice{Value: reflector.Auto.String(), Words: []string{
 		reflector.Auto.String(), reflector.WatchList.String(), reflector.List.String()}}
@@ -52,8 +52,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
 	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as metadata.name=web-1")
-	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "request only the metadata of the objects")
-	flags.StringVar(&f.snapshot, "snapshot", "", "directory that keeps the objects, so the next call need not list them")
+	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "request only the objects' metadata")
+	flags.StringVar(&f.snapshot, "snapshot", "", "directory for saving the objects, so that the next call need not list them")
 	flags.Var(&f.initial, "initial", "how to read the initial state: streamed if the server can, streamed, or listed")
 	f.output.Add(cmd, "output format (default a table)")
 	flags.BoolVar(&f.diff, "diff", false, "after each update, print each changed field with its old and new value")
@@ -62,29 +62,29 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
 	flags.BoolVar(&f.watchOnly, "watch-only", false, "do not show the initial objects")
 	flags.BoolVar(&f.Verbose, "verbose", false, "show each request on stderr")
-	flags.IntVarP(&f.count, "count", "c", 0, "stop after this many changes, including initial objects; 0 never stops")
-	flags.DurationVar(&f.timeout, "timeout", 0, "stop after this time with exit code 124; 0 never stops")
+	flags.IntVarP(&f.count, "count", "c", 0, "stop after this many changes, including initial objects; 0 means never")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop after this duration, with exit code 124; 0 means never")
 	for name, words := range map[string][]string{"output": f.output.Words, "initial": f.initial.Words} {
-		// It fails only if the flag does not exist.
+		// This fails only if the flag does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
-// Check returns an error for contradictory flags, and parses the selectors.
+// Check validates the flags and parses the selectors.
 func (f *Flags) Check() (err error) {
 	switch {
 	case f.allNamespaces && f.Namespace != "":
-		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
+		return exit.Usage("-n %s and -A cannot be used together", f.Namespace)
 	case f.Namespace != "" && len(validation.IsDNS1123Label(f.Namespace)) > 0:
 		return exit.Usage("--namespace %q: want the name of one namespace, or -A for all", f.Namespace)
 	case f.count < 0:
-		return exit.Usage("--count is %d: want 0 or more", f.count)
+		return exit.Usage("--count must not be negative, got %d", f.count)
 	case f.timeout < 0:
-		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout must not be negative, got %s", f.timeout)
 	case f.output.Value == "name" && (f.diff || f.stage):
-		return exit.Usage("--diff and --stage have no place in -o name: leave them out")
+		return exit.Usage("--diff and --stage cannot be used with -o name")
 	case f.output.Value != "" && f.output.Value != "wide" && f.diff:
-		return exit.Usage("--diff is about the table: -o %s has old and new values without it", f.output.Value)
+		return exit.Usage("--diff only applies to tables: -o %s includes old and new values without it", f.output.Value)
 	}
 	f.only = nil
 	for _, text := range f.onlyTexts {
@@ -103,7 +103,7 @@ func (f *Flags) Check() (err error) {
 	return nil
 }
 
-// initialMode returns the reflector's value of --initial.
+// initialMode converts --initial to the reflector's type.
 func (f *Flags) initialMode() reflector.Initial {
 	switch f.initial.Value {
 	case reflector.WatchList.String():
@@ -114,7 +114,8 @@ func (f *Flags) initialMode() reflector.Initial {
 	return reflector.Auto
 }
 
-// snapshots returns the directory of --snapshot, or nil without the flag. It does not store Secrets.
+// snapshots returns the directory given with --snapshot, or nil without the flag. Secrets are not stored
+// there.
 func (f *Flags) snapshots() *snapshot.Directory {
 	if f.snapshot == "" {
 		return nil

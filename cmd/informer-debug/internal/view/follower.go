@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// follower shows the events of a running process.
+// follower shows a running process's events.
 type follower struct {
 	terminal.Streams
 	look  *attach.Flags
@@ -34,16 +34,16 @@ func newFollower(s terminal.Streams, look *attach.Flags, flags *Flags, arg strin
 	case f.typ == "" || strings.Contains(f.key.Name, "/"):
 		return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)
 	case flags.selector != "" || flags.fieldSelector != "" || flags.metadataOnly:
-		return nil, exit.Usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's informer chooses what to watch")
+		return nil, exit.Usage("--selector, --field-selector and --metadata-only cannot be used with --attach: the settings of the process's informer apply")
 	case flags.diff || flags.stage || len(flags.only) > 0:
-		return nil, exit.Usage("--only, --diff and --stage make no sense with --attach: the process reports keys, not objects, and each event has its times")
+		return nil, exit.Usage("--only, --diff and --stage cannot be used with --attach: the process reports keys, not objects, and each event includes its times")
 	case out != "" && out != "json" && out != "jsonl":
-		return nil, exit.Usage("-o %s makes no sense with --attach: the process reports keys, not objects", out)
+		return nil, exit.Usage("-o %s cannot be used with --attach: the process reports keys, not objects", out)
 	}
 	return f, nil
 }
 
-// run prints events until ctx is done, enough were shown, or the process ends.
+// run prints events until ctx is done, --count is reached, or the process exits.
 func (f *follower) run(ctx context.Context) error {
 	if f.flags.timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, f.flags.timeout, exit.ErrTimedOut)
@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context) error {
 	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", called, attach.ErrEnded)}
 }
 
-// begin reports what is followed.
+// begin prints which events will be shown.
 func (f *follower) begin(ctx context.Context, process *debug.Client, called string) error {
 	status, err := process.Status(ctx)
 	if err != nil {
@@ -102,19 +102,20 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 	names = slices.Compact(names)
 	c := terminal.NewConsole(f.Streams, false)
 	if !slices.ContainsFunc(names, func(name string) bool { return flight.Names(f.typ, name) }) {
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; there are: %s", f.typ, terminal.OrDash(strings.Join(names, "; ")))}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; available: %s", f.typ, terminal.OrDash(strings.Join(names, "; ")))}
 	}
 	c.State(time.Now(), "%-12s  to %s, which reports events from now on", "attached", called)
 	return f.doubtNamespace(ctx, process, called, c)
 }
 
-// doubtNamespace warns if the key lacks a namespace that the objects have, since no event would ever match it.
+// doubtNamespace warns if the objects are namespaced but the key has no namespace, since no event would
+// ever match.
 func (f *follower) doubtNamespace(ctx context.Context, process *debug.Client, called string, c *terminal.Console) error {
 	if f.key.Name == "" || f.key.Namespace != "" {
 		return nil
 	}
 	one, err := process.Objects(ctx, debug.Which{Informer: f.typ}, debug.Page{Limit: 1})
-	if _, refused := errors.AsType[*debug.RefusedError](err); refused { // several informers match, or none at the moment
+	if _, refused := errors.AsType[*debug.RefusedError](err); refused { // several informers match, or currently none
 		return nil
 	}
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Job shows one resource of one server.
+// Job shows one resource on one server.
 type Job struct {
 	terminal.Streams
 	Config  *config.Config    // of the server
 	Arg     object.GVR        // as typed
 	Flags   *Flags            // what to show, and how
-	Console *terminal.Console // for everything but data
-	Timing  reflector.Timing  // of the reflector; zero means its defaults
+	Console *terminal.Console // for everything except data
+	Timing  reflector.Timing  // the reflector's timing; zero means its defaults
 
-	// recording is the recording being played, or nil for a server. The view ends when the recording
-	// does, but not on recorded failures.
+	// recording is the recording being replayed, or nil for a server. The view ends with the recording,
+	// but not on recorded failures.
 	recording *recording.Replay
 
 	// Company runs the rest of a program around the informer, unless it is nil.
@@ -57,8 +57,8 @@ func (j *Job) Run(ctx context.Context) error {
 	return show[*unstructured.Unstructured](ctx, v)
 }
 
-// connect finds where the server serves TYPE. The caller must close the target's client if there is one, even after an
-// error.
+// connect connects to the server and resolves TYPE. The caller must close the target's client if there
+// is one, even after an error.
 func (j *Job) connect(ctx context.Context) (cluster.Target, error) {
 	t := cluster.Target{Server: cluster.ServerName(j.Config.Host)}
 	client, err := rest.NewClient(j.Config, nil)
@@ -81,7 +81,7 @@ func (j *Job) connect(ctx context.Context) (cluster.Target, error) {
 	switch {
 	case !t.Mapping.Namespaced:
 		if n := j.Flags.Namespace; n != "" {
-			j.Console.Trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
+			j.Console.Trouble(time.Now(), "%s are not namespaced: ignoring -n %s", t, n)
 		}
 	case !j.Flags.allNamespaces:
 		t.Namespace = j.Config.Namespace

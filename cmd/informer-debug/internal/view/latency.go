@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// latency is the time that a change took from stage to stage.
+// latency contains the times a change took from stage to stage.
 type latency struct {
 	known    bool      // whether the change arrived as a separate event
 	received time.Time // when its last byte was read
@@ -31,8 +31,8 @@ func (l *latency) moments() [5]time.Time {
 	return all
 }
 
-// latencyOf measures an event that is being handled at now. Initial objects have no latency, since they arrived
-// together.
+// latencyOf measures the latency of an event whose handler was called at now. Initial objects have no
+// latency, since they arrived together.
 func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) latency {
 	if e.Initial || e.Received.IsZero() {
 		return latency{}
@@ -48,8 +48,8 @@ func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) laten
 	}
 }
 
-// histogram counts durations in buckets that grow with the duration, sixteen per power of two. Quantiles
-// are therefore accurate to 6 %, however long the program runs.
+// histogram counts durations in exponentially growing buckets, sixteen per power of two. Quantiles are
+// therefore accurate to 6%, no matter how long the program runs.
 type histogram struct {
 	buckets [64 * 16]uint64
 	count   uint64
@@ -63,7 +63,7 @@ func (h *histogram) add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// quantile returns the duration that a fraction q of all did not exceed.
+// quantile returns the q-quantile of all durations.
 func (h *histogram) quantile(q float64) time.Duration {
 	wanted := uint64(math.Ceil(q * float64(h.count)))
 	var seen uint64

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// printer writes changes to stdout in one format, each with one Write.
+// printer writes changes to stdout in one format, each with a single Write.
 type printer interface {
 	print(c *change) error
 }
 
-// newPrinter returns the printer for --output. It calls measure at the first change for the initial
-// widths of a table's columns.
+// newPrinter returns the printer for --output. It calls measure at the first change, to determine the
+// initial widths of table columns.
 func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func() widths) printer {
 	switch f.output.Value {
 	case "json":
@@ -35,8 +35,8 @@ func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func(
 	}
 }
 
-// namePrinter writes three words: the kind of change, the namespace or "-", and resource/name, which kubectl takes as
-// an argument.
+// namePrinter writes three words: the kind of change, the namespace or "-", and resource/name, which
+// kubectl accepts as an argument.
 type namePrinter struct {
 	w        io.Writer
 	resource object.GVR
@@ -52,10 +52,10 @@ type jsonPrinter struct {
 	w        io.Writer
 	resource object.GVR
 	stage    bool
-	indent   string // empty for one line
+	indent   string // empty to print on one line
 }
 
-// record is a change as JSON. Its fields are an interface for scripts.
+// record is a change as JSON. Scripts rely on its fields.
 type record struct {
 	Type              string         `json:"type"` // add, update or delete
 	Time              time.Time      `json:"time"` // when the handler was called
@@ -66,9 +66,9 @@ type record struct {
 	Initial           bool           `json:"initial,omitempty"`
 	FinalStateUnknown bool           `json:"finalStateUnknown,omitempty"`
 	Changed           []string       `json:"changed,omitempty"`
-	Changes           []recordChange `json:"changes,omitempty"` // the first of Changed, with their values; not for Secrets
-	Latency           *recordLatency `json:"latency,omitempty"` // absent for initial objects
-	Stages            *recordStages  `json:"stages,omitempty"`  // the same stages as times, with --stage
+	Changes           []recordChange `json:"changes,omitempty"` // the first fields in Changed, with their values; not for Secrets
+	Latency           *recordLatency `json:"latency,omitempty"` // omitted for initial objects
+	Stages            *recordStages  `json:"stages,omitempty"`  // the same stages as points in time, with --stage
 	Object            object.Object  `json:"object"`
 }
 
@@ -81,7 +81,7 @@ type recordLatency struct {
 	Total   time.Duration `json:"totalNs"`
 }
 
-// recordStages are the times of the stages of a change.
+// recordStages contains the times at which a change passed each stage.
 type recordStages struct {
 	Received time.Time `json:"received"`
 	Decoded  time.Time `json:"decoded"`
@@ -90,7 +90,7 @@ type recordStages struct {
 	Told     time.Time `json:"told"`
 }
 
-// recordChange is a field with its old and new value. A value that does not exist is omitted.
+// recordChange is a field with its old and new value. Missing values are omitted.
 type recordChange struct {
 	Path string          `json:"path"`
 	Old  json.RawMessage `json:"old,omitempty"`
@@ -99,10 +99,10 @@ type recordChange struct {
 
 const (
 	mostChanges = 100 // values per record
-	mostValue   = 512 // bytes per value; longer ones are abbreviated
+	mostValue   = 512 // maximum size of a value, in bytes; longer ones are abbreviated
 )
 
-// changesOf returns the first differences with their values.
+// changesOf returns the first differences, with their values.
 func changesOf(differences []diff.Change) (all []recordChange, err error) {
 	value := func(v any, there bool) json.RawMessage {
 		if !there || err != nil {
@@ -135,7 +135,7 @@ func (p *jsonPrinter) print(c *change) error {
 	}
 	if !c.confidential() {
 		if r.Changes, err = changesOf(differences); err != nil {
-			return fmt.Errorf("write changes of %s as JSON: %w", key, err)
+			return fmt.Errorf("write changes to %s as JSON: %w", key, err)
 		}
 	}
 	if l := c.latency; l.known {

@@ -23,21 +23,21 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-var errPlayed = errors.New("the recording is over")
+var errPlayed = errors.New("the recording has ended")
 
-// ReplayCommand returns the verb replay, which writes to s.
+// ReplayCommand returns the replay command, which writes to s.
 func ReplayCommand(s terminal.Streams) *cobra.Command {
 	var replay playback.Speed
 	var flags Flags
 	cmd := &cobra.Command{
 		Use:   "replay FILE [TYPE[.VERSION][.GROUP]]",
 		Short: "Play back a recording in the format of watch",
-		Long: `replay plays everything that a recorded informer received into another informer, and
-shows the events of its handler. It needs no cluster, and ends with the recording. Without TYPE
-it plays the only informer in FILE, or lists them if there are several. -n, -l and
---field-selector select one of several informers of a TYPE.
+		Long: `replay feeds everything a recorded informer received to another informer, and shows its
+handler's events. It needs no cluster, and ends with the recording. Without TYPE, it replays the
+only informer in FILE, or lists the informers if there are several. -n, -l and --field-selector
+select one of several informers for a TYPE.
 
---speed 10 plays ten times as fast as recorded, and --speed max waits only where the server was
+--speed 10 replays ten times as fast as recorded, and --speed max waits only where the server was
 silent.
 
 ` + Help + `
@@ -47,13 +47,13 @@ silent.
   informer-debug replay bug.recording pods --speed max -o wide`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return exit.Usage("%d arguments: want FILE, and TYPE if the file has several", len(args))
+				return exit.Usage("%d arguments: want FILE, and TYPE if there are several", len(args))
 			}
 			return nil
 		},
 	}
 	flags.Add(cmd)
-	_ = cmd.Flags().MarkHidden("snapshot") // which would not belong to the recording
+	_ = cmd.Flags().MarkHidden("snapshot") // such objects would not be part of the recording
 	cmd.Flags().StringVar(&replay.Text, "speed", "1", "speed as a multiple of real time, or max")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(replay.Check(), flags.Check()); err != nil {
@@ -69,7 +69,7 @@ silent.
 	return cmd
 }
 
-// runReplay plays the informer of one TYPE in a recording.
+// runReplay replays one of the informers in a recording.
 func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file *recording.File, typed string, flags *Flags) error {
 	first, err := choose(file, typed, flags)
 	if err != nil {
@@ -116,7 +116,8 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 	return show[*unstructured.Unstructured](ctx, v)
 }
 
-// played waits until the recording has ended and all its changes were shown. It returns the reason for ending the view.
+// played waits until the recording has ended and all its changes have been shown. It returns the reason
+// for ending the view.
 func (v *view) played(ctx context.Context, status func() sharedinformer.Status) error {
 	if err := v.recording.Wait(ctx); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer behaved differently: other options or another version"}
@@ -127,7 +128,8 @@ func (v *view) played(ctx context.Context, status func() sharedinformer.Status) 
 	return errPlayed
 }
 
-// choose returns the first request of the informer to play, and sets the view's selectors to the informer's.
+// choose returns the first request of the informer to replay, and sets the view's selectors to the
+// informer's.
 func choose(file *recording.File, typed string, flags *Flags) (*recording.Request, error) {
 	var arg object.GVR
 	var err error
@@ -147,7 +149,7 @@ func choose(file *recording.File, typed string, flags *Flags) (*recording.Reques
 		return nil, err
 	}
 	if len(found) > 1 {
-		return nil, exit.Usage("%s has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: %s", file.Path, strings.Join(has, "; "))
+		return nil, exit.Usage("%s has several informers: select one with TYPE, -n, -A, -l, --field-selector or --metadata-only; available: %s", file.Path, strings.Join(has, "; "))
 	}
 	if flags.labels, flags.fields, err = playback.Selectors(found[0]); err != nil {
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}

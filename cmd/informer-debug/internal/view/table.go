@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// maxKeyWidth bounds the key column. Longer keys push their line to the right.
+// maxKeyWidth limits the width of the key column. Longer keys push the rest of the line to the right.
 const maxKeyWidth = 63
 
-// widths are the widths of columns that depend on the objects.
+// widths contains the widths of the columns that depend on the objects.
 type widths struct{ key, rv int }
 
-// fit widens the columns for another object.
+// fit widens the columns to fit another object.
 func (w *widths) fit(key, rv string) {
 	w.key = max(w.key, min(len(key), maxKeyWidth))
 	w.rv = max(w.rv, len(rv))
@@ -69,7 +69,7 @@ func (p *tablePrinter) print(c *change) error {
 	return err
 }
 
-// mostBelow is the number of changed fields that --diff shows per update.
+// mostBelow is the maximum number of changed fields that --diff shows per update.
 const mostBelow = 20
 
 // below returns a line per changed field of an update.
@@ -105,7 +105,7 @@ func (p *tablePrinter) headerLine() string {
 // momentClock is the format for --stage. Stages take microseconds.
 const momentClock = "15:04:05.000000"
 
-// latencies returns the four latency columns, or the five times of --stage.
+// latencies returns the four latency columns, or the five time columns of --stage.
 func (p *tablePrinter) latencies(c *change) string {
 	l, width := c.latency, 31
 	if p.stage {
@@ -128,7 +128,7 @@ func (p *tablePrinter) latencies(c *change) string {
 	return fmt.Sprintf("%6s  %6s  %6s  %7s", terminal.Duration(l.decode), terminal.Duration(l.queue), terminal.Duration(l.apply), terminal.Duration(l.deliver))
 }
 
-// tail returns the optional part after the fixed columns.
+// tail returns the optional text after the fixed columns.
 func (p *tablePrinter) tail(c *change) (string, error) {
 	var text string
 	if p.wide {

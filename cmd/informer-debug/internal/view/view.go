@@ -21,7 +21,7 @@ import (
 )
 
 // errCounted ends a view after --count changes.
-var errCounted = errors.New("--count changes were shown")
+var errCounted = errors.New("--count was reached")
 
 // view shows one informer until it ends.
 type view struct {
@@ -29,10 +29,10 @@ type view struct {
 	target  cluster.Target
 	printer printer
 	tally   tally
-	doubts  []string // warnings about snapshots already printed
+	doubts  []string // snapshot warnings already printed
 }
 
-// show runs an informer with a single handler and shows the informer's events.
+// show runs an informer with a single handler and shows its events.
 func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -69,7 +69,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	began := time.Now()
 	var waits sync.WaitGroup
 	var unsynced error
-	// The informer keeps running until it has been asked what it was waiting for.
+	// Keep the informer running until we have asked what it is waiting for.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
@@ -85,7 +85,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	if v.recording != nil {
 		waits.Go(func() { end(v.played(ctx, informer.Status)) })
 	}
-	var alone error // the error of the company
+	var alone error // error from the company
 	if v.Company != nil {
 		wait, err := demo.Accompany(ctx, v.Company, informer)
 		if err != nil {
@@ -107,7 +107,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	return v.outcome(context.Cause(ctx), failure, unsynced)
 }
 
-// noteSnapshot reports problems with --snapshot, each once.
+// noteSnapshot reports each problem with --snapshot once.
 func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	if s == nil {
 		return
@@ -124,7 +124,7 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	}
 }
 
-// handle shows one change, and ends the view after the last one requested.
+// handle shows one change, and ends the view once --count is reached.
 func (v *view) handle(c change, end context.CancelCauseFunc) {
 	v.tally.count(&c)
 	c.secret = confidential.Named(v.target.Mapping.Resource.Resource)
@@ -148,7 +148,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	}
 }
 
-// outcome returns the command's error for the reason why the view ended.
+// outcome converts the reason the view ended to the command's error.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.target.Refusal(f)
@@ -164,9 +164,9 @@ func (v *view) outcome(cause, failed, unsynced error) error {
 	return nil
 }
 
-// timedOut returns the error for --timeout. pending says what had not happened yet.
+// timedOut returns the error for --timeout. pending describes the state at that time, if known.
 func (f *Flags) timedOut(pending error) error {
-	err := fmt.Errorf("--timeout of %s is over", f.timeout)
+	err := fmt.Errorf("--timeout of %s expired", f.timeout)
 	if pending != nil {
 		err = fmt.Errorf("%w: %w", err, pending)
 	}

@@ -60,8 +60,8 @@ func TestNothingEndsASyncedView(t *testing.T) {
 
 func TestTimeoutNamesWhatItWaitedFor(t *testing.T) {
 	for verb, want := range map[string]string{
-		"list": "--timeout of 9s is over: not synced: pods: Listing for 9s: no answer from apiserver.pipe for 9s (the request is sent), no failure so far",
-		"get":  `--timeout of 9s is over: look up resource "pods": discovery: `,
+		"list": "--timeout of 9s expired: not synced: pods: Listing for 9s: no answer from apiserver.pipe for 9s (the request is sent), no failure so far",
+		"get":  `--timeout of 9s expired: look up resource "pods": discovery: `,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, j, _, stderr := watching(t, 0)
@@ -99,7 +99,7 @@ func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 		atLeast time.Duration
 		atMost  time.Duration
 	}{
-		"silent discovery": {apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Silence{}}}, exit.CodeUnavailable, "no answer within 10s", 10 * time.Second, 10 * time.Second},
+		"silent discovery": {apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Silence{}}}, exit.CodeUnavailable, "no response within 10s", 10 * time.Second, 10 * time.Second},
 		"cut discovery":    {apiservertest.Fault{Do: []apiservertest.Action{apiservertest.Cut{}}}, exit.CodeUnavailable, "cannot reach http://apiserver.pipe", 2 * time.Second, 4 * time.Second},
 		"500 on lists":     {apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}}, exit.CodeUnavailable, "internalerror: ", time.Second, 4 * time.Second},
 		"garbled lists":    {apiservertest.Fault{Resource: "pods", Do: []apiservertest.Action{apiservertest.Garble{}}}, exit.CodeRuntime, "decode", time.Second, 4 * time.Second},

@@ -17,44 +17,44 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// waitFlags are the flags of wait itself.
+// waitFlags holds the flags specific to wait.
 type waitFlags struct {
 	until     string
 	any       bool
 	timeout   time.Duration
-	condition condition // parsed until, after check
+	condition condition // parsed until, set by check
 }
 
-// Command returns the verb wait, which writes to s.
+// Command returns the wait command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var flags waitFlags
 	cmd := &cobra.Command{
 		Use:   "wait TYPE[/NAME]... --for=CONDITION",
 		Short: "Wait for a condition on a cache or its objects",
-		Long: `wait checks a cache whenever it changes, and ends when CONDITION is true of all
-arguments at once, or of one with --any. TYPE alone means the informer, or all of its objects,
-at least one.
+		Long: `wait checks a cache whenever it changes, and ends when all arguments meet CONDITION at the
+same time or, with --any, one of them does. TYPE alone means the informer, or all of its objects
+(at least one).
 
   synced                  a complete initial list is in the cache
   rv=N                    the cache is complete up to version N
   create                  the object is in the cache
-  delete                  the object is not in the cache, or was created again
+  delete                  the object is not in the cache, or was recreated
   condition=NAME[=VALUE]  status.conditions has this VALUE (default True), not from an earlier
                           generation
   jsonpath={PATH}[=VALUE] PATH has this VALUE, or any value
 With --attach also:
-  lag<DURATION            queue and handlers of the informer are not further behind
+  lag<DURATION            the informer's queue and handlers are no further behind
   queue=N                 at most N keys of the controller or queue TYPE are queued or in progress
 
-wait's own informer shows the server's state of a moment ago. The cache of a process is the one
-that its controllers see; wait checks it when the process reports an event, at most five times a
-second, and needs debug.Options.Contents for conditions and paths.
+wait's own informer reflects the server's state a moment ago. A process's cache is the one that
+its controllers see; wait checks it when the process reports an event, at most five times a
+second, and requires debug.Options.Contents for conditions and paths.
 
 ` + sight.Help + `
 ` + playback.Help + ` wait exits with 4
-if the recording ends before CONDITION is true. With --speed max it may miss a condition that is
-true only briefly.
+if the recording ends before CONDITION is met. With --speed max, it may miss a condition that is
+met only briefly.
 
 ` + attach.Help + `
 
@@ -77,12 +77,12 @@ true only briefly.
 		return completer.Arguments(cmd, args, text)
 	}
 	cmd.Flags().StringVar(&flags.until, "for", "", "condition to wait for")
-	// It fails only if the flag does not exist.
+	// This fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(conditions, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	cmd.Flags().Bool("all", true, "all objects of a TYPE without NAME; the default, accepted because kubectl requires it")
 	_ = cmd.Flags().MarkHidden("all")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "stop when one object or informer meets the condition")
-	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 waits forever")
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 means forever")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
 			return err
@@ -99,21 +99,21 @@ func (f *waitFlags) check(look *sight.Flags) (err error) {
 	case f.until == "":
 		return exit.Usage("--for is missing: %s", wantCondition)
 	case f.timeout < 0:
-		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout must not be negative, got %s", f.timeout)
 	}
 	if f.condition, err = parseCondition(f.until); err != nil {
 		return err
 	}
 	if kind := f.condition.kind; look.To == "" && (kind == forLag || kind == forQueue) {
 		if look.Replay.File != "" {
-			return exit.Usage("--for=%s: a recording has no handlers or queues: controllertest.Replay plays it to your controller", f.until)
+			return exit.Usage("--for=%s: a recording has no handlers or queues: use controllertest.Replay to replay it to your controller", f.until)
 		}
-		return exit.Usage("--for=%s: only a process has handlers and queues: name one with --attach", f.until)
+		return exit.Usage("--for=%s: only a process has handlers and queues: select one with --attach", f.until)
 	}
 	return nil
 }
 
-// waiter waits for a condition on its subjects.
+// waiter waits until its subjects meet a condition.
 type waiter struct {
 	*waitFlags
 	sight    *sight.Sight
@@ -133,7 +133,7 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 		}
 		types = append(types, one.types)
 	}
-	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.Replay.File == "" { // the others need not be listed
+	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.Replay.File == "" { // no need to list the others
 		look.OnlyNamed(subjects[0].name)
 	}
 	v, err := look.Open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))
@@ -148,12 +148,12 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 	return w.wait(ctx, s.Out)
 }
 
-// lookAtLeast is how often to check even without a notification. Lagging handlers send none, and neither
-// do changes from before the process's events began.
+// lookAtLeast is how often to check even without a notification. There are none for lagging handlers, or
+// for changes from before the process's events began.
 const lookAtLeast = time.Second
 
-// wait checks until the condition is true of all subjects at once, or with --any, of one. If ctx or a
-// recording ends first, it returns an error that says what is missing.
+// wait checks until all subjects meet the condition at the same time or, with --any, one of them does.
+// If ctx is done or a recording ends first, it returns an error describing what is missing.
 func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	tick := time.NewTicker(lookAtLeast)
 	defer tick.Stop()
@@ -182,13 +182,13 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 		case ctx.Err() != nil:
 			return lacking(missing)
 		case over:
-			return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("the recording is over: %w", lacking(missing))}
+			return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("the recording ended: %w", lacking(missing))}
 		}
 		if !said && time.Since(began) >= terminal.LateAfter {
 			said = true
 			w.console.State(time.Now(), "%-12s  %v", "waiting", lacking(missing))
 		}
-		select { // changes often come in bursts
+		select { // changes often arrive in bursts
 		case <-time.After(calm(w.sight)):
 		case <-ctx.Done():
 		}
@@ -198,10 +198,10 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	}
 }
 
-// askEvery is the shortest interval between requests to a process.
+// askEvery is the minimum interval between requests to a process.
 const askEvery = 200 * time.Millisecond
 
-// calm returns the shortest interval between two checks.
+// calm returns the minimum interval between two checks.
 func calm(v *sight.Sight) time.Duration {
 	if v.Flags.To != "" {
 		return askEvery
@@ -209,7 +209,8 @@ func calm(v *sight.Sight) time.Duration {
 	return 20 * time.Millisecond
 }
 
-// informer returns the informer that all subjects belong to, or "" if there are several or the subject is a queue.
+// informer returns the informer that all subjects belong to, or "" if there are several or a subject is
+// a queue.
 func (w *waiter) informer() string {
 	if w.condition.kind == forQueue || len(w.subjects) != 1 {
 		return ""
@@ -217,7 +218,7 @@ func (w *waiter) informer() string {
 	return w.subjects[0].which.Informer
 }
 
-// lacking returns the error for a condition that was not met.
+// lacking returns the error for an unmet condition.
 func lacking(missing []string) error {
 	if more := len(missing) - 3; more > 0 {
 		missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))
@@ -249,7 +250,7 @@ func (w *waiter) look(ctx context.Context) (met, lacks []string, err error) {
 	return met, lacks, nil
 }
 
-// stopped returns the error of one of our own informers that has ended.
+// stopped returns the error from any of our own informers that has stopped.
 func (w *waiter) stopped() error {
 	for _, o := range w.sight.Informers {
 		select {

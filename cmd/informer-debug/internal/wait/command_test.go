@@ -77,7 +77,7 @@ func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
 		"rv":          {until: "rv=1", args: []string{"po"}, want: "po: the cache is complete up to version 101\n"},
 		"there":       {until: "create", args: []string{"pods/web-1"}, want: "pods/web-1: it is in the cache with version 101\n"},
 		"any":         {until: "create", args: []string{"pods/web-1", "pods/none"}, any: true, want: "pods/web-1: it is in the cache with version 101\n"},
-		"all there":   {until: "jsonpath={.status.phase}=Running", args: []string{"pods"}, want: "pods: jsonpath={.status.phase}=Running is true of 1 objects\n"},
+		"all there":   {until: "jsonpath={.status.phase}=Running", args: []string{"pods"}, want: "pods: jsonpath={.status.phase}=Running holds for 1 objects\n"},
 		"path is set": {until: "jsonpath=.status.phase", args: []string{"pods/web-1"}, want: "pods/web-1: it is Running\n"},
 		"created": {until: "create", args: []string{"pods/new"}, then: func(srv *apiservertest.Server) {
 			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
@@ -118,7 +118,7 @@ func TestWaitReportsUnmetConditions(t *testing.T) {
 		then func(*apiservertest.Server)
 		want string
 	}{
-		"create":                          {args: []string{"pods/web-1", "pods/none"}, want: "--timeout of 8s is over: pods/none: it is not in the cache"},
+		"create":                          {args: []string{"pods/web-1", "pods/none"}, want: "--timeout of 8s expired: pods/none: it is not in the cache"},
 		"delete":                          {args: []string{"pods"}, want: "pods: 1 objects are in the cache"},
 		"rv=999":                          {args: []string{"pods"}, then: func(srv *apiservertest.Server) { srv.Down() }, want: "pods: the cache is complete up to version 101, and no changes arrive: pods in namespace shop: "},
 		"condition=Ready":                 {args: []string{"pods/web-1"}, then: func(srv *apiservertest.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False: ContainersNotReady: still pulling"},

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The prefixes that a value of --for can have.
+// The possible prefixes of --for.
 const (
 	forSynced    = "synced"
 	forRV        = "rv"
@@ -27,7 +27,7 @@ const (
 	forDelete    = "delete"
 )
 
-// conditions lists the prefixes of --for for completion.
+// conditions lists the prefixes of --for, for completion.
 var conditions = []string{forSynced, forRV + "=", forCreate, forDelete, forCondition + "=", forPath + "=", forLag + "<", forQueue + "="}
 
 // condition is a parsed --for.
@@ -36,10 +36,10 @@ type condition struct {
 	kind  string
 	rv    string
 	lag   time.Duration
-	most  int    // keys of a queue
-	name  string // of the condition in status.conditions
+	most  int    // number of keys in the queue
+	name  string // type of the condition in status.conditions
 	path  jsonpath.Path
-	value string // of the condition or at the path; empty accepts any value at the path
+	value string // status of the condition or value at the path; empty accepts any value at the path
 }
 
 // wantCondition lists the forms of --for.
@@ -73,7 +73,7 @@ func parseCondition(text string) (c condition, err error) {
 			c.value = "True"
 		}
 		if c.name == "" {
-			return c, exit.Usage("--for=%s: name the condition, such as condition=Ready", text)
+			return c, exit.Usage("--for=%s: specify the condition, such as condition=Ready", text)
 		}
 	case kind == forPath:
 		c.kind = kind
@@ -141,7 +141,7 @@ func (c *condition) pathHolds(tree map[string]any) (bool, string) {
 	return false, "it is " + strings.Join(texts, ", ")
 }
 
-// observed returns the generation that a condition refers to, or a negative number if unknown.
+// observed returns the generation a condition refers to, or a negative number if unknown.
 func observed(status, condition map[string]any) int64 {
 	for _, from := range []map[string]any{condition, status} {
 		if n, err := strconv.ParseInt(plain(from["observedGeneration"]), 10, 64); err == nil {
@@ -172,7 +172,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// unquoted removes single or double quotes around a text.
+// unquoted removes single or double quotes around text.
 func unquoted(text string) string {
 	if len(text) >= 2 && (text[0] == '"' || text[0] == '\'') && text[len(text)-1] == text[0] {
 		return text[1 : len(text)-1]

@@ -1,3 +1,3 @@
-// Package wait implements the verb wait, which checks a cache whenever it changes, until a condition on it or its
-// objects is true.
+// Package wait implements the wait command, which checks a cache on every change until it or its objects
+// meet a condition.
 package wait

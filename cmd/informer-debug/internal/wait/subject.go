@@ -19,14 +19,14 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subject is one thing to wait for: an informer, one or all of its objects, or a queue.
+// subject is something to wait for: an informer, one or all of its objects, or a queue.
 type subject struct {
 	called    string // as typed
 	types     string
 	which     debug.Which
-	name      string // of an object; empty for none
+	name      string // name of an object; empty for none
 	namespace string
-	uid       string // of the object when first seen
+	uid       string // UID of the object when first seen
 }
 
 // subjectsOf parses the arguments.
@@ -44,7 +44,7 @@ func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 	return all, nil
 }
 
-// nameAll finds the names of the subjects' informers. A category becomes several subjects.
+// nameAll sets the names of the subjects' informers. A category is expanded to several subjects.
 func nameAll(ctx context.Context, v *sight.Sight, subjects []subject) (all []subject, err error) {
 	for _, one := range subjects {
 		if v.Flags.To != "" {
@@ -94,7 +94,7 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 		for _, i := range status.Informers {
 			names = append(names, i.Reflector.Resource)
 		}
-		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is named %q; available: %s", s.which.Informer, strings.Join(names, "; "))}
 	case len(found) > 1 && w.condition.ofObject():
 		return false, "", sight.Several(s.which.Informer, found)
 	}
@@ -152,9 +152,9 @@ func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error)
 		}
 	}
 	if len(names) == 0 {
-		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process shows no controllers or queues")}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process exposes no controllers or queues")}
 	}
-	return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller or queue is named %q; there are: %s", s.types, strings.Join(names, ", "))}
+	return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller or queue is named %q; available: %s", s.types, strings.Join(names, ", "))}
 }
 
 // objectsAre reports whether one object, or all objects of an informer, meet the condition.
@@ -207,7 +207,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 			return ok, text, nil
 		}
 	}
-	return !w.any, fmt.Sprintf("%s is true of %d objects", w.condition.text, len(keys)), nil
+	return !w.any, fmt.Sprintf("%s holds for %d objects", w.condition.text, len(keys)), nil
 }
 
 // objectIs reports whether one object meets the condition.
@@ -244,12 +244,12 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	return ok, text, nil
 }
 
-// placed sets the subject's namespace if the informer's name has it. It returns an error if the informer does not watch
-// the namespace, since an absent object would then mean nothing.
+// placed sets the subject's namespace if the informer's name contains it. It returns an error if the
+// informer does not watch the namespace, because the object's absence would then mean nothing.
 func (s *subject) placed(i *debug.Informer) error {
 	scopes, err := sight.Scopes(i)
 	if err != nil {
-		return nil // the name has no scope
+		return nil // the name does not describe a scope
 	}
 	if s.namespace == "" && s.name != "" && len(scopes) == 1 {
 		s.namespace = scopes[0].Namespace
@@ -262,8 +262,8 @@ func (s *subject) placed(i *debug.Informer) error {
 	return exit.Usage("%s does not watch namespace %s: use another -n", i.Reflector.Resource, s.namespace)
 }
 
-// misplaced returns an error if the subject lacks the namespace of the cached objects, or has one that they do not.
-// Such a subject is never in the cache, even if it exists.
+// misplaced returns an error if the cached objects are namespaced and the subject is not, or vice versa.
+// Such a subject would never be in the cache, even if it exists.
 func (w *waiter) misplaced(ctx context.Context, s *subject) error {
 	one, err := w.sight.Process.Objects(ctx, s.which, debug.Page{Limit: 1})
 	switch {
@@ -272,9 +272,9 @@ func (w *waiter) misplaced(ctx context.Context, s *subject) error {
 	case len(one.Heads) == 0:
 		return nil
 	case s.namespace == "" && one.Heads[0].Namespace != "":
-		return exit.Usage("%s is in a namespace: name it with -n", s.called)
+		return exit.Usage("%s is namespaced: specify the namespace with -n", s.called)
 	case s.namespace != "" && one.Heads[0].Namespace == "":
-		return exit.Usage("%s have no namespaces: omit -n", s.types)
+		return exit.Usage("%s are not namespaced: omit -n", s.types)
 	}
 	return nil
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tidings notify a waiter of possible changes. Our own informers notify of each version up to which they
-// are complete, and an attached process sends events.
+// tidings notifies a waiter of possible changes. Our own informers report each version they reach, and
+// an attached process sends events.
 type tidings struct {
 	changed chan struct{} // buffered by one
-	deaf    chan struct{} // closed when a sender has stopped
-	over    chan error    // of a recording, once
+	deaf    chan struct{} // closed when a source of notifications has stopped
+	over    chan error    // when a recording ends, once
 
 	stop    context.CancelFunc
 	telling sync.WaitGroup
 }
 
-// listen starts notifications until they are closed. If informer is not empty, only its events are used.
+// listen starts sending notifications. If informer is not empty, only its events are used.
 func listen(ctx context.Context, v *sight.Sight, informer string) *tidings {
 	ctx, stop := context.WithCancel(ctx)
 	t := &tidings{changed: make(chan struct{}, 1), deaf: make(chan struct{}), over: make(chan error, 1), stop: stop}
@@ -50,8 +50,9 @@ func (t *tidings) tell() {
 	}
 }
 
-// versions notifies when an informer has synced, and then of each version that its cache reaches, until it stops.
-// Changes that arrive after it has read the next version cause another notification.
+// versions sends a notification when an informer has synced, and then for each version its cache
+// reaches, until it stops. Changes that arrive after the next version was read cause another
+// notification.
 func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	defer t.tell()
 	for err := i.WaitForSync(ctx); err == nil; {
@@ -64,7 +65,7 @@ func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	}
 }
 
-// versionAfter returns the next greater version.
+// versionAfter returns the next higher version.
 func versionAfter(rv string) (next string, ok bool) {
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return "", false
@@ -73,7 +74,7 @@ func versionAfter(rv string) (next string, ok bool) {
 	return strconv.FormatUint(n+1, 10), err == nil
 }
 
-// events notifies the waiter of each event of a process until the events end.
+// events sends a notification for each of a process's events, until they end.
 func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
 	for _, err := range v.Process.Events(ctx, informer, object.Key{}) {
 		if err != nil {
@@ -83,7 +84,7 @@ func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
 	}
 }
 
-// next waits until another check is worthwhile, but no longer than until tick. It reports whether a
+// next waits until another check is worthwhile, or until tick at the latest. It reports whether a
 // recording has ended.
 func (t *tidings) next(ctx context.Context, tick *time.Ticker) (over bool, err error) {
 	select {

@@ -35,7 +35,7 @@ func (q *inquiry) attached(ctx context.Context) error {
 		q.asKey()
 		c.meant, err = status.Informers, nil
 	}
-	if err != nil && len(status.Informers) > 0 { // without informers, controllers may still report reasons
+	if err != nil && len(status.Informers) > 0 { // even without informers, controllers may report reasons
 		return err
 	}
 	defer func() {
@@ -63,7 +63,7 @@ func (q *inquiry) attached(ctx context.Context) error {
 		}
 	}
 	parts := []func(*answer, *strings.Builder){(*answer).writeComparisons, (*answer).writeEntries}
-	if ctx.Err() != nil { // the reasons were printed already
+	if ctx.Err() != nil { // the reasons have already been printed
 		parts = parts[1:]
 	}
 	if err := q.write(parts...); err != nil {
@@ -75,10 +75,10 @@ func (q *inquiry) attached(ctx context.Context) error {
 	return nil
 }
 
-// why asks the process. If no cache has the object and no namespace was given, it retries with the
-// kubeconfig's namespace. If the process shares its work and does not have the object, its owner can be
-// found only from the object on the server. Without the owner there would be no reason to print, so why
-// waits for the server here.
+// why queries the process. If no cache contains the object and no namespace was given, it retries with
+// the kubeconfig's namespace. If the process shares work with others and does not have the object, the
+// owner can only be determined from the object on the server. Without the owner there would be no reason
+// to print, so why waits for the server in this case.
 func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	ask := func() (*debug.Why, error) { return c.sight.Process.Why(ctx, c.types, c.controller, c.key) }
 	why, err := ask()
@@ -101,8 +101,8 @@ func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	return c.sight.Process.WhyOf(ctx, c.types, c.controller, c.key, hash)
 }
 
-// otherNamespace changes the namespace of an object that no cache has, and reports whether it did. It
-// removes the namespace if the kind has no namespaces, and otherwise sets the kubeconfig's.
+// otherNamespace changes the namespace of an object that is in no cache, and reports whether it did. It
+// removes the namespace if the kind is cluster-scoped, and otherwise sets the kubeconfig's.
 func (c *comparing) otherNamespace(ctx context.Context) bool {
 	before := c.key.Namespace
 	one, err := c.sight.Process.Objects(ctx, debug.Which{Informer: c.types}, debug.Page{Limit: 1})
@@ -118,11 +118,11 @@ func (c *comparing) otherNamespace(ctx context.Context) bool {
 	return c.key.Namespace != before
 }
 
-// hash returns the object's hash under the key function of the sharing.
+// hash returns the object's hash under the sharing's key function.
 func (c *comparing) hash(ctx context.Context, of debug.Sharing) (uint64, error) {
 	key, known := shard.KeyNamed(of.Key)
 	if !known {
-		return 0, fmt.Errorf("the group %s shards by %s, a function of the program: ask the replica that owns the object", of.Group, of.Key)
+		return 0, fmt.Errorf("the group %s shards by %s, a custom function: query the replica that owns the object", of.Group, of.Key)
 	}
 	arg, err := object.ParseResourceArg(sight.Resource(of.Informer))
 	if err != nil {
@@ -133,12 +133,13 @@ func (c *comparing) hash(ctx context.Context, of debug.Sharing) (uint64, error) 
 	case err != nil:
 		return 0, err
 	case s.object == nil:
-		return 0, errors.New("the server does not have it either")
+		return 0, errors.New("it is not on the server either")
 	}
 	return key.Hash(s.object), nil
 }
 
-// caches compares the server with each cache that has the object, or if none does, with those that may have it.
+// caches compares the server with each cache that contains the object or, if none does, with those that
+// may contain it.
 func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	meant := c.meant
 	if len(why.Cached) > 0 {
@@ -161,8 +162,8 @@ func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	return nil
 }
 
-// nowhere reports whether the object is in no cache, not on the server (if the server was asked), and
-// not in the flight recorder.
+// nowhere reports whether the object is in no cache, not on the server (if it was queried), and not in
+// the flight recorder.
 func (q *inquiry) nowhere(why *debug.Why) bool {
 	missing := func(r debug.Reason) bool { return r.Cause == debug.NotCached || r.Cause == debug.NoInformer }
 	unknown := func(r debug.Reason) bool {
@@ -173,12 +174,12 @@ func (q *inquiry) nowhere(why *debug.Why) bool {
 		!slices.ContainsFunc(why.Reasons, unknown) && !slices.ContainsFunc(q.answer.Comparisons, served)
 }
 
-// andServer completes the sentence which says that the object is in no cache.
+// andServer completes the sentence stating that the object is in no cache.
 func (q *inquiry) andServer() string {
 	if len(q.answer.Comparisons) > 0 {
-		return ", and the server does not have it"
+		return ", and not on the server"
 	}
-	return ", and the server was not asked"
+	return ", and the server was not queried"
 }
 
 func (a *answer) writeReasons(b *strings.Builder) {
@@ -187,7 +188,7 @@ func (a *answer) writeReasons(b *strings.Builder) {
 	}
 }
 
-// writeEntries prints the last events of the object.
+// writeEntries prints the object's last events.
 func (a *answer) writeEntries(b *strings.Builder) {
 	if len(a.Entries) > 0 {
 		b.WriteString("\n")
@@ -197,7 +198,7 @@ func (a *answer) writeEntries(b *strings.Builder) {
 	}
 }
 
-// writeComparisons prints the object's state in caches and on the server, or why it is unknown.
+// writeComparisons prints the object's state in the caches and on the server, or why it is unknown.
 func (a *answer) writeComparisons(b *strings.Builder) {
 	if len(a.Reasons) > 0 {
 		b.WriteString("\n")

@@ -27,11 +27,12 @@ const (
 	// eventsShown is the number of Events shown per object.
 	eventsShown = 10
 
-	// eventsPatience is the time limit for Events, which are less important than the rest of the answer.
+	// eventsPatience is the timeout for reading Events, which are less important than the rest of the
+	// answer.
 	eventsPatience = 10 * time.Second
 )
 
-// eventsMapping is the resource of Events, which every server has.
+// eventsMapping is the mapping for Events, which every server supports.
 var eventsMapping = discovery.Mapping{
 	Kind:       corev1.SchemeGroupVersion.WithKind("Event"),
 	Resource:   corev1.SchemeGroupVersion.WithResource("events"),
@@ -39,25 +40,25 @@ var eventsMapping = discovery.Mapping{
 	Verbs:      []string{"list"},
 }
 
-// clusterEvents are the Events of one object in a cluster.
+// clusterEvents contains the Events for one object in a cluster.
 type clusterEvents struct {
 	Last []clusterEvent // the newest ones, newest last
 	All  int
-	Err  error // why they are unknown
+	Err  error // reason they are unknown
 }
 
-// clusterEvent is one Event.
+// clusterEvent is a single Event.
 type clusterEvent struct {
 	At                    time.Time // last occurrence; zero if unknown
 	Type, Reason, Message string
 	Count                 int
 }
 
-// readEvents reads the Events of an object with one request. If the object was created again, it skips those of its
-// predecessor.
+// readEvents reads the Events for an object with one request. If the object was recreated, it skips
+// those for the previous one.
 func readEvents(ctx context.Context, client *rest.Client, kind string, key object.Key, uid string) *clusterEvents {
 	found := &clusterEvents{}
-	ctx, cancel := context.WithTimeoutCause(ctx, eventsPatience, fmt.Errorf("no answer within %s", eventsPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, eventsPatience, fmt.Errorf("no response within %s", eventsPatience))
 	defer cancel()
 	of := fields.Set{"involvedObject.kind": kind, "involvedObject.name": key.Name}
 	if key.Namespace != "" {
@@ -95,7 +96,7 @@ func (c *clusterEvents) add(e clusterEvent) {
 	}
 }
 
-// eventOf converts an Event with or without a series.
+// eventOf converts an Event, with or without a series.
 func eventOf(e *corev1.Event) clusterEvent {
 	one := clusterEvent{Type: e.Type, Reason: e.Reason, Message: e.Message, Count: max(int(e.Count), 1)}
 	for _, at := range []time.Time{e.CreationTimestamp.Time, e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time} {
@@ -112,11 +113,11 @@ func eventOf(e *corev1.Event) clusterEvent {
 	return one
 }
 
-// write prints the events as a table, or one line that says why there are none.
+// write prints the events as a table, or one line explaining why there are none.
 func (c *clusterEvents) write(b *strings.Builder) {
 	switch {
 	case apierrors.IsForbidden(c.Err) || apierrors.IsUnauthorized(c.Err):
-		line(b, "Its Events may not be read: %v.", c.Err)
+		line(b, "Not allowed to read its Events: %v.", c.Err)
 		return
 	case c.Err != nil:
 		line(b, "Its Events could not be read: %v.", c.Err)
@@ -137,5 +138,5 @@ func (c *clusterEvents) write(b *strings.Builder) {
 		}
 		t.Row("  "+age, terminal.OrDash(e.Type), terminal.OrDash(e.Reason), strconv.Itoa(e.Count), e.Message)
 	}
-	_ = t.Write() // it writes to memory
+	_ = t.Write() // never fails: it writes to memory
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// inquiry is one run of why.
+// inquiry is one run of the why command.
 type inquiry struct {
 	subject
 	look       sight.Flags
@@ -31,39 +31,39 @@ type inquiry struct {
 	answer  answer
 }
 
-// answer is everything known about the object, as printed by -o json.
+// answer contains everything known about the object, as printed by -o json.
 type answer struct {
 	Key         object.Key
 	Reasons     []debug.Reason  `json:",omitzero"` // of a process
 	Unowned     []debug.Sharing `json:",omitzero"`
 	Comparisons []comparison    `json:",omitzero"`
-	NotCompared string          `json:",omitzero"` // why there is no comparison
+	NotCompared string          `json:",omitzero"` // reason there is no comparison
 	Entries     []flight.Entry  `json:",omitzero"`
 }
 
-// Command returns the verb why, which writes to s.
+// Command returns the why command, which writes to s.
 func Command(s terminal.Streams) *cobra.Command {
 	q := inquiry{streams: s, console: terminal.NewConsole(s, false), output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "why [TYPE/]NAME | TYPE NAME | NAMESPACE/NAME",
 		Short: "Explain why an object has not been reconciled, and how cache and server differ",
-		Long: `why asks a running process about one object: is the change still on its way, is it
-waiting for a handler or a worker, is it being reconciled, did it fail, did a predicate drop it,
-is it in no cache, does another replica lead or own it? The reason for the delay comes first.
-Then why compares the cache with the server, field by field, and shows the cluster's last Events
-for the object and its history in the flight recorder.
+		Long: `why queries a running process about one object: is a change still on its way, or waiting
+for a handler or a worker? Is the object being reconciled? Did that fail, or did a predicate drop
+the change? Is the object in no cache, or is another replica the leader or owner? The most likely
+reason for the delay comes first. Then why compares the cache with the server, field by field, and
+shows the cluster's last Events for the object and its history in the flight recorder.
 
-TYPE is the name of an informer as get lists it, such as "pods in namespace shop", or only
-the resource: pods, pod or po. A NAME alone means any TYPE. Without -n why looks in all
-namespaces of the caches, and then in the namespace of the kubeconfig.
+TYPE is the name of an informer as listed by get, such as "pods in namespace shop", or just
+the resource: pods, pod or po. A NAME alone means any TYPE. Without -n, why looks in all
+namespaces in the caches, and then in the kubeconfig's namespace.
 
-The kubeconfig selects the cluster to compare with; without one, why says that it did not compare.
-For a process at a URL, --token and the flags about TLS apply only to the process. Fields are
-compared if the process shows contents, but never for Secrets. Fields that a cache omits on
-purpose are shown as differences. Events need the verb list on events.
+The kubeconfig selects the cluster to compare with; without one, why reports that it did not
+compare. For a process at a URL, --token and the TLS flags apply only to the process. Fields are
+compared if the process shows contents, but never for Secrets. Fields deliberately omitted from a
+cache are shown as differences. Showing Events requires the verb list on events.
 
-Without --attach, why runs its own informer on the cluster of your kubeconfig, and needs TYPE.
-With --replay FILE it shows the history of the object in a recording.
+Without --attach, why runs its own informer on the cluster of your kubeconfig, and TYPE is
+required. With --replay FILE, it shows the object's history in a recording.
 
 ` + attach.Help + `
 
@@ -79,7 +79,7 @@ With --replay FILE it shows the history of the object in a recording.
 	completer := &sight.Completer{Attach: &q.look.Flags, Replay: &q.look.Replay, Namespace: &q.look.Namespace, Slash: true, Second: true}
 	completer.Register(cmd)
 	cmd.Flags().StringVar(&q.controller, "controller", "", "with --attach: name of the controller (default all)")
-	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // it fails only if the flag does not exist
+	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // fails only if the flag does not exist
 	cmd.Flags().IntVar(&q.last, "last", 20, "number of recent events to show; 0 shows none")
 	q.output.Add(cmd, "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -91,9 +91,9 @@ With --replay FILE it shows the history of the object in a recording.
 		}
 		switch {
 		case q.last < 0:
-			return exit.Usage("--last is %d: want 0 or more", q.last)
+			return exit.Usage("--last must not be negative, got %d", q.last)
 		case q.look.To == "" && q.controller != "":
-			return exit.Usage("--controller needs a process: name it with --attach")
+			return exit.Usage("--controller requires a process: select one with --attach")
 		case q.look.To == "" && q.types == "":
 			return exit.Usage("%q: without --attach, use TYPE/NAME or TYPE NAME", strings.Join(args, " "))
 		case q.look.To == "":
@@ -104,7 +104,7 @@ With --replay FILE it shows the history of the object in a recording.
 	return cmd
 }
 
-// looking answers with our own informers, on a cluster or a recording.
+// looking answers using our own informers, on a cluster or a recording.
 func (q *inquiry) looking(ctx context.Context) error {
 	if q.look.Namespace = q.key.Namespace; q.look.Replay.File == "" {
 		q.look.OnlyNamed(q.key.Name)
@@ -124,7 +124,7 @@ func (q *inquiry) looking(ctx context.Context) error {
 		return q.recorded(ctx, v)
 	}
 	if len(v.Informers) != 1 {
-		return exit.Usage("%q matches %d TYPEs: name one", q.types, len(v.Informers))
+		return exit.Usage("%q matches %d types: specify one", q.types, len(v.Informers))
 	}
 	status, err := v.Process.Status(ctx)
 	if err != nil {
@@ -149,7 +149,8 @@ func (q *inquiry) looking(ctx context.Context) error {
 // lastOf returns the entries to show.
 func (q *inquiry) lastOf(all []flight.Entry) []flight.Entry { return all[max(0, len(all)-q.last):] }
 
-// write prints parts of the answer as text. As JSON it prints the whole answer, as one document at the end.
+// write prints parts of the answer as text. With -o json, it prints the whole answer as one document at
+// the end.
 func (q *inquiry) write(parts ...func(*answer, *strings.Builder)) error {
 	if q.output.Value == "json" {
 		return exit.Unwritten(debug.WriteJSON(q.streams.Out, &q.answer))

@@ -45,16 +45,16 @@ type comparison struct {
 	Cached   *version       // nil if it is not in the cache
 	Served   *version       // nil if it is not on the server
 	Fields   []diff.Change  `json:",omitzero"` // that differ
-	Withheld string         `json:",omitzero"` // why at most labels were compared
+	Withheld string         `json:",omitzero"` // reason no more than labels were compared
 	Events   *clusterEvents `json:",omitzero"`
 }
 
-// version identifies a state of an object.
+// version identifies a version of an object.
 type version struct {
 	RV         string
 	Generation int64
 	UID        string
-	UpTo       string    `json:",omitzero"` // of a cache: the version up to which it is complete
+	UpTo       string    `json:",omitzero"` // for a cache: the version up to which it is complete
 	Created    time.Time `json:",omitzero"` // of a server's
 	Changed    time.Time `json:",omitzero"`
 }
@@ -69,7 +69,7 @@ func cachedVersion(o *debug.Object) *version {
 // absent reports whether the object is neither in the cache nor on the server.
 func (c *comparison) absent() bool { return c.Cached == nil && c.Served == nil }
 
-// server finds the cluster to compare with. It sends no requests.
+// server determines the cluster to compare with. It sends no requests.
 func (c *comparing) server() (err error) {
 	if c.at.Client == nil {
 		c.at, err = c.sight.Server(c.streams)
@@ -77,8 +77,8 @@ func (c *comparing) server() (err error) {
 	return err
 }
 
-// served reads the object from the server. If a process was attached, its reasons are already known, so the time limit
-// is short.
+// served reads the object from the server. If a process is attached, the reasons are already known, so
+// the timeout is short.
 func (c *comparing) served(ctx context.Context, arg object.GVR) (s servedState, err error) {
 	if s, ok := c.asked[arg]; ok {
 		return s, nil
@@ -89,7 +89,7 @@ func (c *comparing) served(ctx context.Context, arg object.GVR) (s servedState, 
 	patience := cluster.Patience(c.sight.Config)
 	if c.look.To != "" {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s: no answer within %s", c.at.Server, patience))
+		ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s: no response within %s", c.at.Server, patience))
 		defer cancel()
 	}
 	why := func(err error) error {
@@ -119,12 +119,12 @@ func (c *comparing) served(ctx context.Context, arg object.GVR) (s servedState, 
 	return s, nil
 }
 
-// informer compares one cache with the server. It reads the cache first, so that the server's state is not the older
-// one.
+// informer compares one cache with the server. It reads the cache first, so that the server's state is
+// never the older one.
 func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	load := &c.look.Connect.Load
 	if i.Cluster != "" && load.Context == "" && load.Cluster == "" && load.Server == "" {
-		return fmt.Errorf("%s belongs to cluster %s: name it with --context", i.Reflector.Resource, i.Cluster)
+		return fmt.Errorf("%s belongs to cluster %s: select it with --context", i.Reflector.Resource, i.Cluster)
 	}
 	scopes, err := sight.Scopes(i)
 	if err != nil {
@@ -164,10 +164,10 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
-// quiet is how long a watch may receive nothing before a missing change makes it suspect.
+// quiet is how long a watch may be silent before a missing change makes it suspect.
 const quiet = 10 * time.Second
 
-// verdict compares the two states in a sentence.
+// verdict returns a sentence comparing the two states.
 func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope) string {
 	upTo := i.RV
 	if one.Cached != nil {
@@ -186,7 +186,7 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 		}
 		late := "is on its way"
 		if trouble := i.Trouble(c.status.At); trouble != "" {
-			late = "has not come: " + trouble
+			late = "has not arrived: " + trouble
 		} else if silence := i.Reflector.Silence(c.status.At); silence >= quiet {
 			late += ", unless the watch is dead: it has received nothing for " + terminal.Duration(silence)
 		}
@@ -200,7 +200,7 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 	case one.absent():
 		return fmt.Sprintf("%s is neither in the cache nor on the server.", called)
 	case has == nil:
-		return fmt.Sprintf("%s is on the server and not in the cache%s.", called, leftOut(i, served, scopes, func() string { return way(is.RV) }))
+		return fmt.Sprintf("%s is on the server but not in the cache%s.", called, leftOut(i, served, scopes, func() string { return way(is.RV) }))
 	case is == nil:
 		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s. Its deletion is on its way, or was missed: %s.", called, terminal.OrDash(upTo), sight.AndTrouble(i, c.status.At), check)
 	case has.UID != is.UID:
@@ -210,16 +210,16 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 	case has.RV == is.RV && one.Withheld != "":
 		return fmt.Sprintf("The cache has %s with the server's version %s.", called, is.RV)
 	case has.RV == is.RV:
-		return fmt.Sprintf("The cache has %s as the server has it, with version %s.", called, is.RV)
+		return fmt.Sprintf("The cache has %s, same as the server, at version %s.", called, is.RV)
 	case sight.Newer(has.RV, is.RV):
-		return fmt.Sprintf("The cache has version %s of %s, and the server answers with version %s, which is older: check that it is the same cluster.", has.RV, called, is.RV)
+		return fmt.Sprintf("The cache has version %s of %s, and the server returns version %s, which is older: check that it is the same cluster.", has.RV, called, is.RV)
 	default:
 		return fmt.Sprintf("The cache has version %s of %s, and the server version %s: %s.", has.RV, called, is.RV, way(is.RV))
 	}
 }
 
-// leftOut says, as the end of a sentence, why the cache leaves out an object of the server. If it knows
-// no reason, the object is late, and way explains that.
+// leftOut explains, as the end of a sentence, why the cache does not contain an object on the server. If
+// no reason is known, the object must be late, which way explains.
 func leftOut(i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope, way func() string) string {
 	var reasons, fields []string
 	for _, s := range scopes {
@@ -231,7 +231,7 @@ func leftOut(i *debug.Informer, served *unstructured.Unstructured, scopes []sigh
 	}
 	switch {
 	case len(reasons) == len(scopes):
-		return fmt.Sprintf(", which holds %s: %s", i.Reflector.Resource, reasons[0])
+		return fmt.Sprintf(", which contains %s: %s", i.Reflector.Resource, reasons[0])
 	case i.Selection != shard.SelectionNone:
 		return ": it belongs to another replica, or " + way()
 	case len(fields)+len(reasons) == len(scopes):
@@ -272,7 +272,7 @@ func (c *comparison) write(b *strings.Builder) {
 	}
 }
 
-// lastChange returns the time of the last write, to the second, according to the managed fields.
+// lastChange returns the time of the last write according to the managed fields, to the second.
 func lastChange(o *unstructured.Unstructured) (at time.Time) {
 	for _, m := range o.GetManagedFields() {
 		if m.Time != nil && m.Time.After(at) {

@@ -1,3 +1,4 @@
-// Package why implements the verb why: why an object has not been reconciled, or was reconciled late, according to the
-// process; how its cached state compares with the server; and its history in a recording.
+// Package why implements the why command, which explains why an object has not been reconciled, or was
+// reconciled late, according to the process; compares its cached state with the server; and shows its
+// history in a recording.
 package why

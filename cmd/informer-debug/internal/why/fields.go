@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// differing lists the fields that differ between cache and server. For a cache of metadata it compares only metadata,
-// and if the process shows no contents, only labels.
+// differing returns the fields that differ between cache and server. For a metadata-only cache it
+// compares only metadata, and if the process shows no contents, only labels.
 func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Unstructured) ([]diff.Change, error) {
 	if cached == nil || served == nil {
 		return nil, nil
@@ -23,23 +23,23 @@ func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Uns
 		return diff.Between(labelsAlone(cached.Head.Labels), labelsAlone(served.GetLabels()))
 	}
 	var has map[string]any
-	if err := json.Unmarshal(cached.Contents, &has); err != nil { // keeps integers as the server sent them
-		return nil, fmt.Errorf("contents in the cache: %w", err)
+	if err := json.Unmarshal(cached.Contents, &has); err != nil { // preserves integers as the server sent them
+		return nil, fmt.Errorf("cached contents: %w", err)
 	}
 	is := runtime.DeepCopyJSON(served.Object)
 	if strings.HasSuffix(i.Type, ".PartialObjectMetadata") {
 		has, is = map[string]any{"metadata": has["metadata"]}, map[string]any{"metadata": is["metadata"]}
 	}
-	for _, member := range []string{"apiVersion", "kind"} { // typed objects may lack them
+	for _, member := range []string{"apiVersion", "kind"} { // may be missing in typed objects
 		if has[member] == nil {
 			delete(is, member)
 		}
 	}
-	unstructured.RemoveNestedField(is, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // a process omits it
+	unstructured.RemoveNestedField(is, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // omitted by a process
 	return diff.Between(&unstructured.Unstructured{Object: bare(has)}, &unstructured.Unstructured{Object: bare(is)})
 }
 
-// labelsAlone returns an object that has only labels.
+// labelsAlone returns an object with only labels.
 func labelsAlone(labels map[string]string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	if len(labels) > 0 {
@@ -48,7 +48,7 @@ func labelsAlone(labels map[string]string) *unstructured.Unstructured {
 	return o
 }
 
-// bare removes empty members, which typed objects include and servers omit.
+// bare removes empty members, which typed objects include but servers omit.
 func bare(tree map[string]any) map[string]any {
 	for name, value := range tree {
 		switch v := value.(type) {

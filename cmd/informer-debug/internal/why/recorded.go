@@ -13,19 +13,19 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// recorded shows the history of the object in a recording.
+// recorded shows the object's history in a recording.
 func (q *inquiry) recorded(ctx context.Context, v *sight.Sight) error {
 	found, err := v.RecordedAs(q.types)
 	switch {
 	case err != nil:
 		return err
 	case len(found) != 1:
-		return exit.Usage("%q matches %d informers of %s: want one; -n may select it", q.types, len(found), v.Called)
+		return exit.Usage("%q matches %d informers in %s: use -n to select one", q.types, len(found), v.Called)
 	}
 	o := &found[0]
 	q.key.Namespace = o.RecordedNamespace(q.key.Namespace)
 	if q.key.Namespace == "" && o.Target.Mapping.Namespaced {
-		return exit.Usage("%s is in a namespace: name it with -n", &q.subject)
+		return exit.Usage("%s is namespaced: specify the namespace with -n", &q.subject)
 	}
 	informer := debug.Informer{Status: o.Informer.Status()}
 	cached, err := v.Process.Object(ctx, informer.Which(), q.key)
@@ -40,23 +40,23 @@ func (q *inquiry) recorded(ctx context.Context, v *sight.Sight) error {
 		return v.Unanswered(ctx, err)
 	}
 	if cached == nil && len(timeline.Entries) == 0 {
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is unknown: it is not in the cache at the end of %s, nor in any change before", &q.subject, v.Called)}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is unknown: it is neither in the cache at the end of %s nor in any earlier change", &q.subject, v.Called)}
 	}
 	one := comparison{Informer: informer.Reflector.Resource, Cached: cachedVersion(cached)}
 	upTo := terminal.OrDash(informer.RV)
-	if one.Verdict = fmt.Sprintf("At the end of the recording %s is not in the cache, which is complete up to version %s.", &q.subject, upTo); cached != nil {
-		one.Verdict = fmt.Sprintf("At the end of the recording the cache has %s with version %s, and is complete up to version %s.", &q.subject, cached.Head.RV, upTo)
+	if one.Verdict = fmt.Sprintf("At the end of the recording, %s is not in the cache, which is complete up to version %s.", &q.subject, upTo); cached != nil {
+		one.Verdict = fmt.Sprintf("At the end of the recording, the cache has %s with version %s, and is complete up to version %s.", &q.subject, cached.Head.RV, upTo)
 	}
 	q.answer = answer{Key: q.key, Comparisons: []comparison{one}, Entries: q.lastOf(timeline.Entries)}
 	return q.write((*answer).writeComparisons, func(a *answer, b *strings.Builder) {
 		b.WriteString("\n")
 		for n := range a.Entries {
-			line(b, "%s", a.Entries[n].What()) // without the time, which is that of the playback
+			line(b, "%s", a.Entries[n].What()) // omit the time, which is the time of the replay
 		}
 	})
 }
 
-// missing reports whether the process answered that the object is not in a cache.
+// missing reports whether err is the process's response for an object that is not in a cache.
 func missing(err error) bool {
 	refused, ok := errors.AsType[*debug.RefusedError](err)
 	return ok && refused.Code == http.StatusNotFound

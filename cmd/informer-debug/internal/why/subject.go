@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subject is the object in question.
+// subject identifies the object in question.
 type subject struct {
 	types string // TYPE; empty for any
 	key   object.Key
 
-	// either is set if types may be the namespace instead: the argument was A/B.
+	// either is set if types may actually be the namespace, because the argument was A/B.
 	either bool
 }
 
-// subjectOf parses [TYPE/]NAME or TYPE NAME. NAME may be NAMESPACE/NAME, as in our output.
+// subjectOf parses [TYPE/]NAME or TYPE NAME. NAME may be NAMESPACE/NAME, as printed in our output.
 func subjectOf(args []string, namespace string) (subject, error) {
 	types, name, named := attach.CutName(args[0])
 	twice := named && len(args) == 2
@@ -42,10 +42,10 @@ func subjectOf(args []string, namespace string) (subject, error) {
 	return q, nil
 }
 
-// asKey takes the TYPE for the namespace.
+// asKey reinterprets TYPE as the namespace.
 func (q *subject) asKey() { *q = subject{key: object.Key{Namespace: q.types, Name: q.key.Name}} }
 
-// String returns TYPE/NAME as typed, or the key.
+// String returns TYPE/NAME as given, or the key.
 func (q *subject) String() string {
 	if q.types == "" {
 		return object.FormatKey(q.key)
