@@ -1,8 +1,8 @@
-// Package confidential decides which objects are secrets. Debug pages, recordings, snapshots and
-// informer-debug all use it, so they withhold the same objects.
+// Package confidential decides which objects are secrets. It is used by debug pages, recordings,
+// snapshots and informer-debug, so that they all withhold the same objects.
 //
-// When in doubt, an object is a secret. Any name that contains "secret" makes it one, such as the kind
-// SealedSecret, the resource clustersecrets, or the name of a Go type.
+// When in doubt, an object is treated as a secret. Any name containing "secret" is enough, such as the
+// kind SealedSecret, the resource clustersecrets, or the name of a Go type.
 package confidential
 
 import (
@@ -21,8 +21,8 @@ func Named(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), "secret") })
 }
 
-// Type reports whether objects of a Go type are secrets: by its name, or because it embeds
-// corev1.Secret. It is false for nil.
+// Type reports whether objects of a Go type are secrets, judging by the type's name or because it embeds
+// corev1.Secret. It returns false for nil.
 func Type(t reflect.Type) bool {
 	switch {
 	case t == nil:
@@ -38,7 +38,7 @@ func Type(t reflect.Type) bool {
 }
 
 // isSecret reports whether t is corev1.Secret or a pointer to it. It compares names, because packages
-// below the client do not import the API types.
+// below the client must not import the API types.
 func isSecret(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -46,8 +46,8 @@ func isSecret(t reflect.Type) bool {
 	return t.PkgPath() == "k8s.io/api/core/v1" && t.Name() == "Secret"
 }
 
-// Object reports whether an object is a secret, by its kind and its Go type. If the Go type fits any
-// kind and the object names none, it counts as a secret, because a transform may have removed the kind.
+// Object reports whether an object is a secret, judging by its kind and Go type. An object without a
+// kind whose Go type fits any kind counts as a secret, because a transform may have removed the kind.
 func Object(o runtime.Object) bool {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch o.(type) {

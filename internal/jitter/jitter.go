@@ -1,7 +1,7 @@
-// Package jitter randomizes waits, to keep many clients from coming back at once.
+// Package jitter randomizes waits, to keep many clients from retrying at the same time.
 //
-// It uses the runtime's random source. A simulation, which must be reproducible, calls Seed. All
-// functions may be called concurrently.
+// It uses the runtime's random source. Simulations, which must be reproducible, call [Seed]. All
+// functions are safe for concurrent use.
 package jitter
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// seeded is nil unless Seed is in effect.
+// seeded is nil unless [Seed] is in effect.
 var seeded atomic.Pointer[source]
 
 type source struct {
@@ -20,7 +20,7 @@ type source struct {
 	rand *rand.Rand
 }
 
-// longest counts the calls of Longest that have not been restored.
+// longest counts the calls to [Longest] that have not been undone.
 var longest atomic.Int64
 
 // Below returns a random duration in [0, d), or 0 if d is not positive.
@@ -40,7 +40,7 @@ func Below(d time.Duration) time.Duration {
 	return time.Duration(s.rand.Int64N(int64(d)))
 }
 
-// Longer returns d plus a random part of by, capped at the longest duration.
+// Longer returns d plus a random fraction of by, capped at the maximum time.Duration.
 func Longer(d, by time.Duration) time.Duration {
 	if more := Below(by); more <= math.MaxInt64-d {
 		return d + more
@@ -48,21 +48,21 @@ func Longer(d, by time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// Around returns a random period within a tenth of the given one, so not everything is due at
+// Around returns period with a random variation of up to a tenth, so that not everything becomes due at
 // once.
 func Around(period time.Duration) time.Duration {
 	return Longer(period-period/10, period/5+1)
 }
 
-// Seed makes the random durations of this process depend only on seed, until restore is called. It is
-// for simulations.
+// Seed makes all random durations in this process depend only on seed, until restore is called. It is
+// meant for simulations.
 func Seed(seed uint64) (restore func()) {
 	before := seeded.Swap(&source{rand: rand.New(rand.NewPCG(seed, 0x6a6974746572))})
 	return func() { seeded.Store(before) }
 }
 
 // Longest makes every random duration the longest possible one, until each caller has called its restore
-// function. It is for replays, because a client that waits at least as long as the recorded one receives
+// function. It is meant for replays: a client that waits at least as long as the recorded one receives
 // the recorded responses in order.
 func Longest() (restore func()) {
 	longest.Add(1)

@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// Recall makes a client whose responses come from a recording behave like the recorded client. It holds
-// the random waits and lifetimes of the recorded client, and signals that did not come from the server.
-// It also identifies the client to the recording. The zero value knows nothing, so durations are random.
-// A Recall is safe for concurrent use.
+// Recall makes a client whose responses come from a recording behave like the recorded client. It
+// contains the recorded client's random waits and lifetimes, and signals that did not come from the
+// server. It also identifies the client to the recording. With the zero value, durations are random. A
+// Recall is safe for concurrent use.
 type Recall struct {
 	number atomic.Uint64 // the client's number; 0 until Number is called
 
 	mu       sync.Mutex    // guards the fields below
 	next     time.Time     // time of the client's next request; zero if unknown
-	lifetime time.Duration // lifetime of the watch that was requested last; 0 if unknown
-	probed   bool          // the client's next request was a probe
-	known    bool          // probed is known
+	lifetime time.Duration // lifetime of the most recently requested watch; 0 if unknown
+	probed   bool          // whether the client's next request was a probe
+	known    bool          // whether probed is known
 	deaf     func()        // tells the client that its watch is deaf; may be nil
 }
 
 type recallKey struct{}
 
-// WithRecall returns a context whose requests use r.
+// WithRecall returns a context that makes requests use r.
 func WithRecall(ctx context.Context, r *Recall) context.Context {
 	return context.WithValue(ctx, recallKey{}, r)
 }
 
-// RecallOf returns the Recall of ctx, or nil. The methods of a nil Recall may be called.
+// RecallOf returns the Recall in ctx, or nil. Most methods may be called on a nil Recall.
 func RecallOf(ctx context.Context) *Recall {
 	r, _ := ctx.Value(recallKey{}).(*Recall)
 	return r
 }
 
-// numbers counts the clients with a number.
+// numbers is the last number assigned to a client.
 var numbers atomic.Uint64
 
-// Number returns a number that is unique to the client in this process. It returns 0 for nil.
+// Number returns a number that uniquely identifies the client in this process, or 0 if r is nil.
 func (r *Recall) Number() uint64 {
 	if r == nil {
 		return 0
@@ -49,7 +49,7 @@ func (r *Recall) Number() uint64 {
 	return r.number.Load()
 }
 
-// Tell sets the time of the client's next request, and the lifetime of the watch that it requests now.
+// Tell sets the time of the client's next request, and the lifetime of the watch it is requesting now.
 // Zero means unknown.
 func (r *Recall) Tell(next time.Time, lifetime time.Duration) {
 	if r == nil {
@@ -60,9 +60,9 @@ func (r *Recall) Tell(next time.Time, lifetime time.Duration) {
 	r.next, r.lifetime = next, lifetime
 }
 
-// TellProbed sets whether the client's next request, after the current one, was a probe of the
-// server's progress, made behind a mute or deaf watch. known reports whether the recording is long
-// enough to tell.
+// TellProbed sets whether the client's next request after the current one was a probe for the server's
+// progress, sent because the watch had gone silent or deaf. known is false if the recording is too short
+// to tell.
 func (r *Recall) TellProbed(probed, known bool) {
 	if r == nil {
 		return
@@ -72,7 +72,7 @@ func (r *Recall) TellProbed(probed, known bool) {
 	r.probed, r.known = probed, known
 }
 
-// Probed returns the last arguments of TellProbed.
+// Probed returns the arguments of the last call to [Recall.TellProbed].
 func (r *Recall) Probed() (probed, known bool) {
 	if r == nil {
 		return false, false
@@ -82,15 +82,15 @@ func (r *Recall) Probed() (probed, known bool) {
 	return r.probed, r.known
 }
 
-// OnDeaf sets a function to call when the recording reaches the point where the client found its watch
-// deaf.
+// OnDeaf sets the function to call when the recording reaches the point at which the client found its
+// watch deaf.
 func (r *Recall) OnDeaf(deaf func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deaf = deaf
 }
 
-// Deaf calls the function given to OnDeaf.
+// Deaf calls the function passed to [Recall.OnDeaf].
 func (r *Recall) Deaf() {
 	if r == nil {
 		return
@@ -104,7 +104,7 @@ func (r *Recall) Deaf() {
 }
 
 // Below returns the duration to add to a wait, in [0, d). If the time of the next request is known, it
-// is the duration closest to it; otherwise it is random.
+// is chosen to come as close to that time as possible; otherwise it is random.
 func (r *Recall) Below(wait, d time.Duration) time.Duration {
 	drawn := Below(d)
 	if r == nil || d <= 0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
-// MaxRequests limits the concurrent writes of one Lease. There are more than a few only if a transport
-// ignores the contexts of its requests.
+// MaxRequests limits the number of concurrent writes to one Lease. More than a few occur only if a
+// transport ignores its requests' contexts.
 const MaxRequests = 8
 
-// ErrDeaf means that a request continues after its context has ended.
-var ErrDeaf = errors.New("no response; the client's transport ignores that the request's context has ended")
+// ErrDeaf means that a request is still running after its context was canceled.
+var ErrDeaf = errors.New("no response; the client's transport ignores that the request's context is done")
 
-// place is the mapping of Leases. It never changes, so no discovery is needed.
+// place is the mapping for Leases. It never changes, so no discovery is needed.
 var place = discovery.Mapping{
 	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
@@ -29,31 +29,31 @@ var place = discovery.Mapping{
 	Verbs:      []string{"create", "delete", "get", "list", "update", "watch"},
 }
 
-// Client sends requests for the Leases of one namespace.
+// Client sends requests for the Leases in one namespace.
 type Client struct {
 	*rest.Resource[*coordinationv1.Lease]
 	namespace string
 }
 
-// NewClient returns a client. It fails if client is nil or its scheme lacks Lease. With an empty
-// namespace the client can only list.
+// NewClient returns a client. It returns an error if client is nil or its scheme does not include Lease.
+// With an empty namespace, the client can only list.
 func NewClient(client *rest.Client, namespace string) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("the client is nil")
 	}
 	if s := client.Scheme(); s == nil || !s.Recognizes(place.Kind) {
-		return nil, errors.New("the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
+		return nil, errors.New("the client's scheme does not include Lease: register it with AddToScheme from k8s.io/api/coordination/v1")
 	}
 	return &Client{rest.ResourceForMapping[*coordinationv1.Lease](client, place).Namespace(namespace), namespace}, nil
 }
 
-// Missing reports whether the API server says that the Lease does not exist. A response from another
-// web server, such as a proxy that does not know the path, does not count.
+// Missing reports whether err is the API server's response that the Lease does not exist. A response
+// from another web server, such as a proxy that does not know the path, does not count.
 func Missing(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Guard calls do, which sends requests, and turns a panic of the client's transport into an error.
+// Guard calls do, which sends requests, and converts a panic in the client's transport to an error.
 func Guard(do func() (*coordinationv1.Lease, error)) (now *coordinationv1.Lease, err error) {
 	err = failure.Apart("the client's transport", func() (err error) {
 		now, err = do()
@@ -66,12 +66,12 @@ func Guard(do func() (*coordinationv1.Lease, error)) (now *coordinationv1.Lease,
 func (c *Client) Get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	now, err := c.Resource.Get(ctx, object.Key{Name: name}, metav1.GetOptions{})
 	if err == nil && (now.Name != name || now.Namespace != c.namespace || now.ResourceVersion == "") {
-		err = errors.New("the response is not this Lease: a proxy may have sent it in the API server's place")
+		err = errors.New("the response is not this Lease: a proxy may have responded in place of the API server")
 	}
 	return now, err
 }
 
-// Create makes a Lease.
+// Create creates a Lease.
 func (c *Client) Create(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now, err := c.Resource.Create(ctx, l, metav1.CreateOptions{})
 	return written(l, now, err)
@@ -83,17 +83,17 @@ func (c *Client) Update(ctx context.Context, l *coordinationv1.Lease) (*coordina
 	return written(l, now, err)
 }
 
-// written returns an error unless the response shows the Lease as it was written.
+// written returns an error unless the response contains the Lease as it was written.
 func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || l.UID != "" && now.UID != l.UID || !SameTerm(now, l) || Token(now) != Token(l)) {
-		err = errors.New("the response is not the Lease that was written: a proxy may have sent it in the API server's place, or changed the Lease")
+		err = errors.New("the response is not the Lease that was written: a proxy may have responded in place of the API server, or modified the Lease")
 	}
 	return now, err
 }
 
-// Change writes a changed copy of last. On a conflict, which may be due only to labels, it reads the
-// Lease again and writes a changed copy of that Lease. If ours returns an error for the Lease that was
-// read, Change does not write; it returns that error and the Lease.
+// Change writes a modified copy of last. On a conflict, which may be due only to labels, it reads the
+// Lease again and writes a modified copy of that. If ours returns an error for the Lease that was read,
+// Change writes nothing and returns the error together with the Lease.
 func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours func(now *coordinationv1.Lease) error, change func(*coordinationv1.Lease)) (*coordinationv1.Lease, error) {
 	put := func(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		next := l.DeepCopy()

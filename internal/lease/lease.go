@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Holder returns the identity of the holder, or "".
+// Holder returns the holder's identity, or "" if there is none.
 func Holder(l *coordinationv1.Lease) string {
 	if l.Spec.HolderIdentity == nil {
 		return ""
@@ -17,7 +17,8 @@ func Holder(l *coordinationv1.Lease) string {
 	return *l.Spec.HolderIdentity
 }
 
-// Token returns the number of the term, which is the count of transitions, or 0 if the Lease lacks it.
+// Token returns the number of the current term, which is the count of transitions, or 0 if it is not
+// set.
 func Token(l *coordinationv1.Lease) int64 {
 	if l.Spec.LeaseTransitions == nil {
 		return 0
@@ -25,7 +26,7 @@ func Token(l *coordinationv1.Lease) int64 {
 	return int64(*l.Spec.LeaseTransitions)
 }
 
-// Lasts returns how long the holder may be silent, or otherwise if the Lease does not say.
+// Lasts returns how long the holder may be silent, or otherwise if this is not set.
 func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if said := l.Spec.LeaseDurationSeconds; said != nil && *said > 0 {
 		return time.Duration(*said) * time.Second
@@ -33,27 +34,28 @@ func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Acquire begins a term in l for identity, which may be silent for lasts. It keeps the other fields.
+// Acquire starts a term for identity, which may be silent for lasts. It leaves the other fields of l
+// unchanged.
 func Acquire(l *coordinationv1.Lease, identity string, lasts time.Duration) {
 	Renew(l, lasts)
-	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // as the server keeps it
+	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // with the server's precision
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = &identity, &now
 }
 
-// Renew sets the renewal time and the permitted silence. If others had shortened the permitted silence,
-// candidates would take the Lease too early.
+// Renew sets the renewal time and the permitted silence. The latter may have been shortened by others,
+// in which case candidates would take the Lease too early.
 func Renew(l *coordinationv1.Lease, lasts time.Duration) {
 	l.Spec.RenewTime = new(metav1.NowMicro())
 	l.Spec.LeaseDurationSeconds = new(int32(lasts / time.Second))
 }
 
-// SameTerm reports whether a and b have had the same holder since the same time. The identity alone is
+// SameTerm reports whether a and b have had the same holder since the same time. Comparing identities is
 // not enough, since two processes may have been given the same one.
 func SameTerm(a, b *coordinationv1.Lease) bool {
 	return Holder(a) == Holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
 }
 
-// Sleep waits for d or a receive from wake. It returns false if ctx is done first.
+// Sleep waits for d, or until it receives from wake. It returns false if ctx is done first.
 func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -65,14 +67,14 @@ func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// Sighting is a Lease and the time, by our own clock, since when it has not changed.
+// Sighting is a Lease, with the time of its last observed change by our own clock.
 type Sighting struct {
 	Lease *coordinationv1.Lease // nil if it has not been seen
 	Since time.Time
 }
 
-// See records the current state of the Lease, and reports whether its holder has written it. Only
-// changes of the spec count, because others may change labels.
+// See records the current state of the Lease, and reports whether its holder has written it since. Only
+// changes to the spec count, because others may change labels.
 func (s *Sighting) See(l *coordinationv1.Lease, now time.Time) (alive bool) {
 	if alive = s.Lease == nil || !equality.Semantic.DeepEqual(s.Lease.Spec, l.Spec); alive {
 		s.Since = now

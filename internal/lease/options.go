@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// DefaultDuration is the default of LeaseDuration.
+// DefaultDuration is the default for LeaseDuration.
 const DefaultDuration = 15 * time.Second
 
-// Options points to the options that elections and groups share. See leaderelection.Options for their
-// meaning.
+// Options contains pointers to the options shared by elections and groups. See leaderelection.Options
+// for their meaning.
 type Options struct {
 	Namespace string
 	Identity  *string
@@ -29,16 +29,16 @@ type Options struct {
 	LeaseDuration *time.Duration
 	RenewDeadline *time.Duration
 	RetryPeriod   *time.Duration
-	Longest       time.Duration // upper limit of the three durations
+	Longest       time.Duration // upper limit for the three durations
 }
 
-// Complete sets defaults, rounds LeaseDuration up to seconds, and returns an error that lists all
-// mistakes and how to fix them.
+// Complete sets defaults, rounds LeaseDuration up to whole seconds, and returns an error that lists all
+// invalid options and how to fix them.
 func (o Options) Complete() error {
 	var errs []error
 	wrong := func(err error) { errs = append(errs, err) }
 	if faults := content.IsDNS1123Label(o.Namespace); len(faults) > 0 {
-		wrong(fmt.Errorf("%.80q cannot be a Namespace: %s; say where the Leases are, for example config.Config.Namespace", o.Namespace, strings.Join(faults, "; ")))
+		wrong(fmt.Errorf("%.80q is not a valid Namespace: %s; set it to the namespace of the Leases, for example config.Config.Namespace", o.Namespace, strings.Join(faults, "; ")))
 	}
 	for _, fault := range validation.ValidateLabels(*o.Labels, field.NewPath("Labels")) {
 		wrong(fault)
@@ -56,7 +56,7 @@ func (o Options) Complete() error {
 	duration("RetryPeriod", o.RetryPeriod, 2*time.Second)
 	*o.LeaseDuration = (*o.LeaseDuration + time.Second - 1).Truncate(time.Second)
 	if len(errs) == 0 && *o.LeaseDuration <= *o.RenewDeadline {
-		wrong(fmt.Errorf("RenewDeadline is %s and LeaseDuration %s: raise LeaseDuration, so that the work can stop before others begin", *o.RenewDeadline, *o.LeaseDuration))
+		wrong(fmt.Errorf("RenewDeadline is %s and LeaseDuration %s: raise LeaseDuration, so that the work can stop before others start", *o.RenewDeadline, *o.LeaseDuration))
 	}
 	if *o.Identity == "" {
 		host, err := os.Hostname()

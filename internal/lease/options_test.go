@@ -43,8 +43,8 @@ func TestDefaults(t *testing.T) {
 
 func TestBadOptionsSayWhatToChange(t *testing.T) {
 	for want, g := range map[string]given{
-		`"" cannot be a Namespace: `:                              {},
-		`"a/b" cannot be a Namespace: `:                           {namespace: "a/b"},
+		`"" is not a valid Namespace: `:                           {},
+		`"a/b" is not a valid Namespace: `:                        {namespace: "a/b"},
 		`Labels: Invalid value: "no label!"`:                      {namespace: "shop", labels: map[string]string{"no label!": "x"}},
 		`Labels: Invalid value: "a b"`:                            {namespace: "shop", labels: map[string]string{"app": "a b"}},
 		"raise LeaseDuration":                                     {namespace: "shop", duration: 10 * time.Second},

@@ -18,14 +18,14 @@ func (f *Failure) Error() string { return f.Err.Error() }
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// MarshalText makes the JSON of a status readable.
+// MarshalText makes the JSON encoding of a status readable.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
-// Trouble counts failures since the last success, and logs them less and less often.
+// Trouble counts failures since the last success, and logs them with decreasing frequency.
 type Trouble struct {
 	Logger *slog.Logger
 
-	mu       sync.Mutex // guards all below; nothing is called while it is held
+	mu       sync.Mutex // guards the fields below; no other code is called while it is held
 	attempts int
 	last     *Failure
 	log      *throttle.Log // logs the failures since the last success

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields returns the JSON fields of o. Numbers are json.Number, since a float64 cannot hold every
-// int64.
+// Fields returns the JSON fields of o. Numbers are decoded as json.Number, since a float64 cannot
+// represent every int64.
 func Fields(o any) (map[string]any, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -22,7 +22,7 @@ func Fields(o any) (map[string]any, error) {
 	return Decode(body)
 }
 
-// Decode is like [Fields], for an encoded object.
+// Decode is like [Fields] for an encoded object.
 func Decode(body []byte) (map[string]any, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -34,9 +34,9 @@ func Decode(body []byte) (map[string]any, error) {
 }
 
 // Between returns the merge patch from before to after, two states of a Go value of type typ. If shared
-// is true, others may add entries to its maps. If a map then disappears, as an empty map with omitempty
-// does, the patch does not set the map to null, but each of its entries. If nothing was set in before,
-// the patch contains all of after; zeros reports whether this added zero values that are in before too.
+// is true, others may add entries to its maps: if a map disappears, as an empty map with omitempty does,
+// the patch sets each of its entries to null instead of the map itself. If nothing was set in before,
+// the patch contains all of after; zeros reports whether this added zero values that are also in before.
 func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
 	for name, old := range before {
@@ -53,7 +53,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 		within, isObject := value.(map[string]any)
 		oldWithin, wasObject := old.(map[string]any)
 		switch {
-		case value == nil && old != nil: // the loop above has handled this field
+		case value == nil && old != nil: // already handled by the loop above
 		case isObject && wasObject:
 			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name), shared)
 			if len(inner) > 0 {
@@ -62,7 +62,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 				same[name] = value
 			}
 			zeros = zeros || innerZeros
-		case !reflect.DeepEqual(old, value): // null is the same as a missing field
+		case !reflect.DeepEqual(old, value): // null is equivalent to a missing field
 			patch[name] = value
 		default:
 			same[name] = value
@@ -75,7 +75,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 	return patch, true
 }
 
-// gone returns the patch for a field that disappears: null, or null for each entry of a map.
+// gone returns the patch for a field that disappears: null, or null for each entry in a map.
 func gone(old any, field reflect.Type) any {
 	entries, _ := old.(map[string]any)
 	if len(entries) == 0 || field == nil || field.Kind() != reflect.Map {
@@ -101,7 +101,8 @@ var (
 	marshalerType = reflect.TypeFor[json.Marshaler]()
 )
 
-// field returns the type of the field with the JSON name in a struct or a pointer to one, or nil.
+// field returns the type of the field with the given JSON name in a struct or pointer to a struct, or
+// nil.
 func field(typ reflect.Type, name string) reflect.Type {
 	switch {
 	case typ == nil:
@@ -123,7 +124,7 @@ func field(typ reflect.Type, name string) reflect.Type {
 		case tag == "" && f.Anonymous && f.Type != typ && f.Type != reflect.PointerTo(typ):
 			embedded = append(embedded, f.Type)
 		case tag == name, tag == "" && f.Name == name && f.IsExported():
-			return f.Type // the field shadows embedded fields
+			return f.Type // this field shadows embedded ones
 		}
 	}
 	for _, e := range embedded {
@@ -152,8 +153,8 @@ func isZero(value any) bool {
 	return value == nil || value == "" || value == false
 }
 
-// Lists returns the paths of the lists in a patch of before, such as "metadata.finalizers". A list in
-// a patch replaces the whole list, and null removes it.
+// Lists returns the paths of the lists changed by a patch to before, such as "metadata.finalizers". A
+// list in a patch replaces the whole list, and null removes it.
 func Lists(patch, before map[string]any) (paths []string) {
 	for name, value := range patch {
 		_, was := before[name].([]any)
@@ -174,9 +175,9 @@ func Lists(patch, before map[string]any) (paths []string) {
 	return paths
 }
 
-// Contended reports whether a patch replaces a list that several controllers write, namely the
-// finalizers or the owner references. A patch based on an old state would drop entries that others have
-// added.
+// Contended reports whether a patch replaces a list written by several controllers, namely the
+// finalizers or the owner references. A patch based on an outdated state would drop entries added by
+// others.
 func Contended(patch map[string]any) bool {
 	metadata, _ := patch["metadata"].(map[string]any)
 	_, finalizers := metadata["finalizers"]
@@ -184,8 +185,8 @@ func Contended(patch map[string]any) bool {
 	return finalizers || owners
 }
 
-// Carry adds the resource version to a patch, which then fails with a conflict if the object has
-// another version.
+// Carry adds a resource version to a patch, so that it fails with a conflict if the object has a
+// different version.
 func Carry(patch map[string]any, version string) {
 	if version == "" {
 		return

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// app is the part that the replicas of an application have in common. Each replica draws its own copy,
-// so they are equal but share no memory.
+// app contains the values that an application's replicas have in common. Each replica generates its own
+// copy, so they are equal but share no memory.
 type app struct {
 	s         *source
 	name      string
@@ -45,8 +45,8 @@ func newApp(seed uint64, kind string, i int, o Options) *app {
 	return a
 }
 
-// template returns the pod's specification as in its template, without additions by the API server and
-// the scheduler.
+// template returns the pod's specification as in its template, without the additions of the API server
+// and the scheduler.
 func (a *app) template() corev1.PodSpec {
 	s := a.s
 	grace := int64(s.number(30))
@@ -84,7 +84,7 @@ func (a *app) container(c int, name string) corev1.Container {
 	}
 }
 
-// env returns eleven variables: ten values and a reference to a field of the pod.
+// env returns eleven environment variables: ten values and a reference to a pod field.
 func (a *app) env() []corev1.EnvVar {
 	s := a.s
 	values := [...][2]string{
@@ -127,7 +127,7 @@ func (a *app) probe(path string, period int32) *corev1.Probe {
 	}
 }
 
-// replicaSet returns the owner of a pod.
+// replicaSet returns a pod's owner.
 func (a *app) replicaSet() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         "apps/v1",

@@ -9,13 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fields builds the FieldsV1 form of a set of fields: a tree of objects whose names are "f:" with a
-// field name, or "k:" with the key of a list item, and whose leaves are empty. See FieldsV1 in the
-// documentation of meta/v1.ObjectMeta. It contains only the branches with most of the bytes; a real
-// entry has a few more.
+// fields builds a FieldsV1 tree: nested objects whose names are "f:" plus a field name, or "k:" plus a
+// list item's key, and whose leaves are empty. See FieldsV1 in the documentation of meta/v1.ObjectMeta.
+// It contains only the branches that account for most of the size; a real entry has a few more.
 type fields struct{ strings.Builder }
 
-// open begins a branch. If whole is true, the manager also owns the branch itself.
+// open starts a branch. If whole is true, the manager also owns the branch itself.
 func (f *fields) open(name string, whole bool) {
 	f.name(name)
 	f.WriteByte('{')
@@ -33,7 +32,7 @@ func (f *fields) leaf(names ...string) {
 	}
 }
 
-// name writes a name, after a separator if needed.
+// name writes a name, preceded by a separator if needed.
 func (f *fields) name(name string) {
 	if s := f.String(); s == "" {
 		f.Grow(2048)
@@ -60,7 +59,7 @@ func (f *fields) done() string {
 	return f.String()
 }
 
-// key returns the name of an item in a list with keys.
+// key returns the name for an item in a keyed list.
 func key(name, value string) string { return `k:{"` + name + `":"` + value + `"}` }
 
 func managed(manager, subresource, apiVersion string, at metav1.Time, owned string) metav1.ManagedFieldsEntry {
@@ -75,7 +74,7 @@ func managed(manager, subresource, apiVersion string, at metav1.Time, owned stri
 	}
 }
 
-// labelsAndOwner writes the metadata owned by the creator of an object.
+// labelsAndOwner writes the metadata owned by an object's creator.
 func (f *fields) labelsAndOwner(meta *metav1.ObjectMeta) {
 	f.open("f:metadata", false)
 	for _, m := range []struct {
@@ -120,7 +119,7 @@ func (f *fields) podSpec(spec *corev1.PodSpec) {
 	f.shut()
 }
 
-// condition writes an item of a list of conditions, with an extra unique field in the hostile variant.
+// condition writes an item in a list of conditions, with an extra unique field in the hostile variant.
 func (f *fields) condition(s *source, kind string, leaves ...string) {
 	f.open(key("type", kind), false)
 	f.leaf(leaves...)

@@ -14,12 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Round is the difference between the resource versions of consecutive versions of an object. With up to
-// Round objects, every change in round n is therefore newer than all changes of round n-1. The i-th
-// object starts at Round + i.
+// Round is the difference between consecutive resource versions of an object. With up to Round objects,
+// every change in round n is therefore newer than all changes in round n-1. The i-th object starts at
+// Round + i.
 const Round = 1_000_000
 
-// Next returns a copy of obj as it is in its n-th MODIFIED event. See [Touch].
+// Next returns a copy of obj as in its n-th MODIFIED event. See [Touch].
 func Next[T object.Object](obj T, n int) T {
 	next := obj.DeepCopyObject().(T) // DeepCopyObject returns the same type
 	Touch(next, n)
@@ -29,12 +29,12 @@ func Next[T object.Object](obj T, n int) T {
 // Touch turns obj into its n-th version, counted from 1. It changes only
 //
 //   - the resource version (see [Round]) and the time of the last manager;
-//   - a pod's restarts of the first container, and its readiness: not ready at odd n, ready at
-//     even n;
-//   - a deployment's available replicas: one less at odd n;
-//   - a widget's heartbeat, and its first condition at odd and even n.
+//   - the restart count of a pod's first container, and the pod's readiness: not ready for odd n, ready
+//     for even n;
+//   - a deployment's available replicas: one less for odd n;
+//   - a widget's heartbeat, and its first condition, which alternates with n.
 func Touch(obj object.Object, n int) {
-	rv, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64) // an object without a version counts as the first
+	rv, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64) // an object without a version is treated as the first one
 	obj.SetResourceVersion(version(int(rv%Round), n))
 	at := metav1.NewTime(obj.GetCreationTimestamp().Add(time.Hour + time.Duration(n)*time.Minute))
 	if entries := slices.Clone(obj.GetManagedFields()); len(entries) > 0 {

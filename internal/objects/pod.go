@@ -46,8 +46,8 @@ func Pod(seed uint64, i int, o Options) *corev1.Pod {
 	return pod
 }
 
-// suffix returns the last part of the i-th name: five letters, like the API server's random suffixes,
-// but unique for 27^5 names.
+// suffix returns the suffix of the i-th name: five letters, like the API server's random suffixes, but
+// unique for 27^5 names.
 func suffix(i int) string {
 	const base = len(letters)
 	const all = base * base * base * base * base
@@ -60,8 +60,8 @@ func suffix(i int) string {
 	return string(b)
 }
 
-// admit adds the API server's additions to every pod: the service account's volume, mounted in each
-// container, and two tolerations.
+// admit adds the fields that the API server adds to every pod: the service account's volume, mounted in
+// each container, and two tolerations.
 func admit(spec *corev1.PodSpec, s *source, volume string) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(s.number(420)), Sources: []corev1.VolumeProjection{
@@ -84,7 +84,7 @@ func admit(spec *corev1.PodSpec, s *source, volume string) {
 	}
 }
 
-// status sets the status of a running pod.
+// status fills in the status of a running pod.
 func status(pod *corev1.Pod, a *app, s *source, i, node int) {
 	created := pod.CreationTimestamp
 	ready := after(created, 8)

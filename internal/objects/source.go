@@ -19,10 +19,10 @@ const (
 	Nodes      = 1000
 )
 
-// Options vary the objects. The zero value is a typical cluster.
+// Options varies the objects. The zero value describes a typical cluster.
 type Options struct {
-	// Hostile makes objects with nothing in common: no string, list or part occurs in another object
-	// of the kind, except words of the API itself. Sizes are about the same.
+	// Hostile generates objects with nothing in common: no string, list or sub-object occurs in another
+	// object of the same kind, except for the API's own vocabulary. Sizes stay about the same.
 	Hostile bool
 
 	// Alike makes the pods of an application equal in more parts: all start in the same second, and the
@@ -30,13 +30,13 @@ type Options struct {
 	Alike bool
 }
 
-// source draws the content of an object, or the common content of several.
+// source generates the content of an object, or the common content of several.
 type source struct {
 	r       *rand.Rand
 	hostile bool
 }
 
-// newSource returns a distinct random sequence for each seed, kind and index.
+// newSource returns a source with a distinct random sequence for each seed, kind and index.
 func newSource(seed uint64, kind string, i int, hostile bool) *source {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", kind, i)
@@ -52,7 +52,7 @@ func appSource(seed uint64, kind string, i int, o Options) *source {
 	return newSource(seed, "app", i%Apps, false)
 }
 
-// letters are the letters of generated names: no vowels, to avoid words.
+// letters contains the letters used in generated names: no vowels, to avoid forming words.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
 // token returns n random letters.
@@ -73,7 +73,7 @@ func (s *source) hex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// fixed returns a word that all objects share, or a unique one in the hostile variant.
+// fixed returns word, which all objects share, or a unique word in the hostile variant.
 func (s *source) fixed(word string) string {
 	if s.hostile {
 		return word + "-" + s.token(7)
@@ -86,7 +86,7 @@ func (s *source) pick(words ...string) string {
 	return s.fixed(words[s.r.IntN(len(words))])
 }
 
-// number returns a usual number, or any of two thousand million in the hostile variant.
+// number returns one of a few typical numbers, or any of two billion in the hostile variant.
 func (s *source) number(usual int32) int32 {
 	if s.hostile {
 		return s.r.Int32()
@@ -94,7 +94,7 @@ func (s *source) number(usual int32) int32 {
 	return usual
 }
 
-// quantity returns one of the usual amounts, or an unusual one in the hostile variant.
+// quantity returns one of a few typical amounts, or an unusual one in the hostile variant.
 func (s *source) quantity(usual ...string) resource.Quantity {
 	amount := usual[s.r.IntN(len(usual))]
 	if s.hostile {

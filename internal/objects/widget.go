@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names of the widget kind.
+// Names for the widget kind.
 const (
 	WidgetKind   = "Widget"
 	WidgetPlural = "widgets"
@@ -22,10 +22,10 @@ func WidgetVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "bench.millrace.dev", Version: "v1"}
 }
 
-// Widget returns the i-th custom resource, with about 3 KB of JSON. Think of a managed database: it has
-// a class that many have in common, a status with conditions, and two entries in managedFields. Values
-// have the types that decoding JSON into an Unstructured yields: int64 for numbers, map[string]any,
-// []any, string and bool.
+// Widget returns the i-th custom resource, with about 3 KB of JSON. It resembles a managed database: it
+// has a class shared by many, a status with conditions, and two entries in managedFields. Values have
+// the types produced by decoding JSON into an Unstructured: int64 for numbers, map[string]any, []any,
+// string and bool.
 func Widget(seed uint64, i int, o Options) *unstructured.Unstructured {
 	a := newApp(seed, "widget", i, o)
 	s := newSource(seed, "widget", i, o.Hostile)
@@ -101,7 +101,7 @@ func widgetStatus(s *source, i int, created metav1.Time) map[string]any {
 	}
 }
 
-// stamp returns a time in its JSON form.
+// stamp formats a time as in JSON.
 func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func ownedByWidgetUser(w *unstructured.Unstructured, parameters map[string]any) string {

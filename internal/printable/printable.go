@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Control reports whether a terminal may obey a character, or reorder those after it. Such characters
-// are C0 including tab and line feed, DEL, C1, and marks of writing direction.
+// Control reports whether a character can control a terminal, or change the order of the text after it.
+// Such characters are C0 (including tab and line feed), DEL, C1, and bidirectional formatting
+// characters.
 func Control(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // JSON returns JSON with all such characters in strings escaped and invalid UTF-8 replaced by the
-// replacement character. Its meaning is the same. It may modify text.
+// replacement character. The result is equivalent JSON. JSON may modify text.
 func JSON(text []byte) []byte {
 	clean := true
 	for n := 0; n < len(text) && clean; n++ {
@@ -33,7 +34,7 @@ func JSON(text []byte) []byte {
 		case r < ' ' || !Control(r): // characters below a space only occur between strings
 			b.Write(text[:size])
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r) // no such character is above U+FFFF
+			fmt.Fprintf(&b, `\u%04x`, r) // there are no such characters above U+FFFF
 		}
 		text = text[size:]
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Patience is the time that Try waits. A local disk responds a thousand times faster.
+// Patience is how long [Files.Try] waits. A local disk responds a thousand times faster.
 const Patience = time.Second
 
-// ErrSlow means that Try has stopped waiting.
-var ErrSlow = errors.New("it does not answer: check its file system")
+// ErrSlow means that [Files.Try] has stopped waiting.
+var ErrSlow = errors.New("it does not respond: check its file system")
 
 // File is a file with a description.
 type File struct {
@@ -25,48 +25,48 @@ type File struct {
 	Path string
 }
 
-// String reads "bearer token in PATH".
+// String returns a description such as "bearer token in PATH".
 func (f File) String() string { return f.What + " in " + f.Path }
 
-// Files reads a set of files in one goroutine for all callers. A blocked read cannot be cancelled, so a
-// caller that gives up leaves the goroutine running. The goroutine delivers its result, however late,
-// and no other one starts until it is done.
+// Files reads a set of files, using one goroutine for all callers. A blocked read cannot be canceled, so
+// a caller that gives up leaves the goroutine running. It delivers its result no matter how late, and no
+// other goroutine is started until it is done.
 type Files struct {
 	log   *slog.Logger
 	files []File
 	read  func(path string) ([]byte, error)
 	take  func(contents [][]byte, err error) error
 
-	mu      sync.Mutex // guards running and the fields of a run named below
-	running *run       // nil while nothing is read
+	mu      sync.Mutex // guards running and some fields of run
+	running *run       // nil if no read is in progress
 }
 
 // run is one pass over all files.
 type run struct {
 	began time.Time
-	at    int  // index of the file being read; guarded by Files.mu, as is told
-	told  bool // a warning was logged
+	at    int  // index of the file being read; at and told are guarded by Files.mu
+	told  bool // whether a warning has been logged
 
 	done chan struct{} // closed when err is set
 	err  error
 }
 
-// New returns Files that are read by read. When all files have been read, or one has failed, take is
-// called with their contents or the error, and its result is returned to the callers.
+// New returns a Files that uses read to read the files. When all of them have been read, or one has
+// failed, take is called with the contents or the error, and its result is returned to the callers.
 func New(log *slog.Logger, files []File, read func(path string) ([]byte, error), take func(contents [][]byte, err error) error) *Files {
 	return &Files{log: log, files: files, read: read, take: take}
 }
 
-// Wait reads the files. If ctx is done first, the error is a *source.StuckError, which names the blocked
+// Wait reads the files. If ctx is done first, it returns a *source.StuckError that includes the blocked
 // file.
 func (f *Files) Wait(ctx context.Context) error { return f.wait(ctx, false) }
 
-// Try is like [Files.Wait], for callers that can use the previous contents. It fails with ErrSlow once a
-// pass has taken longer than Patience.
+// Try is like [Files.Wait], for callers that can use the previous contents. It fails with [ErrSlow] once
+// a pass has taken longer than [Patience].
 func (f *Files) Try(ctx context.Context) error { return f.wait(ctx, true) }
 
-// Again is like [Files.Try], for callers that know that the previous contents are invalid. A pass that
-// started before the call may return the same contents, so another one follows it.
+// Again is like [Files.Try], for callers that know the previous contents to be invalid. A pass that was
+// already running may still return those, so it is followed by another one.
 func (f *Files) Again(ctx context.Context) error {
 	r, began := f.join()
 	if err := f.await(ctx, r, true); err != nil {
@@ -86,7 +86,7 @@ func (f *Files) wait(ctx context.Context, brief bool) error {
 	return r.err
 }
 
-// await waits until a run has ended, or returns an error that says why it stopped waiting.
+// await waits until a run has ended, or returns an error explaining why it stopped waiting.
 func (f *Files) await(ctx context.Context, r *run, brief bool) error {
 	if left := Patience - time.Since(r.began); left > 0 {
 		source.ProgressOf(ctx).Step("", f.at(r).String())
@@ -113,7 +113,7 @@ func (f *Files) await(ctx context.Context, r *run, brief bool) error {
 	}
 }
 
-// join returns the current run, or starts one.
+// join returns the current run, or starts a new one.
 func (f *Files) join() (r *run, began bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (f *Files) run(r *run) {
 			return err
 		})
 		if err != nil {
-			contents, err = nil, fmt.Errorf("%s: %w", file.What, err) // err names the path
+			contents, err = nil, fmt.Errorf("%s: %w", file.What, err) // err contains the path
 			break
 		}
 	}
@@ -160,14 +160,14 @@ func (f *Files) at(r *run) File {
 	return f.files[r.at]
 }
 
-// complain logs that a file is blocked, once for each run.
+// complain logs that a file is blocked, once per run.
 func (f *Files) complain(r *run) {
 	f.mu.Lock()
 	told := r.told
 	r.told = true
 	f.mu.Unlock()
 	if !told {
-		f.log.Warn("a file does not answer: check its file system", "file", f.at(r).String(), "after", Patience)
+		f.log.Warn("reading a file hangs: check its file system", "file", f.at(r).String(), "after", Patience)
 	}
 }
 

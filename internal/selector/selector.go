@@ -1,5 +1,5 @@
-// Package selector detects selectors whose text selects more objects than the selectors themselves.
-// Servers receive only the text.
+// Package selector detects selectors whose text form, which is all that servers receive, selects more
+// objects than the selectors themselves.
 package selector
 
 import (
@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// NoLabels reports whether s, which may be nil, is labels.Nothing. Its text is empty, which selects
+// NoLabels reports whether s, which may be nil, is labels.Nothing. Its text form is empty, which selects
 // everything.
 func NoLabels(s labels.Selector) bool { return s != nil && !s.Empty() && s.String() == "" }
 
-// NoFields reports whether s, which may be nil, is or contains fields.Nothing, which is missing from
-// its text.
+// NoFields reports whether s, which may be nil, is or contains fields.Nothing, which is missing from the
+// text form.
 func NoFields(s fields.Selector) bool {
 	if s == nil || s.Empty() {
 		return false
@@ -22,7 +22,7 @@ func NoFields(s fields.Selector) bool {
 	wanted := fields.Set{} // matches all requirements in the text
 	for _, r := range all {
 		if r.Operator == selection.NotEquals {
-			wanted[r.Field] += r.Value + "x" // longer than each of them, so equal to none
+			wanted[r.Field] += r.Value + "x" // longer than any of them, so equal to none
 		}
 	}
 	for _, r := range all {
@@ -30,7 +30,7 @@ func NoFields(s fields.Selector) bool {
 			wanted[r.Field] = r.Value
 		}
 	}
-	for _, r := range all { // contradictions in the text make the server select nothing
+	for _, r := range all { // contradictory requirements make the server select nothing
 		if (wanted[r.Field] == r.Value) == (r.Operator == selection.NotEquals) {
 			return false
 		}

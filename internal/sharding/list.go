@@ -9,10 +9,10 @@ import (
 )
 
 // List interprets a list of an informer's objects. Slots may have been gained or lost since the list
-// began, and the list proves nothing about those slots.
+// started, and the list proves nothing about those slots.
 type List struct {
 	terms *Terms
-	gains uint64              // when the list began
+	gains uint64              // gains when the list started
 	away  map[identity]string // versions of listed objects that are not owned
 }
 
@@ -21,7 +21,8 @@ type identity struct {
 	uid types.UID
 }
 
-// List returns a List that began after the given gains. away are listed objects that are not owned.
+// List returns a List that started after the given gains. away contains listed objects that are not
+// owned.
 func (t *Terms) List(gains uint64, away []object.Version) *List {
 	l := &List{t, gains, make(map[identity]string, len(away))}
 	for _, v := range away {
@@ -30,14 +31,14 @@ func (t *Terms) List(gains uint64, away []object.Version) *List {
 	return l
 }
 
-// tells reports whether the list is complete for the slot of an object. It is if the slot is owned, and
-// was owned when the list began.
+// tells reports whether the list is complete for an object's slot. It is if the slot is owned and has
+// been since before the list started.
 func (l *List) tells(o object.Head) bool {
 	since := l.terms.Since(o)
 	return 0 < since && since <= l.gains
 }
 
-// Owned removes the objects of slots that the list does not cover completely.
+// Owned removes the objects in slots that the list does not cover completely.
 func (l *List) Owned(items []object.Head) []object.Head {
 	return slices.DeleteFunc(items, func(o object.Head) bool {
 		if l.tells(o) {
@@ -49,7 +50,7 @@ func (l *List) Owned(items []object.Head) []object.Head {
 }
 
 // Moved reports whether an object missing from the list may have moved instead of being deleted. rv is a
-// version at which it was not owned, or the object's own version if no such version is known.
+// version at which it was not owned or, if none is known, the object's own version.
 func (l *List) Moved(o object.Head) (rv string, moved bool) {
 	rv, away := l.away[identity{object.KeyOf(o), o.GetUID()}]
 	if !away {

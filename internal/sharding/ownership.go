@@ -1,5 +1,5 @@
 // Package sharding makes informers follow a share of the work (package shard), and makes reconcilers
-// wait while a slot changes hands. It imports neither: an informer passes Hooks.
+// wait while a slot is handed over. It does not import either: an informer passes [Hooks].
 package sharding
 
 import (
@@ -13,39 +13,39 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Ownership knows which objects an informer owns, namely those in the slots of its share. Slots may be
+// Ownership tracks which objects an informer owns, namely those in the slots of its share. Slots may be
 // gained and lost at any time.
 //
-// Each change that adds slots is a gain. The cache holds a slot once it has applied a list that began
-// after the gain of the slot's term. Before that it may have objects of the slot that are older than
-// the writes of the previous owner (S04).
+// Each change that adds slots is a gain. The cache holds a slot once it has applied a list that started
+// after the gain that began the slot's current term. Before that, it may contain objects in the slot
+// that are older than the previous owner's writes (S04).
 type Ownership struct {
 	shard.Scope
 	hooks  Hooks
-	asking chan struct{} // holds a token while the share is called
+	asking chan struct{} // contains a token while the share is being called
 
-	mu   sync.Mutex // orders changes of last with calls of Hooks.Lost and Gains; no user code is called while it is held
+	mu   sync.Mutex // orders changes to last with calls to Hooks.Lost and Gains; no user code is called while it is held
 	last atomic.Pointer[Terms]
 }
 
-// Hooks are functions of an informer that its Ownership calls, from any goroutine.
+// Hooks contains functions of an informer that its [Ownership] calls from any goroutine.
 type Hooks struct {
 	CallShare   func(do func()) error     // calls methods of the share, which may be user code
-	ShareFailed func(error)               // receives the error of such a call
-	Lost        func(shard.Slots)         // drops the objects of slots from the cache; must return at once
+	ShareFailed func(error)               // receives the error from such a call
+	Lost        func(shard.Slots)         // drops the objects in slots from the cache; must return immediately
 	Gained      func()                    // makes the reflectors list again
-	MayHave     func(object.Version) bool // reports whether the cache has an object, or may get it
+	MayHave     func(object.Version) bool // reports whether the cache contains an object, or may receive it
 }
 
-// A share that keeps changing is called asksInARow times without a pause, and then at this interval. A
-// share that failed is called again after a while.
+// A share that keeps changing is called asksInARow times without a pause, and then every asksEvery. A
+// share that failed is called again after afterFault.
 const (
 	asksInARow = 100
 	asksEvery  = 10 * time.Millisecond
 	afterFault = time.Second
 )
 
-// New returns the ownership of a sharded scope. It does not call the share yet.
+// New returns an Ownership for a sharded scope. It does not call the share yet.
 func New(scope shard.Scope, hooks Hooks) *Ownership {
 	o := &Ownership{Scope: scope, hooks: hooks, asking: make(chan struct{}, 1)}
 	outset := make(chan struct{})
@@ -54,20 +54,20 @@ func New(scope shard.Scope, hooks Hooks) *Ownership {
 	return o
 }
 
-// Terms are the slots that an informer owns, with the gains that added them. They are immutable.
+// Terms contains the slots that an informer owns, with the gains that added them. It is immutable.
 type Terms struct {
 	key     shard.Key
 	slots   shard.Slots
 	changed <-chan struct{} // closed when newer terms exist
 	gains   uint64
-	since   []uint64 // by slot, the gain that began its term; 0 if the slot is not owned
+	since   []uint64 // for each slot, the gain that began its term; 0 if the slot is not owned
 	epochs  []uint64
 }
 
-// Since returns the gain that added the slot of an object, or 0 if it is not owned.
+// Since returns the gain that added an object's slot, or 0 if it is not owned.
 func (t *Terms) Since(o object.Head) uint64 { return t.SinceOf(t.key.Hash(o)) }
 
-// SinceOf is [Terms.Since] for the slot of a hash.
+// SinceOf is like [Terms.Since] for a hash.
 func (t *Terms) SinceOf(hash uint64) uint64 {
 	if len(t.since) == 0 {
 		return 0
@@ -92,7 +92,7 @@ func (t *Terms) nothing() *Terms {
 	return &Terms{key: t.key, gains: t.gains, changed: again}
 }
 
-// next returns the next terms, from the share.
+// next gets the next terms from the share.
 func (t *Terms) next(share shard.Share) *Terms {
 	next := &Terms{key: t.key, gains: t.gains}
 	next.slots, next.changed = share.Owned()
@@ -111,8 +111,8 @@ func (t *Terms) next(share shard.Share) *Terms {
 	return next
 }
 
-// lost returns the slots of t whose terms have ended by the next terms. A slot that was lost and
-// regained in between is recognized by its epoch.
+// lost returns the slots in t whose terms have ended in next. A slot that was lost and regained in
+// between is recognized by its epoch.
 func (t *Terms) lost(next *Terms) shard.Slots {
 	if t.slots.Total() != next.slots.Total() {
 		return t.slots
@@ -129,7 +129,7 @@ func (t *Terms) lost(next *Terms) shard.Slots {
 // Last returns the latest known terms without calling the share.
 func (o *Ownership) Last() *Terms { return o.last.Load() }
 
-// Terms returns the current terms of the share.
+// Terms returns the share's current terms.
 func (o *Ownership) Terms() *Terms {
 	t := o.Last()
 	if !t.stale() {
@@ -146,7 +146,7 @@ func (o *Ownership) Terms() *Terms {
 	}
 	o.mu.Lock()
 	o.last.Store(t)
-	if lost := before.lost(t); lost.Len() > 0 { // before any list in the new terms begins
+	if lost := before.lost(t); lost.Len() > 0 { // before any list starts under the new terms
 		o.hooks.Lost(lost)
 	}
 	o.mu.Unlock()
@@ -168,10 +168,10 @@ func (o *Ownership) Gains() uint64 {
 	return o.Last().gains
 }
 
-// Follow updates the terms after every change, until ctx is done. Other callers update them too and
-// need not wait for it.
+// Follow updates the terms after every change, until ctx is done. Other callers of Terms update them too
+// and need not wait for Follow.
 func (o *Ownership) Follow(ctx context.Context) {
-	var asks time.Time // spent part of asksInARow
+	var asks time.Time // tracks the use of asksInARow
 	for {
 		t, now := o.Terms(), time.Now()
 		if asks.Before(now) {

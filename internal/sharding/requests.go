@@ -10,22 +10,23 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Requests implements reflector.Ownership for one reflector of an informer. It asks the server for the
-// owned objects only, and records for each request whether the server complies, since another server may
-// respond. If the server sends other objects too, Requests skips them.
+// Requests implements reflector.Ownership for one reflector of an informer. It asks the server for owned
+// objects only, and records for each request whether the server complied, since different servers may
+// respond. Any other objects that the server sends are skipped.
 type Requests struct {
 	*Ownership
 
-	by         atomic.Uint32 // a shard.Selection; zero before the first note
+	by         atomic.Uint32 // a shard.Selection; zero until first recorded
 	unanswered atomic.Int32  // consecutive requests with a selector that were not accepted
 }
 
-// maxUnanswered is the number of consecutive requests with a selector that may fail before a request is
-// sent without one, because a proxy may reject the selector without saying so.
+// maxUnanswered is the number of consecutive requests with a selector that may fail before one is sent
+// without it, because a proxy may reject the selector without a clear error.
 const maxUnanswered = 4
 
-// Select implements reflector.Ownership. If a list lacks an object whose key can change, that does not
-// prove a deletion, so it tracks such objects of the cache that the list shows as not owned.
+// Select implements reflector.Ownership. If an object's shard key can change, its absence from a list
+// does not prove that it was deleted, so Select tracks cached objects that a list shows to be no longer
+// owned.
 func (r *Requests) Select(req *source.Request, lists bool) (away func() []object.Version) {
 	var mu sync.Mutex
 	var all []object.Version
@@ -60,13 +61,13 @@ func (r *Requests) Select(req *source.Request, lists bool) (away func() []object
 	return func() []object.Version {
 		mu.Lock()
 		defer mu.Unlock()
-		listed = true // later events do not belong to the list
+		listed = true // later events are not part of the list
 		return all
 	}
 }
 
-// ask returns the selection for some slots, and a function to call with each received object, whether
-// or not it was asked for. The function is nil without a selection.
+// ask returns the selection for some slots, and a function to call for each received object, passing
+// whether the object was requested. The function is nil if there is no selection.
 func (r *Requests) ask(slots shard.Slots) (source.Selection, func(askedFor bool)) {
 	selector := r.Key.Selector(slots)
 	switch {
@@ -103,8 +104,8 @@ func (r *Requests) ask(slots shard.Slots) (source.Selection, func(askedFor bool)
 	}
 }
 
-// telling returns the number of requested objects, with no other object among them, that shows that the
-// server selects. The probability that this happens by chance is that of 20 heads in a row.
+// telling returns how many objects must be received, all of them requested, to conclude that the server
+// applies the selection. The probability of this happening by chance is that of 20 heads in a row.
 func telling(slots shard.Slots) int64 {
 	heads := math.Log2(float64(slots.Total()) / float64(slots.Len()))
 	if slots.Len() == 0 || heads <= 0 {
@@ -115,12 +116,12 @@ func telling(slots shard.Slots) int64 {
 
 func (r *Requests) note(by shard.Selection) { r.by.Store(uint32(by)) }
 
-// Selection returns the selection that was recorded last.
+// Selection returns the most recently recorded selection.
 func (r *Requests) Selection() shard.Selection {
 	return max(shard.Selection(r.by.Load()), shard.SelectionUnknown)
 }
 
-// Selection combines the selections of all reflectors of an informer.
+// Selection combines the selections of all reflectors in an informer.
 func Selection(all []*Requests) shard.Selection {
 	by := shard.SelectionUnknown
 	for n, r := range all {

@@ -9,28 +9,27 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Soon and Late are the shortest and the longest time until caches are asked again whether they hold a
-// slot.
+// Soon and Late are the minimum and maximum time before caches are checked again for holding a slot.
 const (
 	Soon = 20 * time.Millisecond
 	Late = 5 * time.Second
 )
 
-// Waits tracks slots that the caches did not hold when asked. The zero value is ready to use. It is
-// safe for concurrent use.
+// Waits tracks slots that the caches did not hold when last checked. The zero value is ready to use. It
+// is safe for concurrent use.
 type Waits struct {
 	mu    sync.Mutex
-	first map[int]wait // by slot, so the map is bounded
+	first map[int]wait // keyed by slot, so the size of the map is bounded
 }
 
-// wait is the time of the first question in a term.
+// wait is the time of the first check in a term.
 type wait struct {
 	term  shard.Token
 	asked time.Time
 }
 
-// Next returns how long a request waits until the caches are asked again. That is a quarter of the time
-// since they were first found not to hold the slot in this term.
+// Next returns how long a request waits before the caches are checked again. That is a quarter of the
+// time since they were first found not to hold the slot in this term.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,17 +44,17 @@ func (w *Waits) Next(term shard.Token) time.Duration {
 	return min(max(time.Since(first.asked)/4, Soon), Late)
 }
 
-// held ends the wait for a slot.
+// held stops tracking a slot.
 func (w *Waits) held(slot int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.first, slot)
 }
 
-// refused returns the wait of a request that may not enter a slot now, or 0 if the share lacks the
-// slot, because the request then belongs to another process. An owned slot may be refused at the end
-// of a lease that is then renewed, or until it is handed over. Informers keep such a slot and send no
-// new events for it, so the request must not be dropped.
+// refused returns how long to delay a request that was refused entry to a slot, or 0 if the slot is not
+// owned and the request therefore belongs to another process. Entry to an owned slot may be refused at
+// the end of a lease that is then renewed, or before a handover. Informers keep such a slot without
+// sending new events for it, so the request must not be dropped.
 func (w *Waits) refused(share shard.Share, hash uint64) time.Duration {
 	owned, _ := share.Owned()
 	if !owned.HasHash(hash) {
@@ -69,7 +68,7 @@ func (w *Waits) refused(share shard.Share, hash uint64) time.Duration {
 	return w.Next(term)
 }
 
-// Loss returns why the slot that ctx worked in was lost: shard.ErrLost or shard.ErrMoved.
+// Loss returns the reason the slot that ctx was working in was lost: shard.ErrLost or shard.ErrMoved.
 func Loss(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, shard.ErrLost) {
 		return shard.ErrLost
@@ -77,7 +76,7 @@ func Loss(ctx context.Context) error {
 	return shard.ErrMoved
 }
 
-// Over reports whether ctx ended because its slot was lost.
+// Over reports whether ctx was canceled because its slot was lost.
 func Over(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, shard.ErrLost) || errors.Is(cause, shard.ErrMoved)

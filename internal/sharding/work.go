@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// ErrNotHeld means that the cache has not listed the objects of the slot yet.
-var ErrNotHeld = errors.New("the cache does not have the objects of the slot yet")
+// ErrNotHeld means that the cache has not yet listed the objects in the slot.
+var ErrNotHeld = errors.New("the cache does not have the slot's objects yet")
 
 // Work is work in an owned slot.
 type Work struct {
@@ -22,9 +22,9 @@ type Work struct {
 	leave   func()
 }
 
-// Enter enters a share to work on an object with a hash. It returns nil if the object belongs to another
-// process. If the slot is being handed over, or holds returns false, it returns nil and the wait until
-// the next try. It panics if share or holds panics.
+// Enter enters a share to work on the object with the given hash. It returns nil if the object belongs
+// to another process. If the slot is being handed over, or holds returns false, it returns nil and how
+// long to wait before the next attempt. It panics if share or holds panics.
 func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds func(hash uint64) bool) (in *Work, wait time.Duration, err error) {
 	working, leave, err := share.Enter(ctx, hash)
 	switch {
@@ -33,7 +33,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	case err != nil:
 		return nil, 0, err
 	case working == nil || leave == nil:
-		return nil, 0, fmt.Errorf("the share (%T) reports a slot as ours but returns no context or no leave function", share)
+		return nil, 0, fmt.Errorf("the share (%T) reports a slot as ours but returns no context or leave function", share)
 	}
 	in = &Work{Context: working, Share: share, Hash: hash, leave: leave}
 	entered := false
@@ -44,7 +44,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 		}
 	}()
 	if in.Token, entered = shard.TokenOf(working); !entered {
-		return in, 0, fmt.Errorf("the share (%T) gives work a context without a token: make it with shard.WithToken", share)
+		return in, 0, fmt.Errorf("the share (%T) returns a context without a token: create it with shard.WithToken", share)
 	}
 	if entered = false; !holds(hash) {
 		return in, w.Next(in.Token), nil
@@ -54,7 +54,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	return in, 0, nil
 }
 
-// Leave ends the work, so the slot can be handed over. It fails if the share fails.
+// Leave ends the work, so that the slot can be handed over. It returns an error if the share fails.
 func (w *Work) Leave() error {
 	return failure.Apart("the leave of the share", func() error {
 		w.leave()
@@ -62,9 +62,9 @@ func (w *Work) Leave() error {
 	})
 }
 
-// Lacks returns the reason why an object of the share may exist although a cache lacks it: the slot was
-// lost, or holds returns false. Call it after reading the cache, which drops objects only after their
-// slot is lost.
+// Lacks returns the reason an object in the share may exist even though it is not in a cache: the slot
+// was lost, or holds returns false. Call it after reading the cache, which drops objects only after
+// their slot is lost.
 func (w *Work) Lacks(holds func(hash uint64) bool) error {
 	switch token, ours := w.Share.Term(w.Token.Slot); {
 	case !ours || token != w.Token:

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The first and the longest interval between two messages.
+// The first and the maximum interval between two messages.
 const (
 	firstInterval = 10 * time.Second
 	lastInterval  = 10 * time.Minute
 )
 
-// Log reports a recurring problem immediately, and then at intervals that double. The interval is reset
-// if the problem does not recur for the length of the last one. The zero value is ready to use. It is
+// Log reports a recurring problem immediately, and then at doubling intervals. The interval is reset if
+// the problem does not recur for the length of the last interval. The zero value is ready to use. It is
 // safe for concurrent use.
 type Log struct {
-	mu       sync.Mutex // guards all below; nothing is called while it is held
+	mu       sync.Mutex // guards the fields below; no other code is called while it is held
 	next     time.Time  // no message is logged before this time
 	interval time.Duration
 	more     int // occurrences since the last message

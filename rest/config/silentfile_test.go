@@ -36,7 +36,7 @@ func TestLastTokenIsUsedWhileTheFileHangs(t *testing.T) {
 		require.Contains(t, log.String(), "/far/token")
 		_, err := f.renew(t.Context(), credential{authorization: "Bearer old"})
 		require.ErrorIs(t, err, reading.ErrSlow)
-		require.ErrorContains(t, err, "waiting for bearer token in /far/token for 1s: it does not answer")
+		require.ErrorContains(t, err, "waiting for bearer token in /far/token for 1s: it does not respond")
 
 		answer <- "new"
 		synctest.Wait()

@@ -1,16 +1,16 @@
-// Command licenses checks that every dependency of the modules in the given directories has an allowed
+// Command licenses checks that all dependencies of the modules in the given directories have an allowed
 // licence.
 //
 //	go -C tools run ./licenses .. ../adapters/clientgo
 //
 // A dependency is a module with a package in a build for Linux, macOS or Windows. Tests are excluded,
-// because they are not shipped. The command reads every licence file in the directory of a package in
-// the build, and in all directories above it up to the root of the module.
+// because they are not shipped. For each package in the build, the command reads every licence file in
+// its directory and all parent directories up to the module root.
 //
 // # Failure
 //
-// It exits with 1 and prints the file and the reason if a licence is not in the list of package dependency,
-// if a file could not be recognised, or if a dependency has no licence.
+// It exits with 1, printing the file and the reason, if a licence is not in package dependency's list, a
+// file was not recognised, or a dependency has no licence.
 package main
 
 import (
@@ -34,7 +34,8 @@ func main() {
 	fmt.Println("licenses:", found)
 }
 
-// check checks the dependencies of all modules and returns a summary. Its error has a line per complaint.
+// check checks the dependencies of all modules and returns a summary. Its error has one line per
+// complaint.
 func check(dirs []string) (summary string, err error) {
 	modules := dependency.Set{}
 	for _, dir := range dirs {

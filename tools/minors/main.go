@@ -5,9 +5,9 @@
 //	go -C tools run ./minors -test    # run all tests of the module with each
 //	go -C tools run ./minors -test ./wire ./rest/...
 //
-// For each newer version it changes a temporary copy of go.mod as go get does in a program that uses
-// both. It type-checks from source, which takes a fraction of the time of a build. Without -test it
-// skips the oldest version, because all other checks of the module use that one.
+// For each newer version, it updates a temporary copy of go.mod as go get would in a program that uses
+// both. It type-checks from source, which takes a fraction of the time of a build. Without -test, it
+// skips the oldest version, which all other checks of the module already use.
 //
 // # Failure
 //
@@ -30,8 +30,8 @@ import (
 	"github.com/millrace-dev/millrace/tools/internal/types"
 )
 
-// newer lists the releases to check besides the one in go.mod. When Kubernetes has a new minor version,
-// append it, drop the first, and raise go.mod to that one.
+// newer lists the releases to check besides the one in go.mod. When Kubernetes releases a new minor
+// version, append it, and move the first one from here to go.mod.
 var newer = []string{"v0.36.3", "v0.37.2"}
 
 func main() {
@@ -50,14 +50,14 @@ func main() {
 	}
 }
 
-// checker checks packages of the module in a directory.
+// checker checks packages in the module in a directory.
 type checker struct {
 	dir      string
 	packages []string
 	out      io.Writer
 }
 
-// run checks all versions, even if one fails.
+// run checks all versions, even if one of them fails.
 func (c *checker) run(ctx context.Context, test bool) error {
 	oldest, err := required(filepath.Join(c.dir, "go.mod"))
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *checker) run(ctx context.Context, test bool) error {
 	return errors.Join(errs...)
 }
 
-// with checks a newer version.
+// with checks against a newer version.
 func (c *checker) with(ctx context.Context, version string, test bool) error {
 	tmp, err := os.MkdirTemp("", "minors-")
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *checker) with(ctx context.Context, version string, test bool) error {
 			return err
 		}
 	}
-	// Pass -t, because go.sum also needs the tests' dependencies.
+	// Pass -t, because go.sum also needs the dependencies of tests.
 	get := exec.CommandContext(ctx, "go", "get", "-t", "-modfile="+mod, "k8s.io/api@"+version, "k8s.io/apimachinery@"+version, "./...")
 	get.Dir = c.dir
 	if out, err := get.CombinedOutput(); err != nil {
@@ -144,7 +144,7 @@ func required(mod string) (string, error) {
 	return found[0][2], nil
 }
 
-// successive returns an error unless the minor version of each version follows the previous one's.
+// successive returns an error unless each minor version directly follows the previous one.
 func successive(versions []string) error {
 	last := 0
 	for _, v := range versions {
@@ -155,7 +155,7 @@ func successive(versions []string) error {
 			return err
 		}
 		if last > 0 && minor != last+1 {
-			return fmt.Errorf("%s is not the minor version after its predecessor in %q: go.mod names the oldest, the list in tools/minors the others", v, versions)
+			return fmt.Errorf("%s is not the minor version after its predecessor in %q: go.mod contains the oldest, the list in tools/minors the others", v, versions)
 		}
 		last = minor
 	}

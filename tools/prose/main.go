@@ -1,12 +1,12 @@
-// Command prose counts turns of phrase that make English hard to read, in the comments, error messages
-// and Markdown files of a repository. It fails if one of them is too frequent.
+// Command prose counts phrases that make English hard to read in a repository's comments, error messages
+// and Markdown files. It fails if any of them occurs too often.
 //
 //	go -C tools run ./prose ..
 //
-// It prints how many of 1,000 sentences match each pattern, for each kind of text. If more sentences
-// match than the limit allows, it prints them with file and line. A match is a hint, not a verdict.
-// Rephrasing a sentence into an odd pattern that the command does not know is worse than leaving it.
-// CONTRIBUTING.md says how Millrace is written.
+// It prints how many sentences per 1,000 match each pattern, for each kind of text. If a pattern is
+// above its limit, it prints the matching sentences with file and line. A match is a hint, not a
+// verdict. Rephrasing a sentence into another odd pattern that the command does not know is worse than
+// leaving it alone. CONTRIBUTING.md describes how to write for Millrace.
 //
 // # Scope
 //
@@ -40,7 +40,8 @@ func main() {
 	}
 }
 
-// report prints the rates and the matches of patterns above their limit. It returns false if there is one.
+// report prints the rates, and the matches of patterns above their limit. It returns false if there are
+// any.
 func report(to io.Writer, all []sentence) (ok bool) {
 	counts := map[kind]int{}
 	for _, s := range all {

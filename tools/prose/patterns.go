@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// pattern is a turn of phrase. In the standard library, hardly one of 1,000 sentences matches the first
+// pattern is a phrase to count. In the standard library, hardly one sentence in 1,000 matches the first
 // two patterns, and a handful match the others.
 type pattern struct {
 	name  string
 	find  *regexp.Regexp
-	limit float64 // matching sentences per 1,000 of a kind
+	limit float64 // maximum matches per 1,000 sentences of a kind
 }
 
 var patterns = []pattern{
@@ -24,7 +24,7 @@ var patterns = []pattern{
 		`not to be had|to be had|meanwhile|up to where|for the rest|in the way of|stands? in|stands? for|goes on|go on|the like|beside (?:it|them|the)|but for|mend(?:s|ed)?|told apart|hangs? up)\b`), 10},
 }
 
-// matches reports whether a sentence contains the pattern. Questions do not count.
+// matches reports whether a sentence matches the pattern. Questions never match.
 func (p pattern) matches(text string) bool {
 	return !strings.HasSuffix(text, "?") && p.find.MatchString(text)
 }

@@ -30,7 +30,7 @@ type sentence struct {
 	text string
 }
 
-// readAll returns the sentences of all files below a directory.
+// readAll returns the sentences in all files below a directory.
 func readAll(root string) (all []sentence, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
@@ -60,12 +60,12 @@ func readAll(root string) (all []sentence, err error) {
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = errors.New("there is no text in " + root)
+		err = errors.New("no text found in " + root)
 	}
 	return all, err
 }
 
-// readGo returns the sentences of a file's comments and error messages.
+// readGo returns the sentences in a file's comments and error messages.
 func readGo(file string, src []byte) (found []sentence, err error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, file, src, parser.ParseComments|parser.SkipObjectResolution)
@@ -89,7 +89,7 @@ func readGo(file string, src []byte) (found []sentence, err error) {
 	return found, nil
 }
 
-// createsError reports whether a call is one of errors.New or fmt.Errorf.
+// createsError reports whether a call is to errors.New or fmt.Errorf.
 func createsError(call *ast.CallExpr) bool {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 {
@@ -99,7 +99,7 @@ func createsError(call *ast.CallExpr) bool {
 	return ok && (from.Name == "errors" && f.Sel.Name == "New" || from.Name == "fmt" && f.Sel.Name == "Errorf")
 }
 
-// literal returns the value of a string literal or of a concatenation of string literals.
+// literal returns the value of a string literal, or of a concatenation of string literals.
 func literal(e ast.Expr) (text string, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -113,7 +113,7 @@ func literal(e ast.Expr) (text string, ok bool) {
 	return "", false
 }
 
-// readMarkdown returns the sentences of a page. Each cell of a table is a paragraph.
+// readMarkdown returns the sentences on a page. Each table cell is a paragraph.
 func readMarkdown(file string, src []byte) ([]sentence, error) {
 	text := link.ReplaceAllString(fence.ReplaceAllStringFunc(string(src), blank), "$1")
 	return split(markdown, file, 1, paragraphs(strings.ReplaceAll(text, "**", ""))), nil
@@ -124,18 +124,18 @@ var (
 	link  = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 )
 
-// blank keeps the line breaks of a text.
+// blank returns only the line breaks of a text.
 func blank(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
 
 type paragraph struct {
-	line int // after that of the text
+	line int // relative to the line of the text
 	text string
 }
 
-// item is the beginning of a list's item.
+// item matches the beginning of a list item.
 var item = regexp.MustCompile(`^\s*(?:[-*+•]|\d+[.)])\s+`)
 
-// paragraphs splits a text at empty lines, items of lists, headings, code blocks and cells of tables.
+// paragraphs splits a text at empty lines, list items, headings, code blocks and table cells.
 func paragraphs(text string) (found []paragraph) {
 	open := false
 	for n, line := range strings.Split(text, "\n") {
@@ -167,7 +167,7 @@ var (
 	word = regexp.MustCompile(`[A-Za-z]{2,}|\ba\b`)
 )
 
-// minWords is the length of the shortest sentence that counts.
+// minWords is the minimum length of a sentence that counts.
 const minWords = 4
 
 // split splits paragraphs into sentences.
@@ -188,7 +188,7 @@ func split(k kind, file string, line int, from []paragraph) (found []sentence) {
 	return found
 }
 
-// sentenceEnd returns where the second sentence of a text begins, or 0.
+// sentenceEnd returns where the second sentence in a text starts, or 0.
 func sentenceEnd(text string) int {
 	for _, at := range end.FindAllStringIndex(text, -1) {
 		next := strings.TrimLeft(text[at[1]:], "\"'(`[*")

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// compareAPI prints the changes of the exported API since the last tag. It writes the files of that tag
-// to dir. It returns an error if the version does not announce incompatible changes.
+// compareAPI prints the changes in the exported API since the last tag, whose files it writes to dir. It
+// returns an error if there are incompatible changes that the version does not announce.
 func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	tag, err := r.lastTag(ctx)
 	if err != nil {
@@ -51,13 +51,13 @@ func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 		fmt.Fprintf(r.out, "api: %s: %d changes since %s, %d of them incompatible\n%s", m.path, len(report.Changes), tag, n, report)
 	}
 	if broken > 0 && !announces(tag, r.version) {
-		return fmt.Errorf("%s breaks users of %s: raise the minor version below v1, the major version from there on", r.version, tag)
+		return fmt.Errorf("%s breaks users of %s: raise the minor version before v1, or the major version from v1 on", r.version, tag)
 	}
 	return nil
 }
 
-// announces reports whether a version may be incompatible with an older one. Before v1 it may if the
-// minor version differs, and later if the major version differs.
+// announces reports whether a version may be incompatible with an older one. Before v1, it may if the
+// minor version differs; from v1 on, if the major version differs.
 func announces(old, now string) bool {
 	if semver.Major(old) != semver.Major(now) {
 		return true
@@ -65,7 +65,7 @@ func announces(old, now string) bool {
 	return semver.Major(now) == "v0" && semver.MajorMinor(old) != semver.MajorMinor(now)
 }
 
-// lastTag returns the highest tagged version of the root module in the history of the commit, or "".
+// lastTag returns the highest tagged version of the root module in the commit's history, or "".
 func (r *release) lastTag(ctx context.Context) (string, error) {
 	out, err := r.git(ctx, "tag", "--list", "v*", "--merged", r.revision)
 	if err != nil {
@@ -92,7 +92,7 @@ func compareModule(ctx context.Context, before, now *tree, old, m *member) (apid
 	return apidiff.ModuleChanges(was, is), nil
 }
 
-// load returns the importable packages of a module, with the modules of the release taken from the tree.
+// load returns a module's importable packages, with the release's modules taken from the tree.
 func load(ctx context.Context, t *tree, m *member) (*apidiff.Module, error) {
 	mod, err := os.CreateTemp(t.dir, "api-*.mod")
 	if err != nil {
@@ -141,8 +141,8 @@ func load(ctx context.Context, t *tree, m *member) (*apidiff.Module, error) {
 	return api, nil
 }
 
-// inTests reports whether a package is for tests of the repository. Its API is internal, except for the
-// simulated server and its network.
+// inTests reports whether a package is for the repository's own tests. The API of such packages is
+// internal, except for the simulated server and its network.
 func inTests(m *member, p *types.Package) bool {
 	below := strings.TrimPrefix(p.Path(), m.path+"/")
 	return strings.HasPrefix(below, "test/") && !strings.HasPrefix(below, "apiservertest") && below != "apiservertest/network" ||

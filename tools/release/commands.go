@@ -14,12 +14,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience is how long a program may take to print the text that a script waits for.
+// patience is how long a program may take to print the text a script waits for.
 const patience = 5 * time.Minute
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// commands returns the additional commands of scripts:
+// commands returns the additional script commands:
 //
 //	block DOCUMENT N FILE             copies the Nth block of Go in a document of the release
 //	guide DOCUMENT FILE               makes a shell script of a document of the release; see [asScript]
@@ -91,14 +91,14 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// running is a program. A goroutine reads its output to the end and then reaps it. The goroutine that
-// started it waits for done.
+// running is a running program. One goroutine reads its output to the end and then reaps it. The
+// goroutine that started it waits for done.
 type running struct {
 	cmd   *exec.Cmd
 	said  strings.Builder // read after done
 	found chan string     // the first match; closed at the end of the output
 	done  chan struct{}
-	err   error // how it ended; read after done
+	err   error // how it exited; valid after done
 }
 
 func start(ts *testscript.TestScript, expression string, args []string) *running {
@@ -130,7 +130,7 @@ func start(ts *testscript.TestScript, expression string, args []string) *running
 	return p
 }
 
-// environmentOf lists the variables passed to a program of a script.
+// environmentOf returns the environment variables passed to a program in a script.
 var environmentOf = []string{"PATH", "HOME", "TMPDIR", "KUBECONFIG", "GOMODCACHE", "GOCACHE", "GOPROXY", "GONOSUMDB", "GOFLAGS", "XDG_CACHE_HOME"}
 
 func (p *running) read(out io.ReadCloser, want *regexp.Regexp) {
@@ -148,7 +148,7 @@ func (p *running) read(out io.ReadCloser, want *regexp.Regexp) {
 	p.err = p.cmd.Wait()
 }
 
-// await returns the text that the program was to print.
+// await waits for the expected text and returns it.
 func (p *running) await(ts *testscript.TestScript) string {
 	select {
 	case text, ok := <-p.found:
@@ -165,6 +165,6 @@ func (p *running) await(ts *testscript.TestScript) string {
 }
 
 func (p *running) kill() {
-	_ = p.cmd.Process.Kill() // fails only if it has ended
+	_ = p.cmd.Process.Kill() // fails only if the process has exited
 	<-p.done
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// fenced matches a block of a document: its language, its file if it names one, and its text.
+// fenced matches a fenced block in a document: its language, its file name if there is one, and its
+// text.
 var fenced = regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
 
-// asScript turns a guide into a shell script. The script writes the file of each block that names one,
-// and runs the lines of console blocks that begin with "$ " unchanged. It stops at the first failure,
-// and ends processes that it started with "&".
+// asScript turns a guide into a shell script. The script writes each block with a file name to that
+// file, and runs the lines in console blocks that start with "$ " unchanged. It stops at the first
+// failure, and kills the processes it has started with "&".
 func asScript(guide string) (string, error) {
 	script := "set -e\ntrap 'test -z \"$!\" || kill $! 2>/dev/null || true' EXIT\n"
 	commands := 0
@@ -39,7 +40,7 @@ func asScript(guide string) (string, error) {
 		}
 	}
 	if commands == 0 {
-		return "", fmt.Errorf("there is no command in it")
+		return "", fmt.Errorf("it contains no commands")
 	}
 	return script, nil
 }

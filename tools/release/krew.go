@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// downloads is the URL of a version's archive.
+// downloads is the format of the URL for a version's archive.
 const downloads = "https://%s/releases/download/%s/%s"
 
-// krewManifest returns the manifest that makes informer-debug the kubectl plugin "informer": see
+// krewManifest returns the krew manifest for informer-debug as the kubectl plugin "informer": see
 // https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest.
 func krewManifest(t *tree, files map[string][]byte) ([]byte, error) {
 	var b strings.Builder
@@ -33,7 +33,7 @@ spec:
 		name := of.archive(t.version)
 		text, ok := files[name]
 		if !ok {
-			return nil, fmt.Errorf("krew's manifest needs %s, which was not made", name)
+			return nil, fmt.Errorf("the krew manifest needs %s, which was not built", name)
 		}
 		fmt.Fprintf(&b, `  - selector:
       matchLabels:

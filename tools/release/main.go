@@ -1,4 +1,4 @@
-// Command release builds the parts of a release and rehearses the release. It publishes nothing.
+// Command release builds a release's artifacts and rehearses the release. It publishes nothing.
 //
 //	go -C tools run ./release rehearse -version v0.1.0    # make release-rehearsal VERSION=v0.1.0
 //	go -C tools run ./release tree -version v0.1.0 DIR    # the files of the release
@@ -7,32 +7,33 @@
 //
 // # Modules
 //
-// The modules in the list [released] all have the version of the release. In the repository each
-// requires the others as v0.0.0 and replaces them by local folders, so that one commit builds as a
-// whole. Replacements have no effect for a module's users. In a release, therefore, each module requires
-// the others at the version of the release, its go.sum contains their hashes, and nothing is replaced.
-// The verb tree writes those files; the verb tag commits them as a child of the released commit, on no
-// branch. That commit has one tag per module, named by folder and version, such as
-// adapters/clientgo/v0.1.0, where the go command looks.
+// All modules in the list [released] share the version of the release. In the repository, each requires
+// the others at v0.0.0 and replaces them with local directories, so that each commit builds as a whole.
+// Replacements have no effect for a module's users. In a release, each module therefore requires the
+// others at the release's version, its go.sum contains their hashes, and nothing is replaced. The
+// subcommand tree writes those files; tag commits them as a child of the released commit, on no branch.
+// That commit has one tag per module, consisting of directory and version, such as
+// adapters/clientgo/v0.1.0, as the go command expects.
 //
 // # Rehearsal
 //
-// The verb rehearse takes the committed tree of HEAD, prints the changes of the API since the last tag,
-// and lays the modules out in a folder that the go command can use as a proxy. Then each script in the
-// folder strangers acts like a user who has only the documentation and an empty module cache. Other
-// modules come from the module cache of the current user, or from the usual proxy.
+// The subcommand rehearse takes the committed tree of HEAD, prints the API changes since the last tag,
+// and writes the modules to a directory that the go command can use as a proxy. Then each script in the
+// directory strangers acts like a user with nothing but the documentation and an empty module cache.
+// Other modules come from the current user's module cache, or from the usual proxy.
 //
 // # Downloads
 //
-// The verb pack builds the commands for six systems from the same proxy, as go install does for users,
-// and without traces of this machine, so the same commit and Go version produce the same bytes. Each
-// archive contains the program, the licences of all linked code, manual pages and completions. A bill of
-// materials in CycloneDX format is written next to it. Programs for this system are run once.
+// The subcommand pack builds the commands for six systems from the same proxy, as go install does for
+// users, and without traces of this machine, so that the same commit and Go version always produce the
+// same bytes. Each archive contains the program, the licences of all linked code, manual pages and
+// completions. A bill of materials in CycloneDX format is written next to it. Programs for this system
+// are run once as a check.
 //
 // # Failure
 //
-// It exits with 1 if a script fails, a module cannot be laid out, or the API has changed in a way that the
-// version does not announce; see [announces].
+// It exits with 1 if a script fails, a module cannot be written, or the API has changed in a way that
+// the version does not announce; see [announces].
 package main
 
 import (
@@ -99,7 +100,7 @@ type release struct {
 	out      io.Writer
 }
 
-// rehearse compares the API, lays the modules out and runs the scripts in the folder strangers.
+// rehearse compares the API, writes the modules and runs the scripts in the directory strangers.
 func (r *release) rehearse(ctx context.Context, only string) error {
 	begin := time.Now()
 	tmp, err := os.MkdirTemp("", "millrace-release-")

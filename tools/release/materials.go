@@ -25,8 +25,8 @@ func newLicenses() (licenses, error) {
 	return licenses{c}, err
 }
 
-// of returns the concatenated licence texts of all dependencies, and the licence names of each. It returns
-// an error if one is not allowed.
+// of returns the concatenated licence texts of all dependencies, and each dependency's licence names. It
+// returns an error if a licence is not allowed.
 func (l licenses) of(all dependency.Set) (texts []byte, names map[string][]string, err error) {
 	names = map[string][]string{}
 	for _, d := range all.Sorted() {
@@ -49,8 +49,8 @@ func (l licenses) of(all dependency.Set) (texts []byte, names map[string][]strin
 	return texts, names, nil
 }
 
-// billOfMaterials returns the contents of a program in CycloneDX format: the modules that the linker
-// recorded in it, with their licences, and Go's standard library.
+// billOfMaterials returns a program's bill of materials in CycloneDX format: the modules recorded in it
+// by the linker, with their licences, and Go's standard library.
 func billOfMaterials(t target, of *tree, path string, licenses map[string][]string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 	bom := cyclonedx.NewBOM()
 	main := component(info.Main.Path, info.Main.Version, []string{"Apache-2.0"})
 	main.Type, main.Name = cyclonedx.ComponentTypeApplication, t.program
-	if !strings.HasSuffix(info.Main.Path, "/"+t.program) { // a package of the module, not the module itself
+	if !strings.HasSuffix(info.Main.Path, "/"+t.program) { // a package in the module, not the module itself
 		main.BOMRef, main.PackageURL = main.BOMRef+"#cmd/"+t.program, main.PackageURL+"#cmd/"+t.program
 	}
 	bom.Metadata = &cyclonedx.Metadata{
@@ -74,7 +74,7 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 			names, ok = []string{"Apache-2.0"}, true
 		}
 		if !ok {
-			return nil, fmt.Errorf("%s is linked, and go list does not know of it", m.Path)
+			return nil, fmt.Errorf("%s is linked but unknown to go list", m.Path)
 		}
 		c := component(m.Path, m.Version, names)
 		c.Properties = &[]cyclonedx.Property{{Name: "go.sum", Value: m.Sum}}
@@ -91,7 +91,7 @@ func billOfMaterials(t target, of *tree, path string, licenses map[string][]stri
 	return b.Bytes(), err
 }
 
-// component returns a Go module as a component: see https://github.com/package-url/purl-spec.
+// component describes a Go module as a component: see https://github.com/package-url/purl-spec.
 func component(path, version string, licenses []string) cyclonedx.Component {
 	c := cyclonedx.Component{
 		Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version,

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/tools/internal/dependency"
 )
 
-// programs are the commands to install, below cmd.
+// programs lists the commands to build, below cmd.
 var programs = []string{"informer-debug", "informer-bench"}
 
 var architectures = []string{"amd64", "arm64"}
@@ -25,12 +25,12 @@ var architectures = []string{"amd64", "arm64"}
 //go:embed Containerfile
 var containerfile []byte
 
-// target is a program for a system.
+// target is a program for one system.
 type target struct {
 	program, system, architecture string
 }
 
-// native reports whether the target runs here.
+// native reports whether the target can run on this system.
 func (t target) native() bool {
 	return t.system == runtime.GOOS && t.architecture == runtime.GOARCH
 }
@@ -130,14 +130,14 @@ func save(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// builder builds programs as go install does for users: from the modules of the release, without paths and
-// times of this machine.
+// builder builds programs as go install does for users: from the release's modules, without paths and
+// times from this machine.
 type builder struct {
 	tree    *tree
 	gopath  string
 	env     []string
 	texts   licenses
-	extras  map[string][]file // of a program: manuals and completions
+	extras  map[string][]file // manuals and completions by program
 	scratch string
 }
 
@@ -184,10 +184,10 @@ func (b *builder) build(ctx context.Context, t target) (string, error) {
 	return filepath.Join(b.gopath, "bin", t.system+"_"+t.architecture, t.executable()), nil
 }
 
-// shells maps the shells that cobra supports to their file names.
+// shells maps the shells supported by cobra to completion file names.
 var shells = map[string]string{"bash": "%s.bash", "zsh": "_%s", "fish": "%s.fish", "powershell": "%s.ps1"}
 
-// document checks a program's version, and then runs the program to get its manual and its completions.
+// document checks a program's version, and then runs the program to generate its manual and completions.
 func (b *builder) document(ctx context.Context, program, path string) (files []file, err error) {
 	say := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, path, args...)
@@ -230,7 +230,7 @@ func (b *builder) document(ctx context.Context, program, path string) (files []f
 	return files, nil
 }
 
-// describe adds the archive of a target and its bill of materials to the files.
+// describe adds a target's archive and bill of materials to the files.
 func (b *builder) describe(ctx context.Context, t target, path string, files map[string][]byte) error {
 	linked := dependency.Set{}
 	if err := linked.Add(b.env, filepath.Join(b.tree.dir, "cmd", t.program), t.system, "."); err != nil {

@@ -191,7 +191,7 @@ func TestRequiredModulesMustBeReleased(t *testing.T) {
 	}
 	write(t, mod, string(text)+"\nrequire example.com/mill/test/real v0.0.0\n\nreplace example.com/mill/test/real => ../../test/real\n")
 	commit(t, r, "status")
-	if _, err := r.tree(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "test/real by a folder that is not released") {
+	if _, err := r.tree(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "test/real with a directory that is not released") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scripts simulate new users, in the language of package testscript with the additional commands of this
-// package: see [commands].
+// scripts contains scripts that simulate new users, in the language of package testscript with
+// additional commands: see [commands].
 //
 //go:embed strangers/*.txtar
 var scripts embed.FS
 
-// world is the environment of the scripts: a proxy with the modules of the release, and the documents of
-// the release.
+// world is the environment for the scripts: a proxy with the release's modules, and the release's
+// documents.
 type world struct {
 	version string
 	proxy   string // directory
@@ -32,8 +32,7 @@ type world struct {
 	scripts []string // files; nil for the embedded ones
 }
 
-// play runs the scripts whose names contain a text. It runs them in a directory, and prints the result
-// of each.
+// play runs the scripts whose name contains a text, in a directory, and prints each result.
 func (w *world) play(ctx context.Context, dir, only string) error {
 	files := w.scripts
 	if files == nil {
@@ -52,7 +51,7 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("no script has %q in its name", only)
+		return fmt.Errorf("no script name contains %q", only)
 	}
 	env, err := w.environment(ctx, filepath.Join(dir, "cache"))
 	if err != nil {
@@ -76,13 +75,13 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 		})
 	})
 	if t.failed {
-		return errors.New("a stranger was not served")
+		return errors.New("a script failed")
 	}
 	return ctx.Err()
 }
 
-// withoutTelemetry keeps the go command from starting a process that still writes to a script's home
-// directory after the script has ended; see go.dev/doc/telemetry.
+// withoutTelemetry keeps the go command from starting a process that would still be writing to a
+// script's home directory after the script has ended; see go.dev/doc/telemetry.
 func withoutTelemetry(e *testscript.Env) error {
 	config := filepath.Join(e.WorkDir, ".config") // as os.UserConfigDir derives it from HOME
 	if runtime.GOOS == "darwin" {
@@ -97,13 +96,13 @@ func withoutTelemetry(e *testscript.Env) error {
 
 func mkdir(dir, name string) string {
 	dir = filepath.Join(dir, name)
-	_ = os.MkdirAll(dir, 0o755) // if this fails, creating files in it fails too and reports why
+	_ = os.MkdirAll(dir, 0o755) // if this fails, creating files in it reports why
 	return dir
 }
 
-// environment returns the environment variables of the scripts. Their module cache is empty, but they
-// share the build cache. This works because scripts build with -trimpath; otherwise the path of the
-// module cache would be part of the build.
+// environment returns the environment variables for the scripts. Their module cache is empty, but they
+// share the build cache. This works because scripts build with -trimpath; otherwise the module cache's
+// path would be part of the build.
 func (w *world) environment(ctx context.Context, cache string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOFLAGS").Output()
 	if err != nil {
@@ -124,7 +123,7 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 		"GOTOOLCHAIN=local",
 		"GOWORK=off",
 		"GOFLAGS=" + has[3],
-		"XDG_CACHE_HOME=" + programs, // where envtest keeps the API server that it has built
+		"XDG_CACHE_HOME=" + programs, // where envtest keeps the API server it has built
 	}
 	for _, name := range []string{"GOSUMDB", "CGO_ENABLED", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -134,8 +133,8 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 	return env, nil
 }
 
-// teller implements testscript.T outside of go test. It prints a script's output, and remembers whether
-// a script failed.
+// teller implements testscript.T outside of go test. It prints a script's output, and records whether a
+// script failed.
 type teller struct {
 	out    io.Writer
 	name   string
@@ -145,7 +144,7 @@ type teller struct {
 	skipped bool
 }
 
-// over is the panic that ends a script.
+// over is the panic value that ends a script.
 type over struct{}
 
 func (t *teller) Skip(args ...any)  { fmt.Fprint(&t.log, args...); t.skipped = true; panic(over{}) }
@@ -171,7 +170,7 @@ func (t *teller) Run(name string, script func(testscript.T)) {
 	fmt.Fprintf(t.out, "--- stranger %s is served\n", name)
 }
 
-// protect calls f and returns when f ends, in whatever way.
+// protect calls f and returns even if f panics or calls runtime.Goexit.
 func (t *teller) protect(f func()) {
 	defer func() {
 		if p := recover(); p != nil && p != any(over{}) {

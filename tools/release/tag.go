@@ -45,7 +45,7 @@ func (t *tree) tag(m *member) string {
 	return m.folder + "/" + t.version
 }
 
-// commit commits the release's changes to its parent commit, using a separate index.
+// commit commits the release's changes on top of its parent commit, using a separate index.
 func (r *release) commit(ctx context.Context, t *tree, index string) (string, error) {
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repo}, args...)...)

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// released lists the folders of the modules in a release. All other modules only measure, test or build
-// the repository.
+// released lists the directories of the modules in a release. All other modules only serve to measure,
+// test or build the repository.
 var released = []string{".", "envtest", "adapters/clientgo", "adapters/controllerruntime", "test/conformance", "cmd/informer-debug", "cmd/informer-bench"}
 
-// tree is the source of a release in a directory.
+// tree is a release's source tree in a directory.
 type tree struct {
 	dir     string
 	version string
@@ -32,14 +32,14 @@ type tree struct {
 
 // member is a module in a tree.
 type member struct {
-	folder string // relative to the tree's
+	folder string // relative to the tree's directory
 	path   string
 	file   *modfile.File
 }
 
 func (t *tree) folder(m *member) string { return filepath.Join(t.dir, filepath.FromSlash(m.folder)) }
 
-// module returns the module with a path, or nil if that module is not released.
+// module returns the module with the given path, or nil if it is not released.
 func (t *tree) module(path string) *member {
 	for _, m := range t.modules {
 		if m.path == path {
@@ -49,7 +49,7 @@ func (t *tree) module(path string) *member {
 	return nil
 }
 
-// tree writes the files of the commit to dir, as released.
+// tree writes the commit's files to dir, in their released form.
 func (r *release) tree(ctx context.Context, dir string) (*tree, error) {
 	t, err := r.export(ctx, r.revision, dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *release) export(ctx context.Context, revision, dir string) (*tree, erro
 		name := filepath.Join(t.folder(m), "go.mod")
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) && revision != r.revision {
-			continue // an earlier release did not have it
+			continue // the module did not exist in an earlier release
 		}
 		if err != nil {
 			return nil, err
@@ -111,7 +111,8 @@ func (r *release) git(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// unpack writes the files of an archive to a directory. It skips symbolic links, as modules do.
+// unpack writes the files in an archive to a directory. It skips symbolic links, as they are not part of
+// modules.
 func unpack(archive []byte, dir string) error {
 	root := filepath.Clean(dir)
 	if err := os.MkdirAll(root, 0o755); err != nil {
@@ -146,12 +147,13 @@ func unpack(archive []byte, dir string) error {
 	}
 }
 
-// rewrite removes the replacements of a module and makes it require the version of the release. A module in
-// a folder gets the repository's licence, as when the go command creates a module from a folder.
+// rewrite removes a module's replacements and makes it require the release's version. A module in a
+// subdirectory gets the repository's licence, as when the go command creates a module from a
+// subdirectory.
 func (t *tree) rewrite(m *member) error {
 	for _, r := range append([]*modfile.Replace(nil), m.file.Replace...) {
 		if r.New.Version == "" && t.module(r.Old.Path) == nil {
-			return fmt.Errorf("%s replaces %s by a folder that is not released", m.path, r.Old.Path)
+			return fmt.Errorf("%s replaces %s with a directory that is not released", m.path, r.Old.Path)
 		}
 		if err := m.file.DropReplace(r.Old.Path, r.Old.Version); err != nil {
 			return err
@@ -185,9 +187,9 @@ func (t *tree) rewrite(m *member) error {
 }
 
 // addSums adds the hashes of the release's modules to the go.sum files that need them. It starts with
-// modules that need no hashes, because go.sum is part of the hashed content.
+// modules that need no hashes, because go.sum is itself hashed.
 func (t *tree) addSums() error {
-	lines := map[string]string{} // of the finished modules
+	lines := map[string]string{} // hashes of the finished modules
 	for len(lines) < len(t.modules) {
 		finished := len(lines)
 		for _, m := range t.modules {
@@ -211,7 +213,7 @@ func (t *tree) addSums() error {
 	return nil
 }
 
-// needs returns the go.sum lines for the requirements of a module, if all are known.
+// needs returns the go.sum lines for a module's requirements, if all are known.
 func (t *tree) needs(m *member, lines map[string]string) (text string, ready bool) {
 	for _, r := range m.file.Require {
 		if t.module(r.Mod.Path) == nil {
@@ -237,7 +239,7 @@ func appendTo(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// at returns the module at the version of the release.
+// at returns the module at the release's version.
 func (t *tree) at(m *member) module.Version {
 	return module.Version{Path: m.path, Version: t.version}
 }

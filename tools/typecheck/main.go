@@ -1,11 +1,11 @@
-// Command typecheck type-checks the packages of a module and their tests for other systems.
+// Command typecheck type-checks a module's packages and their tests for other systems.
 //
 //	go -C tools run ./typecheck .. linux/386 windows/arm64
 //
-// It finds the mistakes that go vet with GOARCH finds first: a constant that overflows an int, a
-// function missing on one system, a file with a wrong name. It reads all dependencies from source, which
-// takes seconds. go vet compiles for the other system, which takes many minutes for the types of
-// Kubernetes.
+// It finds the mistakes that go vet would find first when run with GOOS or GOARCH: a constant that
+// overflows an int, a function missing on one system, a wrong file name. It reads all dependencies from
+// source, which takes seconds. go vet compiles them for the other system, which takes many minutes for
+// the Kubernetes types.
 //
 // # Failure
 //
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// check type-checks the module in a directory for a system, and returns the number of packages and tests.
-// Its error has a line per mistake.
+// check type-checks the module in a directory for a system, and returns the number of packages and
+// tests. Its error has one line per mistake.
 func check(ctx context.Context, dir, system string) (checked int, err error) {
 	goos, goarch, ok := strings.Cut(system, "/")
 	if !ok {

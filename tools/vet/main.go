@@ -3,13 +3,13 @@
 //	go -C tools run ./vet .. ../adapters/clientgo
 //
 // The analyzers are go vet's. The command runs them in one process and reads all dependencies from
-// source. go vet compiles the dependencies first and starts a process for each, which takes many minutes
-// for the types of Kubernetes.
+// source. go vet first compiles the dependencies and starts a process for each, which takes many minutes
+// for the Kubernetes types.
 //
 // # Failure
 //
-// It exits with 1 and prints each mistake with its position, or the error of the go command or the type
-// checker if a package cannot be read.
+// It exits with 1 and prints each mistake with its position or, if a package cannot be read, the error
+// from the go command or type checker.
 package main
 
 import (
@@ -46,8 +46,8 @@ func main() {
 	}
 }
 
-// errFound is returned if mistakes were found and printed.
-var errFound = errors.New("mistakes were found, see above")
+// errFound means that mistakes were found and printed.
+var errFound = errors.New("mistakes were found; see above")
 
 // check runs the analyzers on the module in a directory, including tests, and prints their findings.
 func check(ctx context.Context, dir string, out io.Writer) error {

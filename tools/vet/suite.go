@@ -39,7 +39,7 @@ import (
 	"golang.org/x/tools/go/analysis/passes/waitgroup"
 )
 
-// suite lists the analyzers of go vet in Go 1.26.
+// suite lists go vet's analyzers in Go 1.26.
 var suite = []*analysis.Analyzer{
 	appends.Analyzer,
 	asmdecl.Analyzer,

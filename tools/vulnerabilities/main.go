@@ -4,9 +4,9 @@
 //	go -C tools run ./vulnerabilities .. ../adapters/clientgo
 //	go -C tools run ./vulnerabilities -db file:///path/of/vulndb ..
 //
-// The default database is Go's own, https://vuln.go.dev. If it cannot be reached, the command says so and
-// succeeds, because a build without a network must not fail. -db may name a local copy in the format of
-// https://go.dev/security/vuln/database.
+// The default database is Go's own, https://vuln.go.dev. If it cannot be reached, the command prints a
+// message and succeeds, because builds must not fail without a network. -db may specify a local copy in
+// the format described at https://go.dev/security/vuln/database.
 //
 // # Failure
 //
@@ -32,11 +32,11 @@ import (
 )
 
 const (
-	answerPatience = 10 * time.Second // for the database's first answer
-	scanPatience   = 10 * time.Minute // for one module; the largest takes less than a minute
+	answerPatience = 10 * time.Second // for the database's first response
+	scanPatience   = 10 * time.Minute // per module; the largest takes less than a minute
 )
 
-// The possible results of govulncheck. If govulncheck panics, its exit code may still indicate success.
+// The possible results of govulncheck. A panic in govulncheck may still lead to a successful exit code.
 const (
 	vulnerable = 3 // exit code
 	clean      = "No vulnerabilities found."
@@ -54,7 +54,7 @@ func main() {
 }
 
 // scanAll scans the modules in all directories, even if one is vulnerable. If the database cannot be
-// reached, it says so and returns nil.
+// reached, it prints a message and returns nil.
 func scanAll(ctx context.Context, db string, dirs []string, out io.Writer) error {
 	var errs []error
 	for _, dir := range dirs {
@@ -81,7 +81,7 @@ func scan(ctx context.Context, db, dir string, out io.Writer) error {
 	var said bytes.Buffer
 	both := io.MultiWriter(out, &said)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, both, both
-	cmd.WaitDelay = time.Second // a child may hold the output open
+	cmd.WaitDelay = time.Second // a child process may keep the output open
 	fmt.Fprintf(out, "govulncheck %s\n", dir)
 	err = cmd.Run()
 	switch failed, _ := errors.AsType[*exec.ExitError](err); {
@@ -93,19 +93,19 @@ func scan(ctx context.Context, db, dir string, out io.Writer) error {
 	case failed != nil && failed.ExitCode() == vulnerable:
 		return errors.New("vulnerable: see the output of govulncheck above for updates")
 	case err == nil && !strings.Contains(said.String(), clean):
-		return errors.New("govulncheck ended without a verdict: see above")
+		return errors.New("govulncheck exited without a result: see above")
 	case err != nil:
 		return fmt.Errorf("govulncheck failed: see above: %w", err)
 	}
 	return nil
 }
 
-// reach checks that the database answers.
+// reach checks that the database responds.
 func reach(ctx context.Context, db string) error {
 	const index = "index/db.json"
 	if dir, local := strings.CutPrefix(db, "file://"); local {
 		if _, err := os.Stat(filepath.Join(filepath.FromSlash(dir), index)); err != nil {
-			return fmt.Errorf("the database of vulnerabilities cannot be read: %w", err)
+			return fmt.Errorf("cannot read the vulnerability database: %w", err)
 		}
 		return nil
 	}
@@ -121,11 +121,11 @@ func reach(ctx context.Context, db string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("the database of vulnerabilities cannot be reached: %w", err)
+		return fmt.Errorf("cannot reach the vulnerability database: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the database of vulnerabilities cannot be reached: %s answered %s", address, resp.Status)
+		return fmt.Errorf("cannot reach the vulnerability database: %s responded with %s", address, resp.Status)
 	}
 	return nil
 }

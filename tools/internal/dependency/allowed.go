@@ -1,7 +1,7 @@
 package dependency
 
-// allowed lists the licences that a dependency may have, by SPDX identifier, with the reason why a program
-// under the Apache License 2.0 may contain it.
+// allowed lists the licences a dependency may have, by SPDX identifier, with the reason a program under
+// the Apache License 2.0 may contain it.
 var allowed = map[string]string{
 	"Apache-2.0":   "our own",
 	"MIT":          "requires only its notice",
@@ -10,8 +10,8 @@ var allowed = map[string]string{
 	"ISC":          "requires only its notice",
 }
 
-// judged lists files that a person has reviewed because their licence is not in allowed, or was not
-// recognised. Each entry names the module and the file's path in it, with the reason why the licence is
+// judged lists files that were reviewed manually because their licence is not in allowed, or was not
+// recognised. Each entry gives the module and the file's path in it, with the reason the licence is
 // acceptable. A judgement applies to one module and its use; it does not allow the licence elsewhere.
 var judged = map[string]string{
 	"codeberg.org/go-fonts/liberation/LICENSE-SIL": "OFL-1.1 covers the fonts, which may be shipped with any program; bench/report draws with them",
@@ -19,7 +19,7 @@ var judged = map[string]string{
 	"github.com/ajstarks/svgo/LICENSE-link.txt":    "a link to the text of CC-BY-4.0",
 	"github.com/golang/freetype/LICENSE":           "a choice of the FreeType License or the GPL: the former is like BSD, with a credit; bench/report draws with it",
 
-	// These are needed only for the real API server, which test/kube builds for the tests.
+	// These are only needed for the real API server, which test/kube builds for the tests.
 	"github.com/cyphar/filepath-securejoin/COPYING.md":      "says which files are under BSD-3-Clause and which under MPL-2.0",
 	"github.com/cyphar/filepath-securejoin/LICENSE.MPL-2.0": "requires publishing changes to its own files; there are none",
 	"github.com/opencontainers/go-digest/LICENSE.docs":      "CC-BY-SA-4.0 covers its documentation, which is not built",

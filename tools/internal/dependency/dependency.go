@@ -1,7 +1,7 @@
 // Package dependency finds the third-party modules in a build, and their licences.
 //
-// It uses the classifier of go-licenses. It does not use the go-licenses command, which reads one module
-// at a time and has no list of licences with reasons.
+// It uses the classifier from go-licenses, but not the go-licenses command, which reads one module at a
+// time and does not support a list of licences with reasons.
 package dependency
 
 import (
@@ -23,17 +23,17 @@ import (
 // ours is the path prefix of the repository's modules.
 const ours = "github.com/millrace-dev/millrace"
 
-// Systems are the systems for which programs are built.
+// Systems lists the operating systems for which programs are built.
 var Systems = []string{"linux", "darwin", "windows"}
 
 // Dependency is a third-party module.
 type Dependency struct {
 	Path string // with its version
 	Dir  string
-	used map[string]bool // the directories of its packages in the build
+	used map[string]bool // directories of its packages in the build
 }
 
-// Set maps Path to dependency.
+// Set maps module paths to dependencies.
 type Set map[string]*Dependency
 
 // Sorted returns the dependencies sorted by path.
@@ -44,8 +44,8 @@ func (s Set) Sorted() (all []*Dependency) {
 	return all
 }
 
-// Add adds the dependencies that packages of a directory's module have when built for a system. It runs
-// the go command with env, or in this process's environment if env is nil.
+// Add adds the dependencies of packages in dir's module when built for a system. It runs the go command
+// with env, or with this process's environment if env is nil.
 func (s Set) Add(env []string, dir, system string, packages ...string) error {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Module"}, packages...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -72,7 +72,7 @@ func (s Set) Add(env []string, dir, system string, packages ...string) error {
 		}
 		m := p.Module
 		if m == nil || m.Main || m.Path == ours || strings.HasPrefix(m.Path, ours+"/") {
-			continue // of the standard library or the repository
+			continue // part of the standard library or the repository
 		}
 		path := m.Path + "@" + m.Version
 		if s[path] == nil {
@@ -83,7 +83,7 @@ func (s Set) Add(env []string, dir, system string, packages ...string) error {
 	return nil
 }
 
-// isLicense matches the name of a licence file.
+// isLicense matches the names of licence files.
 var isLicense = regexp.MustCompile(`(?i)^(un)?(licen[sc]e|copying)([.-].*)?$`)
 
 // Files returns the licence files that apply to the packages in the build, relative to the module's root.
@@ -113,14 +113,14 @@ func (d *Dependency) Files() ([]string, error) {
 	return files, nil
 }
 
-// Licenses returns the licences of a module. The error has a line for each that is not allowed.
+// Licenses returns a module's licences. The error has one line for each that is not allowed.
 func (d *Dependency) Licenses(c *classifier.Classifier) ([]string, error) {
 	files, err := d.Files()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Path, err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: it has no licence file: remove the dependency, or review it and add the result to judged in tools/internal/dependency/allowed.go", d.Path)
+		return nil, fmt.Errorf("%s: no licence file: remove the dependency, or review it and add the result to judged in tools/internal/dependency/allowed.go", d.Path)
 	}
 	all := map[string]bool{}
 	var complaints []error
@@ -140,14 +140,14 @@ func (d *Dependency) Licenses(c *classifier.Classifier) ([]string, error) {
 		for _, name := range names {
 			all[name] = true
 			if _, ok := allowed[name]; !ok {
-				complaints = append(complaints, fmt.Errorf("%s: %s holds %s, which tools/internal/dependency/allowed.go does not allow: remove the dependency, or add the licence with a reason", d.Path, file, name))
+				complaints = append(complaints, fmt.Errorf("%s: %s contains %s, which is not allowed in tools/internal/dependency/allowed.go: remove the dependency, or add the licence with a reason", d.Path, file, name))
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(all)), errors.Join(complaints...)
 }
 
-// recognise returns the licences whose text a file contains.
+// recognise returns the licences whose text appears in a file.
 func recognise(c *classifier.Classifier, text []byte) []string {
 	names := map[string]bool{}
 	for _, m := range c.Match(text).Matches {

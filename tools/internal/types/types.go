@@ -10,15 +10,15 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Build is the set of packages to check: packages of the module in Dir, and their tests.
+// Build specifies the packages to check: packages in the module in Dir, and their tests.
 type Build struct {
 	Dir      string
-	Env      []string // in addition to the process's, such as GOARCH=386
-	Flags    []string // of the go command
+	Env      []string // added to the process's environment, such as GOARCH=386
+	Flags    []string // flags for the go command
 	Packages []string // as patterns
 }
 
-// Load reads the packages with their tests and imports. Its error has one line per mistake.
+// Load loads the packages with their tests and imports. Its error has one line per mistake.
 func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: b.Dir, Tests: true, Env: append(os.Environ(), b.Env...), BuildFlags: b.Flags,
@@ -31,7 +31,7 @@ func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 		return nil, errors.New("no packages match")
 	}
 	var mistakes []error
-	told := map[string]bool{} // a test variant repeats the files of its package
+	told := map[string]bool{} // a test variant includes the files of its package again
 	packages.Visit(loaded, nil, func(p *packages.Package) {
 		for _, e := range p.Errors {
 			if !told[e.Error()] {
@@ -43,7 +43,7 @@ func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 	return loaded, errors.Join(mistakes...)
 }
 
-// Check is like Load, but returns only the number of packages and tests.
+// Check is like [Build.Load], but returns only the number of packages and tests.
 func (b Build) Check(ctx context.Context) (checked int, err error) {
 	loaded, err := b.Load(ctx)
 	return len(loaded), err
