@@ -43,7 +43,7 @@ type size struct {
 	ended   bool
 }
 
-// begin writes the start of the file.
+// begin writes the file header and the first record.
 func (w *ring) begin() error {
 	w.blocks = blockWriter{to: w.file}
 	w.sizes, w.held, w.listed = map[uint64]size{}, map[uint64][]event{}, map[client]int64{}

@@ -50,7 +50,7 @@ type Directory struct {
 	mu      sync.Mutex // guards the rest
 	users   int
 	locked  *os.File  // nil while the directory is not locked
-	cleaned time.Time // time of the last clean
+	cleaned time.Time // time of the last cleanup
 }
 
 // file is a file open for writing.

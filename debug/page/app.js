@@ -1,4 +1,4 @@
-// The page: where it is, what it asks, and what keys do.
+// The page itself: navigation, polling and keyboard shortcuts.
 import { bytes, clock, count, h, link, mark, morph, time, to } from './dom.js';
 import { ask, Feed } from './feed.js';
 import { overview } from './overview.js';
@@ -10,27 +10,27 @@ import { asked, events, Stream } from './events.js';
 
 const views = { overview, informer, object, controller, events, busiest, memory };
 const tabs = ['overview', 'events', 'busiest', 'memory'];
-const period = 1000; // ms between two looks
+const period = 1000; // ms between polls
 
 const main = document.getElementById('main');
 const feed = new Feed(), stream = new Stream();
 let place = where(), answers = {}, drawn = null;
-let broken = null; // why this page could not show an answer
+let broken = null; // the error that kept this page from showing a response
 
-// where is the view that the address names, and its parameters.
+// where returns the view in the address, and its parameters.
 function where() {
   const [name, query = ''] = location.hash.slice(1).split('?');
   const params = new URLSearchParams(query);
   return Object.hasOwn(views, name) ? { name, params, view: views[name], hash: location.hash } : { name: 'overview', params, view: overview, hash: location.hash };
 }
 
-// parent is the place that Escape leads to; null at the top.
+// parent returns the view that Escape leads to; null at the top.
 function parent() {
   if (place.name === 'overview') return null;
   return place.view.parent?.(place.params) ?? { view: 'overview', params: {}, title: 'Overview' };
 }
 
-// look asks for the status and for what the view shows, and draws it.
+// look requests the status and the data for the current view, and draws them.
 async function look() {
   const at = place;
   await feed.look();
@@ -55,8 +55,8 @@ function head() {
 
 function connection() {
   const lost = feed.error ?? broken;
-  const text = broken ? [mark('bad', 'This page cannot show what the process says'), `: ${broken.message}`] : !lost ? mark('good', `Live, ${clock(feed.heard)}`)
-    : [mark('bad', lost.answered ? 'The process refuses' : 'The process does not answer'), `: ${lost.message}. `, feed.heard ? `What is shown is of ${clock(feed.heard)}, the last good answer. ` : '', 'It is asked again every second.'];
+  const text = broken ? [mark('bad', 'This page cannot show the response'), `: ${broken.message}`] : !lost ? mark('good', `Live, ${clock(feed.heard)}`)
+    : [mark('bad', lost.answered ? 'The process refused the request' : 'The process does not respond'), `: ${lost.message}. `, feed.heard ? `Showing data from ${clock(feed.heard)}, the last successful response. ` : '', 'Retrying every second.'];
   morph(document.getElementById('connection'), h('p', { id: 'connection', role: 'status', class: lost ? 'lost' : '' }, text));
   document.body.classList.toggle('stale', Boolean(lost));
 }
@@ -77,7 +77,7 @@ function draw() {
   }
   if (!feed.status) return;
   const fresh = h('main', { id: 'main', tabindex: '-1' }, crumbs(), place.view.show({ feed, stream, answers, params: place.params }));
-  if (drawn !== place) { // what was typed elsewhere is not to stay
+  if (drawn !== place) { // do not keep text typed in another view
     main.replaceChildren(...fresh.childNodes);
     (main.querySelector('h1') ?? main).focus({ preventScroll: true });
     if (drawn) scrollTo(0, 0);
@@ -89,8 +89,7 @@ function draw() {
   if (focused !== document.activeElement && focused?.isConnected) focused.focus();
 }
 
-// run looks again and again while the page is seen. What takes long to answer is asked for
-// less often.
+// run polls while the page is visible. Requests that take long are sent less often.
 let due = null, looking = false;
 async function run() {
   clearTimeout(due);
@@ -120,7 +119,7 @@ function go() {
   run();
 }
 
-// step moves the focus by one link or button, in the part that matters.
+// step moves the focus by one link or button within the main part of the page.
 function step(by) {
   const all = [...main.querySelectorAll('a, button')].filter(e => e.checkVisibility());
   const at = all.indexOf(document.activeElement);

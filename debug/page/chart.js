@@ -1,21 +1,21 @@
-// Small charts of the last minutes.
+// Small charts for the last few minutes.
 import { h, time } from './dom.js';
 import { kept } from './feed.js';
 
 const width = 340, height = 104, left = 46, right = 6, top = 6, bottom = 16;
 
-// spans are what is shown, in minutes: no more than there is to see.
+// spans lists the time ranges to show, in minutes, limited to the available data.
 const spans = [1, 2, kept / 60];
 const spanOf = points => spans.find(m => points.at(-1).at - points[0].at <= m * 60000) ?? spans.at(-1);
 
-// round up to 1, 2 or 5 times a power of ten.
+// round rounds up to 1, 2 or 5 times a power of ten.
 function nice(n) {
   if (!(n > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(n));
   return power * [1, 2, 5, 10].find(m => m * power >= n * 0.999999);
 }
 
-// line is the path of what is known; nothing is drawn where it is not.
+// line returns the path of the known points, with gaps where there are none.
 function line(points, x, y) {
   let path = '', on = false;
   for (const p of points) {
@@ -31,8 +31,7 @@ function line(points, x, y) {
 
 const last = points => points.findLast(p => p.value !== null)?.value ?? null;
 
-// chart draws series, each { name, points }, which differ by their dashes. Format writes a
-// value.
+// chart draws series, each { name, points }, distinguished by dashes. format formats a value.
 export function chart(key, title, format, series) {
   const end = series[0].points.at(-1).at, minutes = spanOf(series[0].points), span = minutes * 60000;
   const high = Math.max(0, ...series.flatMap(s => s.points.map(p => p.value ?? 0)));
@@ -53,7 +52,7 @@ export function chart(key, title, format, series) {
       series.map((s, n) => h('path', { class: `line s${n}`, d: line(s.points, x, y) }))));
 }
 
-// spark is a line without axes, for a row.
+// spark draws a line without axes, for a table row.
 export function spark(points) {
   const end = points.at(-1).at, span = spanOf(points) * 60000, limit = Math.max(...points.map(p => p.value ?? 0), 0.001);
   const x = at => 80 * Math.max(0, 1 - (end - at) / span), y = value => 15 - 14 * value / limit;

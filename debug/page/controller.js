@@ -1,11 +1,11 @@
-// One controller, or a work queue: what it does now, and what it has to do.
+// One controller or work queue: running and pending work.
 import { clock, count, facts, h, keyText, link, mark, rate, table, time } from './dom.js';
 import { controllerKey, stagesOf } from './feed.js';
 import { refused } from './informer.js';
 import { state } from './pipeline.js';
 import { informerParams, ofController } from './trouble.js';
 
-// keyLink leads to a key, of the first source that is an informer of this process.
+// keyLink returns a link to a key in the first source that is one of this process's informers.
 function keyLink(status, c, text) {
   const informer = (c?.sources ?? []).map(s => (status.informers ?? []).find(i => i.reflector.resource === s.name)).find(Boolean);
   const slash = text.indexOf('/'), colon = text.indexOf(':');

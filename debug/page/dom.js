@@ -1,9 +1,9 @@
-// Elements, and how figures are written. Text of others only ever becomes text: nothing here
-// or elsewhere parses HTML.
+// Elements and number formatting. Untrusted text is only ever inserted as text: nothing here or
+// elsewhere parses HTML.
 
 const svgNames = new Set(['svg', 'g', 'path', 'line', 'rect', 'circle', 'text', 'title']);
 
-// h makes an element. Attributes that are null or false are left out; children may be lists.
+// h creates an element. Attributes that are null or false are omitted; children may be lists.
 export function h(tag, attributes, ...children) {
   const e = svgNames.has(tag) ? document.createElementNS('http://www.w3.org/2000/svg', tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -16,12 +16,12 @@ export function h(tag, attributes, ...children) {
   return e;
 }
 
-// visible shows what would be obeyed: control characters, and those that turn text around.
+// visible makes control characters visible, including those that change the text direction.
 export const visible = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
 
-// morph makes an element like a fresh one, and keeps what they have in common, so that focus,
-// selection and what was typed stay. Children with data-key are known by it; of those with the
-// same key the first is the first.
+// morph changes an element to match a new one, keeping the nodes they have in common, so that
+// focus, selection and typed text are preserved. Children with a data-key are matched by it, and
+// in order if they have the same key.
 export function morph(old, fresh) {
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -54,7 +54,7 @@ export function morph(old, fresh) {
   }
 }
 
-// to is the address of a view.
+// to returns the address of a view.
 export function to(view, params = {}) {
   const given = Object.entries(params).filter(([name, v]) => v !== undefined && v !== null && (v !== '' || name === 'cluster'));
   return '#' + view + (given.length ? '?' + new URLSearchParams(given) : '');
@@ -62,12 +62,12 @@ export function to(view, params = {}) {
 
 export const link = (view, params, ...children) => h('a', { href: to(view, params) }, ...children);
 
-// mark is a state: a sign, a word and a colour that say the same.
+// mark shows a state by a symbol, a word and a colour, all with the same meaning.
 export function mark(level, ...words) {
   return h('span', { class: 'mark ' + level }, h('span', { class: 'sign', 'aria-hidden': 'true' }, { good: '●', bad: '▲', idle: '○' }[level]), ' ', words);
 }
 
-// table is a table of rows with a key each; a column that begins with "#" has figures.
+// table returns a table of rows, each with a key; a column whose name starts with "#" is numeric.
 export function table(label, columns, rows, none) {
   if (!rows.length) return h('p', { class: 'none' }, none);
   const figure = columns.map(c => c.startsWith('#'));
@@ -77,14 +77,14 @@ export function table(label, columns, rows, none) {
       h('td', { class: figure[n] ? 'figure' : null }, c)))))));
 }
 
-// facts are names and values.
+// facts returns a list of names and values.
 export const facts = pairs => h('dl', { class: 'facts' }, pairs.filter(p => p && p[1] !== '' && p[1] !== undefined && p[1] !== null)
   .map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
 
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 export const count = n => grouped.format(n ?? 0);
 
-// rate writes how many a second.
+// rate formats a number per second.
 export const rate = n => n === null || n === undefined ? '–' : n === 0 ? '0' : n < 10 ? n.toFixed(1) : count(n);
 
 export function bytes(n) {
@@ -95,7 +95,7 @@ export function bytes(n) {
   return n.toFixed(1) + ' TiB';
 }
 
-// time writes seconds with the unit that suits them.
+// time formats seconds with a suitable unit.
 export function time(s) {
   if (s === null || s === undefined) return '–';
   const a = Math.abs(s);
@@ -108,7 +108,7 @@ export function time(s) {
   return Math.floor(s / 86400) + ' d ' + Math.floor(s % 86400 / 3600) + ' h';
 }
 
-// clock is the time of day here, to the millisecond if asked.
+// clock returns the local time of day, optionally to the millisecond.
 export function clock(date, exact) {
   const d = new Date(date);
   return d.toTimeString().slice(0, 8) + (exact ? '.' + String(d.getMilliseconds()).padStart(3, '0') : '');

@@ -1,10 +1,10 @@
-// What is asked of the process, and what is remembered of its answers.
+// Requests to the process, and the history of its responses.
 
-export const kept = 300; // moments, one a second
-const mostSeries = 200; // informers and controllers whose figures are remembered
-const patience = 15000; // ms for an answer
+export const kept = 300; // moments to keep, one per second
+const mostSeries = 200; // informers and controllers to keep figures for
+const patience = 15000; // ms to wait for a response
 
-// ask asks one question. It fails with what the process says, or why it says nothing.
+// ask sends one query. It fails with the process's error, or the reason there was no response.
 export async function ask(what, params = {}) {
   const given = Object.entries(params).filter(([, v]) => v !== undefined && v !== null);
   const answer = await fetch('v1/' + what + (given.length ? '?' + new URLSearchParams(given) : ''), { signal: AbortSignal.timeout(patience) });
@@ -17,7 +17,7 @@ export const informerName = i => i.cluster ? i.cluster + ': ' + i.reflector.reso
 export const informerKey = i => 'i/' + [i.cluster ?? '', i.reflector.resource, i.type ?? ''].join('/');
 export const controllerKey = c => 'c/' + c.name;
 
-// stagesOf finds the figures of a stage for every track of a role.
+// stagesOf returns the figures for a stage, for every track with a role.
 export function stagesOf(status, role, stage) {
   return (status.recorder.tracks ?? []).filter(t => t.role === role)
     .map(t => ({ track: t, minute: t.stages?.find(s => s.stage === stage)?.minute })).filter(s => s.minute?.count > 0);
@@ -25,7 +25,7 @@ export function stagesOf(status, role, stage) {
 
 const most = (all, of) => all.reduce((m, one) => m === null || of(one) > of(m) ? one : m, null);
 
-// moment is what is remembered of a status.
+// moment returns the part of a status to keep.
 function moment(status) {
   const informers = status.informers ?? [], controllers = status.controllers ?? [];
   const done = c => c.successes + c.requeues + c.requeuesAfter + c.errors;
@@ -38,7 +38,7 @@ function moment(status) {
   return {
     at: Date.parse(status.at), each,
     events: sum(informers, i => i.reflector.events), reconciles: sum(controllers, done), errors: sum(controllers, c => c.errors),
-    lagNow: Math.max(0, ...informers.flatMap(i => i.handlers ?? []).map(d => d.behindSeconds ?? 0)), // calls in progress give no sample
+    lagNow: Math.max(0, ...informers.flatMap(i => i.handlers ?? []).map(d => d.behindSeconds ?? 0)), // calls in progress do not count as samples
     workNow: Math.max(0, ...controllers.map(c => c.queue?.longestRunningSeconds ?? 0)),
     lag99: lag?.minute.p99Seconds ?? null,
     work99: work?.minute.p99Seconds ?? null,
@@ -47,21 +47,21 @@ function moment(status) {
   };
 }
 
-// Feed is the statuses of the process.
+// Feed holds the process's recent statuses.
 export class Feed {
   status = null;
-  heard = null; // when the last good answer came
-  error = null; // why there is none since
+  heard = null; // time of the last successful response
+  error = null; // error since then, if any
   moments = [];
 
   async look() {
     try {
       const status = await ask('status');
-      for (const i of status.informers ?? []) { // what is empty is left out
+      for (const i of status.informers ?? []) { // empty fields are omitted
         i.reflector.resource ??= '';
         for (const d of i.handlers ?? []) d.name ??= '';
       }
-      if (status.process.started !== this.status?.process.started) this.moments = []; // another process
+      if (status.process.started !== this.status?.process.started) this.moments = []; // the process was restarted
       this.status = status;
       this.heard = new Date();
       this.error = null;
@@ -71,10 +71,10 @@ export class Feed {
     }
   }
 
-  // series are the figures of a name, with the time of each.
+  // series returns the figures with a name, each with its time.
   series(name) { return this.moments.map(m => ({ at: m.at, value: m[name] })); }
 
-  // rates are how much a counter grew a second, null where that is not known.
+  // rates returns the growth of a counter per second, null if unknown.
   rates(of) {
     return this.moments.map((m, n) => {
       const before = this.moments[n - 1], seconds = before ? (m.at - before.at) / 1000 : 0;
@@ -83,7 +83,7 @@ export class Feed {
     });
   }
 
-  // now is the rate over the last few seconds.
+  // now returns the rate over the last few seconds.
   now(of) {
     const last = this.moments.at(-1), before = this.moments.at(-6) ?? this.moments[0];
     if (!last || last === before) return null;

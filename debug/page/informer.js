@@ -1,11 +1,11 @@
-// One informer: its handlers, its indexes, and what it caches.
+// One informer: its handlers, its indexes and its cache.
 import { bytes, clock, count, facts, h, keyText, link, mark, table, time } from './dom.js';
 import { informerName } from './feed.js';
 import { pipeline } from './pipeline.js';
 
 const page = 50;
 
-// which are the parameters that name the informer.
+// which returns the parameters that select the informer.
 const which = params => ({ informer: params.get('informer'), type: params.get('type') || undefined, cluster: params.get('cluster') ?? undefined });
 const wanted = params => ({ namespace: params.get('namespace') ?? '', selector: params.get('selector') ?? '', search: params.get('search') ?? '' });
 
@@ -19,7 +19,7 @@ function handlers(i) {
   return h('section', { 'aria-labelledby': 'handlers' }, h('h2', { id: 'handlers' }, 'Handlers'),
     table('Handlers', ['handler', 'where', 'right now', '#behind', '#pending', '#calls', '#failed', '#longest call', 'last failure'], (i.handlers ?? []).map(d => ({ key: d.name + d.place, cells: [
       d.name, d.place === d.name ? '' : d.place, d.busySeconds > 1 ? `${keyText(d.key)} for ${time(d.busySeconds)}` : '–', d.behindSeconds > 1 ? mark('bad', time(d.behindSeconds)) : time(d.behindSeconds), count(d.pending), count(d.delivered),
-      count(d.panics + d.errors), time(d.slowestSeconds), d.failure?.err ?? '–'] })), 'Nobody listens.'));
+      count(d.panics + d.errors), time(d.slowestSeconds), d.failure?.err ?? '–'] })), 'There are no handlers.'));
 }
 
 function indexes(answer) {
@@ -36,15 +36,15 @@ function objects(params, answer) {
   const want = wanted(params), heads = answer?.heads ?? [];
   const owner = o => (o.owners ?? []).map(r => `${r.kind}/${r.name}`).join(', ') || '–';
   return h('section', { 'aria-labelledby': 'objects' }, h('h2', { id: 'objects' }, 'Objects'),
-    h('form', { class: 'filter', 'data-view': 'informer', role: 'search', 'aria-label': 'Filter of objects' },
+    h('form', { class: 'filter', 'data-view': 'informer', role: 'search', 'aria-label': 'Object filter' },
       Object.entries(which(params)).map(([name, value]) => value !== undefined && h('input', { type: 'hidden', name, value })),
-      field('namespace', 'Namespace', 'any', want.namespace), field('selector', 'Labels', 'app=web,tier!=db', want.selector), field('search', 'Name has', 'any', want.search),
+      field('namespace', 'Namespace', 'any', want.namespace), field('selector', 'Labels', 'app=web,tier!=db', want.selector), field('search', 'Name contains', 'any', want.search),
       h('button', null, 'Filter')),
     answer?.error ? refused(answer.error) : [
       table('Objects', ['namespace', 'name', '#version', '#generation', 'owner', 'labels', ''], heads.map(o => ({ key: o.namespace + '/' + o.name, cells: [
         o.namespace ?? '–', link('object', { ...which(params), namespace: o.namespace, name: o.name }, o.name), o.rv, o.generation ? count(o.generation) : '–', owner(o),
         Object.entries(o.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(', ') || '–', o.deleting ? mark('idle', 'deleting') : ''] })),
-      answer ? 'No object is like that.' : 'Asking…'),
+      answer ? 'No matching objects.' : 'Loading…'),
       h('p', { class: 'pages' }, params.get('continue') && link('informer', { ...which(params), ...want }, 'First page'), ' ',
         answer?.continue && link('informer', { ...which(params), ...want, continue: answer.continue }, 'Next page'), ' ',
         answer && h('span', { class: 'dim' }, `${count(heads.length)} shown of ${count(answer.cached)} in the cache, complete to version ${answer.rv || 'none'}`))]);
@@ -58,7 +58,7 @@ export const informer = {
   }),
   show({ feed, params, answers }) {
     const i = found(feed.status, params);
-    if (!i) return [h('p', { class: 'refused' }, mark('bad'), `There is no informer ${params.get('informer')} now.`)];
+    if (!i) return [h('p', { class: 'refused' }, mark('bad'), `There is no informer ${params.get('informer')}.`)];
     const r = i.reflector;
     return [pipeline(feed, i),
       facts([['state', `${r.state} since ${clock(r.since)}`], ['cached', `${count(i.objects)} objects, ${i.store}${i.packed?.bytes ? ', ' + bytes(i.packed.bytes) : ''}`], ['lists', `${count(r.lists)}, ${count(r.relists)} of them again`],

@@ -1,17 +1,17 @@
-// One key: why it is as it is, what happened to it, and the object.
+// One key: the reasons for its state, its history, and the object.
 import { clock, count, facts, h, keyText, link, table, time } from './dom.js';
 import { refused, which } from './informer.js';
 import { timeline } from './timeline.js';
 
-const mostText = 200000; // characters of contents that are shown
+const mostText = 200000; // maximum number of characters of contents to show
 const mostEntries = 200;
 
 const key = params => ({ namespace: params.get('namespace') ?? '', name: params.get('name') ?? '' });
 
-// whose says whose event it is.
+// whose returns the component an event belongs to.
 export const whose = e => `${e.role} ${e.name}`;
 
-// told says what an event tells beyond its kind and key.
+// told describes an event beyond its kind and key.
 export function told(e) {
   const parts = [e.change, e.rv && 'version ' + e.rv, e.outcome, e.count > 1 && count(e.count) + ' objects', e.attempt > 1 && 'attempt ' + e.attempt,
     e.kind === 'taken' ? 'after ' + time(e.tookSeconds ?? 0) : e.tookSeconds && 'in ' + time(e.tookSeconds),
@@ -52,10 +52,10 @@ export const object = {
       h('section', { 'aria-labelledby': 'why' }, h('h2', { id: 'why' }, 'Why'), reasons(why)),
       h('section', { 'aria-labelledby': 'timeline' }, h('h2', { id: 'timeline' }, 'Timeline'), line?.error ? refused(line.error) : [
         timeline(entries),
-        line?.lost > 0 && h('p', { class: 'dim' }, `The recorder has had to forget ${count(line.lost)} events, of whatever key.`)]),
+        line?.lost > 0 && h('p', { class: 'dim' }, `The recorder has dropped ${count(line.lost)} events, for any key.`)]),
       params.get('informer') && h('section', { 'aria-labelledby': 'head' }, h('h2', { id: 'head' }, 'Object'), o?.error ? refused(o.error) : o && [head(o.head), contents(o)]),
       h('section', { 'aria-labelledby': 'entries' }, h('h2', { id: 'entries' }, 'Events'), h('p', null, link('events', { informer: params.get('informer'), ...key(params) }, 'Follow them')),
-        table('Events of this key', ['time', 'whose', 'what', 'key', ''], entries.slice(-mostEntries).reverse().map(entryRow), line ? 'The flight recorder remembers nothing of it.' : 'Asking…')),
+        table('Events of this key', ['time', 'whose', 'what', 'key', ''], entries.slice(-mostEntries).reverse().map(entryRow), line ? 'The flight recorder has no events for it.' : 'Loading…')),
     ];
   },
 };

@@ -5,7 +5,7 @@ import { chart } from './chart.js';
 import { pipeline, state } from './pipeline.js';
 import { ofController, ofInformer, ofProcess } from './trouble.js';
 
-const mostBusy = 6; // controllers that are asked what they do right now
+const mostBusy = 6; // controllers whose current work is requested
 const mostPipelines = 60;
 
 function health(status) {
@@ -27,7 +27,7 @@ export function charts(feed) {
     chart('work', 'Slowest reconciles', time, [named('now', feed.series('workNow')), named('p99', feed.series('work99'))]));
 }
 
-// doing is what a controller does right now, and since when.
+// doing describes what a controller is doing right now, and since when.
 function doing(c, answer) {
   if (answer?.error) return answer.error.message;
   if (!c.active) return h('span', { class: 'dim' }, 'nothing');

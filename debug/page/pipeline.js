@@ -1,4 +1,4 @@
-// The way of a change, drawn: server, reflector, delta queue, cache, handlers, work queues,
+// A diagram of the path of a change: server, reflector, delta queue, cache, handlers, work queues,
 // reconcilers.
 import { count, h, link, mark, rate, time } from './dom.js';
 import { controllerKey, informerKey, informerName, stagesOf } from './feed.js';
@@ -12,7 +12,7 @@ export const state = (word, failing) => mark(failing ? 'bad' : goodStates.has(wo
 
 const stage = (name, big, ...small) => h('div', { class: 'stage' }, h('span', { class: 'name' }, name), h('span', { class: 'big' }, big), small.map(s => s && h('span', { class: 'small' }, s)));
 
-// controllerOf finds whose handler it is.
+// controllerOf returns the controller that a handler belongs to.
 const controllerOf = (status, handler) => (status.controllers ?? []).find(c => handler.name.startsWith(`controller ${c.name}: `));
 
 function handlerLane(feed, i, d) {

@@ -1,11 +1,11 @@
 // The events of one key, drawn.
 import { clock, h, keyText, time, visible } from './dom.js';
 
-const most = 60; // events that are drawn, the last ones
+const most = 60; // number of most recent events to draw
 const width = 1000, left = 190, right = 14, row = 24, top = 8, axis = 30;
 
-// places puts moments on the line: the longer between two, the wider, but by the logarithm, so
-// that microseconds and minutes can both be seen.
+// places maps times to positions on the line. Distances grow logarithmically, so that both
+// microseconds and minutes are visible.
 function places(moments) {
   const sorted = [...new Set(moments)].sort((a, b) => a - b), at = new Map();
   let sum = 0;
@@ -19,13 +19,13 @@ function places(moments) {
   return { x: t => left + at.get(t) * scale, gaps: gaps.slice(1) };
 }
 
-// Times are milliseconds, with fractions: a Date has none, so they come from the text.
+// Times are in milliseconds, with fractions. A Date has no fractions, so they are parsed from the text.
 function moment(text) {
   const fraction = /\.(\d+)/.exec(text)?.[1] ?? '';
   return Math.floor(Date.parse(text) / 1000) * 1000 + Number('0.' + (fraction || '0')) * 1000;
 }
 
-// begin is when that which an event ends began.
+// begin returns the start time of the action that an event ends.
 function begin(e, end) {
   const took = e.kind === 'applied' ? Math.max(0, e.receivedSeconds ?? 0) : e.tookSeconds ?? 0;
   return end - took * 1000;
@@ -43,7 +43,7 @@ function shape(e, x0, x1, y) {
 
 export function timeline(entries) {
   const shown = entries.slice(-most).map(e => ({ e, end: moment(e.at) })).map(m => ({ ...m, begin: begin(m.e, m.end) }));
-  if (!shown.length) return h('p', { class: 'none' }, 'The flight recorder remembers nothing of it.');
+  if (!shown.length) return h('p', { class: 'none' }, 'The flight recorder has no events for it.');
   const lanes = [...new Set(shown.map(m => `${m.e.role} ${m.e.name}`))];
   const { x, gaps } = places(shown.flatMap(m => [m.begin, m.end]));
   const y = lane => top + row / 2 + lanes.indexOf(lane) * row, low = top + lanes.length * row;
@@ -59,5 +59,5 @@ export function timeline(entries) {
       return h('g', { class: 'grid' }, h('line', { x1: x(g.from), x2: x(g.to), y1: low + 4, y2: low + 4 }), h('text', { x: middle, y: low + 18, 'text-anchor': 'middle' }, time(g.gap / 1000)));
     }),
     shown.map(m => shape(m.e, x(m.begin), x(m.end), y(`${m.e.role} ${m.e.name}`))))),
-  h('figcaption', { class: 'dim' }, 'A bar is as long as it took, ', h('b', null, '◆'), ' is asked for, ', h('b', null, '●'), ' is done or heard, ', h('b', null, '▲'), ' failed. Time runs to the right, long pauses shortened; figures below are how long.'));
+  h('figcaption', { class: 'dim' }, 'Each bar is as long as the action took; ', h('b', null, '◆'), ' requested, ', h('b', null, '●'), ' done or delivered, ', h('b', null, '▲'), ' failed. Time runs to the right, with long pauses shortened; the figures below are durations.'));
 }

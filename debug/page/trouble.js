@@ -1,8 +1,8 @@
-// What is wrong, as far as a status tells: sentences, the worst first.
+// Problems visible in a status, as sentences, worst first.
 import { clock, count, keyText, time } from './dom.js';
 import { controllerKey, informerKey, informerName } from './feed.js';
 
-// What informer-debug doctor finds worth a look, in seconds.
+// Thresholds of informer-debug doctor, in seconds.
 const longBehind = 10, longCall = 5, longRunning = 60, longWaiting = 60, longSilent = 120;
 
 const since = (status, at) => (Date.parse(status.at) - Date.parse(at)) / 1000;
@@ -10,8 +10,8 @@ const ago = (status, at) => time(since(status, at)) + ' ago';
 
 const said = (status, f) => `${f.phase ? f.phase + ': ' : ''}${f.key?.name ? keyText(f.key) + ': ' : ''}${f.err} (${f.attempts > 1 ? count(f.attempts) + ' times, ' : ''}last ${ago(status, f.last)})`;
 
-// ofReflector tells what keeps changes from arriving. Waiting says that they wait for the cache
-// instead, so that nothing more may be read.
+// ofReflector returns the problems that keep changes from arriving. waiting means that they are
+// queued for the cache, so that reading may have stopped.
 function ofReflector(status, r, waiting) {
   const all = [];
   if (r.attempts > 0 && r.failure) {
@@ -30,7 +30,7 @@ export function ofInformer(status, i) {
   const all = (i.namespaces?.length ? i.namespaces : [i.reflector]).flatMap(r => ofReflector(status, r, i.queueAgeSeconds > longSilent));
   if (!i.synced && !all.length && i.reflector.state !== undefined) all.push(`no initial list yet: ${i.reflector.state} for ${time(since(status, i.reflector.since))}`);
   if (i.failure) all.push(said(status, i.failure));
-  if (i.queueAgeSeconds > longBehind) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
+  if (i.queueAgeSeconds > longBehind) all.push(`${count(i.queueDepth)} changes are queued for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
   if (i.packed?.damaged > 0) all.push(`${count(i.packed.damaged)} packed objects are damaged: the memory of the machine is broken`);
   for (const d of i.handlers ?? []) {
     if (d.busySeconds > longCall) all.push(`handler ${d.name} has been handling ${keyText(d.key)} for ${time(d.busySeconds)}, with ${count(d.pending)} pending events`);
@@ -63,19 +63,19 @@ export function ofController(status, c) {
 export function ofElection(status) {
   const e = status.election, all = [];
   if (!e) return all;
-  if (e.lost) all.push(`the lease ${keyText(e.lease)} was lost while the work still runs: ${e.lost.err}`);
+  if (e.lost) all.push(`the lease ${keyText(e.lease)} was lost while work is still running: ${e.lost.err}`);
   if (e.attempts > 0 && e.failure) all.push(`${count(e.attempts)} failures in a row at the lease ${keyText(e.lease)}: ${e.failure.err}`);
   return all;
 }
 
-// ofProcess are all troubles, each { key, whose, view, params, texts }.
+// ofProcess returns all problems, each { key, whose, view, params, texts }.
 export function ofProcess(status) {
   const same = new Map();
   for (const i of status.informers ?? []) same.set(informerKey(i), (same.get(informerKey(i)) ?? 0) + 1);
   const all = (status.informers ?? []).map(i => {
     const key = informerKey(i), equal = same.get(key), texts = ofInformer(status, i);
     if (equal > 1) texts.push(`${count(equal)} informers cache the same objects: share one`);
-    same.delete(key); // it is said once
+    same.delete(key); // report it only once
     return { key, whose: informerName(i), view: 'informer', params: informerParams(i), texts };
   });
   for (const c of status.controllers ?? []) all.push({ key: controllerKey(c), whose: c.name, view: 'controller', params: { name: c.name }, texts: ofController(status, c) });
@@ -83,5 +83,5 @@ export function ofProcess(status) {
   return all.filter(t => t.texts.length);
 }
 
-// informerParams name an informer in a question or an address.
+// informerParams returns the parameters that select an informer in a query or an address.
 export const informerParams = i => ({ informer: i.reflector.resource, type: i.type, cluster: i.cluster ?? '' });

@@ -274,7 +274,7 @@ func TestTheProcessGoesAwayAndComesBack(t *testing.T) {
 	server.CloseClientConnections()
 	at := server.Listener.Addr().String()
 	server.Close()
-	p.until(`/does not answer.*What is shown is of \d\d:\d\d:\d\d, the last good answer/.test(document.querySelector('#connection.lost')?.textContent)`)
+	p.until(`/does not respond.*Showing data from \d\d:\d\d:\d\d, the last successful response/.test(document.querySelector('#connection.lost')?.textContent)`)
 	require.Equal(t, "pods", p.text("document.querySelector('h1').textContent"), "it still shows what it knew")
 	listener, err := net.Listen("tcp", at)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 // Speed is the replay speed.
 type Speed struct {
 	Text  string  // a number such as 10, or max
-	Times float64 // parsed Text, after Check
+	Times float64 // parsed Text, set by Check
 }
 
 // Check validates and parses the speed.
