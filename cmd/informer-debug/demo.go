@@ -30,7 +30,7 @@ type demoFlags struct {
 func (f *demoFlags) check() error {
 	switch {
 	case !(f.rate > 0 && f.rate <= demo.MaxRate):
-		return exit.Usage("--rate must be positive and at most %d changes per second, got %v", demo.MaxRate, f.rate)
+		return exit.Usage("--rate must be positive and at most %[2]d changes per second, got %[1]v", f.rate, demo.MaxRate)
 	case f.duration < 0:
 		return exit.Usage("--duration must not be negative, got %s", f.duration)
 	}
