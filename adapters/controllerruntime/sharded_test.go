@@ -375,7 +375,7 @@ func TestAShareThatFails(t *testing.T) {
 	}{
 		{"enter the share: the share panicked: broken", func(context.Context, uint64) (context.Context, func(), error) { panic("broken") }},
 		{"the share called runtime.Goexit", func(context.Context, uint64) (context.Context, func(), error) { runtime.Goexit(); return nil, nil, nil }},
-		{"returns no context or no leave", func(context.Context, uint64) (context.Context, func(), error) { return nil, nil, nil }},
+		{"returns no context or leave", func(context.Context, uint64) (context.Context, func(), error) { return nil, nil, nil }},
 		{"without a token", func(ctx context.Context, _ uint64) (context.Context, func(), error) { return ctx, func() {}, nil }},
 		{"no lease of mine", func(context.Context, uint64) (context.Context, func(), error) {
 			return nil, nil, errors.New("no lease of mine")

@@ -196,7 +196,7 @@ func TestAClientThatCannotReadLeases(t *testing.T) {
 	bare, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme())
 	require.NoError(t, err)
 	_, err = NewClient(bare, "shop")
-	require.ErrorContains(t, err, "does not know Lease")
+	require.ErrorContains(t, err, "does not include Lease")
 }
 
 func TestATransportThatPanicsIsAnError(t *testing.T) {

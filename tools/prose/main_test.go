@@ -114,5 +114,5 @@ func TestTooManyMatchesFail(t *testing.T) {
 
 func TestEmptyDirectoryIsAnError(t *testing.T) {
 	_, err := readAll(t.TempDir())
-	require.ErrorContains(t, err, "there is no text")
+	require.ErrorContains(t, err, "no text found")
 }

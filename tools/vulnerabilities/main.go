@@ -105,7 +105,7 @@ func reach(ctx context.Context, db string) error {
 	const index = "index/db.json"
 	if dir, local := strings.CutPrefix(db, "file://"); local {
 		if _, err := os.Stat(filepath.Join(filepath.FromSlash(dir), index)); err != nil {
-			return fmt.Errorf("cannot read the vulnerability database: %w", err)
+			return fmt.Errorf("the vulnerability database cannot be read: %w", err)
 		}
 		return nil
 	}
@@ -121,11 +121,11 @@ func reach(ctx context.Context, db string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("cannot reach the vulnerability database: %w", err)
+		return fmt.Errorf("the vulnerability database cannot be reached: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot reach the vulnerability database: %s responded with %s", address, resp.Status)
+		return fmt.Errorf("the vulnerability database cannot be reached: %s responded with %s", address, resp.Status)
 	}
 	return nil
 }

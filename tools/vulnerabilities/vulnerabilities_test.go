@@ -55,7 +55,7 @@ func TestUnreachableDatabaseIsReported(t *testing.T) {
 		if err := scanAll(t.Context(), db, []string{"."}, &out); err != nil {
 			t.Errorf("%s: %v", db, err)
 		}
-		if !strings.Contains(out.String(), "SKIPPED: the database of vulnerabilities cannot be") {
+		if !strings.Contains(out.String(), "SKIPPED: the vulnerability database cannot be") {
 			t.Errorf("%s: got %s", db, &out)
 		}
 	}
