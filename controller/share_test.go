@@ -48,7 +48,7 @@ func TestAShareThatFails(t *testing.T) {
 	for want, fail := range map[string]func(context.Context, uint64) (context.Context, func(), error){
 		"the share panicked: broken":      func(context.Context, uint64) (context.Context, func(), error) { panic("broken") },
 		"the share called runtime.Goexit": func(context.Context, uint64) (context.Context, func(), error) { runtime.Goexit(); return nil, nil, nil },
-		"returns no context or no leave":  func(context.Context, uint64) (context.Context, func(), error) { return nil, nil, nil },
+		"returns no context or leave":     func(context.Context, uint64) (context.Context, func(), error) { return nil, nil, nil },
 		"no lease of mine": func(context.Context, uint64) (context.Context, func(), error) {
 			return nil, nil, errors.New("no lease of mine")
 		},

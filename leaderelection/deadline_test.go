@@ -53,7 +53,7 @@ func TestTransportIgnoringItsContextDoesNotDelayTheDeadline(t *testing.T) {
 		})
 		told := r.working(e, func() { deaf.Store(true) }, time.Hour)
 		require.EqualValues(r, 10*time.Second, told.Load())
-		require.ErrorContains(r, e.Status().Failure, "ignores that the request's context has ended")
+		require.ErrorContains(r, e.Status().Failure, "ignores that the request's context is done")
 	})
 }
 
