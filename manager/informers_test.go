@@ -22,7 +22,7 @@ func (f told) Status() []sharedinformer.Status { return f() }
 func TestAReportSurvivesASourceOfInformersThatFails(t *testing.T) {
 	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{})
 	require.NoError(t, err)
-	require.ErrorContains(t, m.AddInformers("nobody", nil), `those of "nobody" are nil`)
+	require.ErrorContains(t, m.AddInformers("nobody", nil), `the source for "nobody" is nil`)
 	require.ErrorContains(t, metrics.NewRegistry().AddInformers("nobody", nil), `of cluster "nobody" are nil`)
 	require.NoError(t, m.AddInformers("nobody", told(func() []sharedinformer.Status { panic("boom") })))
 	require.NoError(t, m.AddInformers("gone", told(func() []sharedinformer.Status { runtime.Goexit(); return nil })))

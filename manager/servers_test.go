@@ -312,7 +312,7 @@ func TestInformersOfOthersAreShownToo(t *testing.T) {
 		}
 		require.NoError(r, m.AddInformers("client-go", theirs))
 		require.ErrorContains(r, m.AddInformers("client-go", theirs), `two runnables are named "cluster client-go"`)
-		require.ErrorContains(r, m.AddInformers("", theirs), "need one")
+		require.ErrorContains(r, m.AddInformers("", theirs), "may be unnamed")
 		r.start(m)
 		synctest.Wait()
 

@@ -120,7 +120,7 @@ func TestACopyOfAnotherTypeIsAnError(t *testing.T) {
 		head, ok := i.Heads().Get(object.Key{Namespace: "a", Name: "0"})
 		require.True(t, ok)
 		o, err := i.Copy(head)
-		require.ErrorContains(t, err, "returns a *v1.Pod")
+		require.ErrorContains(t, err, "returned a *v1.Pod")
 		require.Nil(t, o)
 		cancel()
 		require.NoError(t, wait())

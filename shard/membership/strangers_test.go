@@ -34,7 +34,7 @@ func TestALeaseThatCannotBeRead(t *testing.T) {
 		`"nonsense" is not an ordered set of slots of 8`: func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/slots"] = "nonsense" },
 		"its weight is 0":     func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "0" },
 		"its weight is 1001":  func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/weight"] = "1001" },
-		"want 1h0m0s at most": func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(1 << 30)) },
+		"want at most 1h0m0s": func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(1 << 30)) },
 	} {
 		inBubble(t, 8, func(r *rig) {
 			renew := func(n int) {

@@ -64,7 +64,7 @@ func TestRetainedMemoryIsFound(t *testing.T) {
 		k.Nothing(said)
 	}
 	require.Len(t, said.said, 1)
-	require.Contains(t, said.said[0], "bytes are held")
+	require.Contains(t, said.said[0], "bytes are live")
 	require.Len(t, held, looks)
 	held = nil
 	stop := make(chan struct{})
