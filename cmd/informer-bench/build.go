@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// repository returns the nearest directory, from the working directory up, that contains the contestants.
+// repository returns the closest parent of the working directory (or the directory itself) that contains the
+// contestants.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -24,16 +25,17 @@ func repository() (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("no contestants at %s or above: run informer-bench inside of Millrace's repository", dir)
+			return "", fmt.Errorf("no contestants at %s or above: run informer-bench inside Millrace's repository", dir)
 		}
 	}
 }
 
-// place locates the main package of a contestant: a module below bench/, a directory in it, and build tags.
+// place locates a contestant's main package: a module below bench/, a directory in that module, and build
+// tags.
 type place struct{ module, directory, tags string }
 
-// placesOf returns the places where a contestant may be: first its current place, then its places in
-// earlier revisions.
+// placesOf returns the places to look for a contestant: its current one first, followed by those in earlier
+// revisions.
 func placesOf(contestant string) []place {
 	return map[string][]place{
 		results.Millrace:                {{"contestants/millrace", "whole", ""}, {"contestants/millrace", "", ""}, {"millrace", "", ""}},
@@ -56,12 +58,12 @@ var libraries = map[string]string{results.ClientGo: "k8s.io/client-go", results.
 // builder builds entrants.
 type builder struct {
 	root     string // of the repository
-	dir      string // for binaries, and for worktrees of other revisions
+	dir      string // binaries, and worktrees of other revisions
 	progress io.Writer
 	versions map[string]string // of the built contestants, for the results file
 }
 
-// build builds each entrant from its revision and sets its program.
+// build builds each entrant from its revision and sets entrant.program.
 func (b *builder) build(ctx context.Context, entrants []entrant) error {
 	b.versions = map[string]string{}
 	if commit := describe(b.root); commit != "" {
@@ -126,5 +128,5 @@ func buildOne(ctx context.Context, source string, e *entrant) (version string, e
 		}
 		return "", nil
 	}
-	return "", errors.New("this revision does not have this contestant")
+	return "", errors.New("the contestant does not exist at this revision")
 }

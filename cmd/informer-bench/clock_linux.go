@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the CPU time of all threads of a process. It reads the clock of
-// clock_getcpuclockid(3), whose number is derived from the process ID.
+// cpuTime returns the CPU time used by all threads of a process. It reads the clock that
+// clock_getcpuclockid(3) returns, whose ID is derived from the process ID.
 func cpuTime(pid int) (time.Duration, error) {
 	const perProcess, scheduler = 0, 2
 	var t unix.Timespec
@@ -21,8 +21,9 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// memory returns the resident memory of a process and its peak since the start or the last resetPeak.
-// Unlike the maximum of getrusage(2), the peak does not include the parent's memory at the fork.
+// memory returns a process's resident memory, and its peak since the process started or since the last
+// resetPeak. Unlike the maximum reported by getrusage(2), this peak excludes the parent's memory at the time
+// of the fork.
 func memory(pid int) (resident, peak uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -32,7 +33,7 @@ func memory(pid int) (resident, peak uint64, err error) {
 		_, rest, found := bytes.Cut(status, []byte("\n"+name))
 		fields := bytes.Fields(rest)
 		if !found || len(fields) == 0 {
-			return 0, 0, fmt.Errorf("the kernel gives no %s of process %d", name, pid)
+			return 0, 0, fmt.Errorf("the kernel reports no %s for process %d", name, pid)
 		}
 		kibibytes, err := strconv.ParseUint(string(fields[0]), 10, 64)
 		if err != nil {
@@ -43,7 +44,7 @@ func memory(pid int) (resident, peak uint64, err error) {
 	return resident, peak, nil
 }
 
-// resetPeak sets the peak to the current resident memory; see clear_refs in proc(5).
+// resetPeak resets the peak to the current resident memory; see clear_refs in proc(5).
 func resetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

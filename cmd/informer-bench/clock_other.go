@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var errLinux = errors.New("measuring CPU time and memory of another process needs Linux")
+var errLinux = errors.New("measuring another process's CPU time and memory requires Linux")
 
 func cpuTime(int) (time.Duration, error)            { return 0, errLinux }
 func memory(int) (resident, peak uint64, err error) { return 0, 0, errLinux }

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// compared compares two revisions of a contestant in one job.
+// compared is the comparison of two revisions of a contestant in one job.
 type compared struct {
 	job           scenario.Job
 	latest, older entrant
 	figures       []results.Comparison
 }
 
-// compare compares the revisions that took part in a job.
+// compare compares the revisions measured in a job.
 func compare(j scenario.Job, entrants []entrant, all rounds) (list []compared) {
 	for _, pair := range pairs(entrants) {
 		c := compared{job: j, latest: pair[0], older: pair[1]}
@@ -42,8 +42,8 @@ func compare(j scenario.Job, entrants []entrant, all rounds) (list []compared) {
 	return list
 }
 
-// derived reports whether a metric is wall or CPU time in another unit. Such a metric would be judged
-// twice.
+// derived reports whether a metric is just wall or CPU time in another unit. Judging it too would count the
+// same difference twice.
 func derived(j scenario.Job, metric string) bool {
 	switch metric {
 	case results.CPUPerObject, results.EventsPerSec, results.WallPerEvent:
@@ -66,7 +66,7 @@ func writeCompared(out io.Writer, c compared) error {
 	return w.Flush()
 }
 
-// ratioOf formats the median of the pairwise ratios, and with spread also their minimum and maximum.
+// ratioOf formats the median of the pairwise ratios and, if spread is set, their minimum and maximum.
 func ratioOf(f results.Comparison, spread string) string {
 	if f.Ratio == (results.Stat{}) {
 		return strings.Repeat("\t", strings.Count(spread, "\t")) // no ratio: a value was zero
@@ -74,7 +74,7 @@ func ratioOf(f results.Comparison, spread string) string {
 	return fmt.Sprintf("%.3f"+spread, f.Ratio.Median, f.Ratio.Min, f.Ratio.Max)
 }
 
-// writeConclusion writes which figures of two revisions differ.
+// writeConclusion lists the figures that differ between two revisions.
 func writeConclusion(out io.Writer, list []compared) error {
 	w := &errWriter{out: out}
 	for len(list) > 0 {

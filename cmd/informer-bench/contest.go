@@ -18,20 +18,20 @@ import (
 
 // contest runs jobs.
 type contest struct {
-	self     string // this program, to start the load server
+	self     string // path of this program, to start it as the load server
 	entrants []entrant
 	rounds   int
 	seed     uint64
 	progress io.Writer
 }
 
-// deadline returns the time limit for a contestant in one round: five minutes or a millisecond per
-// object, whichever is longer.
+// deadline returns a contestant's time limit for one round: five minutes or one millisecond per object,
+// whichever is longer.
 func deadline(j scenario.Job) time.Duration {
 	return max(5*time.Minute, time.Duration(j.Objects)*time.Millisecond)
 }
 
-// reading is the state of clocks and memory at a mark.
+// reading is a snapshot of the clocks and memory at a mark.
 type reading struct {
 	at             time.Time
 	cpu            time.Duration
@@ -41,28 +41,27 @@ type reading struct {
 // outcome is the result of one contestant in one round.
 type outcome struct {
 	marks  map[string]reading
-	memory []results.Point // over time, if the scenario needs it
+	memory []results.Point // samples over time, if the scenario needs them
 	listed time.Time       // when the last list was requested, if the scenario needs it
 	result protocol.Result
 	limit  uint64 // the memory limit, if the scenario searches for one
 }
 
-// of returns the entrants that take part in a job.
+// of returns the entrants for a job.
 func (c *contest) of(j scenario.Job) []entrant {
 	return slices.DeleteFunc(slices.Clone(c.entrants), func(e entrant) bool {
 		return !slices.Contains(j.Contestants, e.contestant) || !fits(j, e, memoryTotal())
 	})
 }
 
-// fits reports whether an entrant needs less than half of the machine's memory. It also returns true if
-// the entrant's needs are unknown.
+// fits reports whether an entrant needs less than half of the machine's memory, or its needs are unknown.
 func fits(j scenario.Job, e entrant, memory uint64) bool {
 	return memory == 0 || uint64(j.Objects)*uint64(j.Takes[e.contestant]) < memory/2
 }
 
-// run measures a job, round by round and entrant by entrant, and returns an error if two entrants did
-// different work. Every second round reverses the order, so no entrant is always first. It returns the
-// measures of all rounds, and the last round's memory over time.
+// run measures a job, round by round and entrant by entrant. It fails if two entrants did different work.
+// The order is reversed every second round, so no entrant always goes first. It returns the measures from all
+// rounds, and memory over time from the last round.
 func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][]results.Point, error) {
 	var server *loadServer
 	if j.Script != scenario.Alone {
@@ -115,10 +114,10 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 	return all, overTime, nil
 }
 
-// errNotKnown is returned if a contestant does not know the scenario.
+// errNotKnown is returned if a contestant does not implement the scenario.
 var errNotKnown = errors.New("not known there")
 
-// one runs one entrant in one round.
+// one runs one entrant for one round.
 func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
 	if j.Smallest {
 		return c.smallest(ctx, j, e, server)
@@ -126,7 +125,7 @@ func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *lo
 	return c.attempt(ctx, j, e, server, 0)
 }
 
-// attempt runs one entrant, within a memory limit unless that is 0.
+// attempt runs one entrant, with a memory limit if limit is not 0.
 func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server *loadServer, limit uint64) (*outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline(j), fmt.Errorf("took longer than %v", deadline(j)))
 	defer cancel()
@@ -162,7 +161,7 @@ func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server
 			return nil, because(ctx, err)
 		}
 		if want := j.Lists(); want >= 0 && a.Lists != want {
-			return nil, fmt.Errorf("asked for %d lists, want %d: it does not do what is to be measured", a.Lists, want)
+			return nil, fmt.Errorf("requested %d lists, want %d: it does not do the work that is being measured", a.Lists, want)
 		}
 		o.listed = time.Unix(0, a.Listed)
 	}
@@ -172,7 +171,7 @@ func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server
 	return o, nil
 }
 
-// because wraps err in the cause of ctx if ctx is done, because err is then only a consequence.
+// because wraps err in ctx's cause if ctx is done, since err is then only a symptom.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -180,11 +179,11 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps are the harness's actions at marks: one before the work begins and, if more work follows the
-// sync, one after it.
+// steps are what the harness does at marks: once before the work starts and, if work continues after the
+// sync, once after it.
 type steps struct{ begin, synced func() error }
 
-// converse talks to a contestant until it has sent its result. If overTime is set, it records the
+// converse exchanges messages with a contestant until the result arrives. If overTime is set, it samples the
 // contestant's memory during the work.
 func converse(p *process, start protocol.Start, overTime bool, at steps) (*outcome, error) {
 	o := &outcome{marks: map[string]reading{}}
@@ -213,7 +212,7 @@ func converse(p *process, start protocol.Start, overTime bool, at steps) (*outco
 			}
 		case protocol.EventResult:
 			if e.Result == nil {
-				return nil, fmt.Errorf("gave an empty result")
+				return nil, fmt.Errorf("sent an empty result")
 			}
 			o.result = *e.Result
 			return o, nil
@@ -226,8 +225,8 @@ func converse(p *process, start protocol.Start, overTime bool, at steps) (*outco
 	}
 }
 
-// mark reads the clocks and lets the contestant continue. If more work follows the sync, it resets the
-// memory peak after the sync.
+// mark reads the clocks and lets the contestant continue. If work continues after the sync, it resets the
+// peak memory at the sync.
 func (o *outcome) mark(p *process, name string, more bool, at steps) error {
 	if _, twice := o.marks[name]; twice {
 		return fmt.Errorf("set the mark %q twice", name)
@@ -266,7 +265,7 @@ func readClocks(pid int) (r reading, err error) {
 	return r, err
 }
 
-// agree compares the final caches of all contestants that have a cache.
+// agree checks that all contestants with a cache ended up with the same contents.
 func agree(outcomes map[string]protocol.Result) error {
 	first := ""
 	for _, name := range slices.Sorted(maps.Keys(outcomes)) {

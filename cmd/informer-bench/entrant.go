@@ -8,12 +8,11 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// entrant is a contestant in a run, built from the source tree around the working directory or from another
-// revision.
+// entrant is a contestant in a run. It is built from the surrounding source tree or from another revision.
 type entrant struct {
 	name       string // as requested and as named in results: "millrace@main"
 	contestant string // "millrace"
-	revision   string // "main"; empty for the source tree
+	revision   string // "main"; empty for the working tree
 	program    string // path of the built program
 }
 
@@ -29,9 +28,9 @@ func parseEntrant(name string) (entrant, error) {
 	return entrant{name: name, contestant: contestant, revision: revision}, nil
 }
 
-// enter returns the requested entrants, by default all contestants, that take part in any of the scenarios.
-// They are in the order of the contestants; revisions of the same contestant keep the requested order. It
-// returns an error if there are none.
+// enter returns the requested entrants (by default, all contestants) that take part in at least one of the
+// scenarios. They are ordered by contestant; revisions of the same contestant keep the order in which they
+// were requested. It returns an error if there are none.
 func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	if len(asked) == 0 {
 		asked = scenario.Contestants()
@@ -53,13 +52,13 @@ func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 		return !slices.ContainsFunc(chosen, func(s scenario.Scenario) bool { return slices.Contains(s.Contestants, e.contestant) })
 	})
 	if len(all) == 0 {
-		return nil, fmt.Errorf("none of the contestants %q takes part in the selected scenarios", asked)
+		return nil, fmt.Errorf("none of the contestants %q takes part in any of the selected scenarios", asked)
 	}
 	return all, nil
 }
 
-// paired reports whether each entrant takes part in several revisions, so that the only result is how
-// they differ.
+// paired reports whether each contestant runs at several revisions, so that only the differences between them
+// are of interest.
 func paired(entrants []entrant) bool {
 	return len(entrants) > 0 && !slices.ContainsFunc(entrants, func(e entrant) bool {
 		return !slices.ContainsFunc(entrants, func(other entrant) bool {
@@ -68,8 +67,7 @@ func paired(entrants []entrant) bool {
 	})
 }
 
-// pairs returns pairs of revisions of the same contestant. It pairs the revision requested first with
-// each later one.
+// pairs returns pairs of revisions of the same contestant: the one requested first with each of the others.
 func pairs(entrants []entrant) (all [][2]entrant) {
 	for i, older := range entrants {
 		first := slices.IndexFunc(entrants, func(e entrant) bool { return e.contestant == older.contestant })

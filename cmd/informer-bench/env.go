@@ -36,8 +36,7 @@ func memoryTotal() uint64 {
 	return kibibytes << 10
 }
 
-// procField returns the first value of a field in a /proc file. It returns "" if there is no such field,
-// or no /proc.
+// procField returns the first value of a field in a /proc file, or "" if there is no such field or no /proc.
 func procField(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// closeEnough is the ratio of the smallest limit that was enough to the largest that was not.
+	// closeEnough is the ratio between the smallest sufficient limit and the largest insufficient one at
+	// which the search stops.
 	closeEnough = 1.03
 
-	// heapShare is the percentage of the limit that the Go runtime is told to stay below.
+	// heapShare is the percentage of the limit to set as GOMEMLIMIT.
 	heapShare = 90
 
-	// slowness and grace bound the time of a run with a memory limit, relative to a run without one. A
-	// contestant that only collects garbage fails.
+	// slowness and grace limit how long a run with a memory limit may take compared to a run without one. A
+	// contestant that does nothing but collect garbage fails.
 	slowness, grace = 4, 10 * time.Second
 )
 
-// smallest finds the smallest memory limit within which an entrant does the work. It returns the outcome
+// smallest finds the smallest memory limit under which an entrant completes the work. It returns the outcome
 // of the run with that limit.
 func (c *contest) smallest(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
 	began := time.Now()
@@ -44,7 +45,7 @@ func (c *contest) smallest(ctx context.Context, j scenario.Job, e entrant, serve
 	return best, ctx.Err()
 }
 
-// canLimit returns an error if this process cannot limit another's memory.
+// canLimit returns an error if this process cannot limit the memory of other processes.
 func canLimit() error {
 	_, remove, err := memoryGroup(1 << 30)
 	if err == nil {
@@ -53,8 +54,7 @@ func canLimit() error {
 	return err
 }
 
-// bisect searches for the smallest limit that is enough, below a limit that is known to be enough. The
-// result is approximate.
+// bisect returns approximately the smallest sufficient limit, given one that is known to be sufficient.
 func bisect(most uint64, enough func(limit uint64) bool) uint64 {
 	for tooSmall := most / 32; float64(most) > closeEnough*float64(tooSmall); {
 		if limit := (most + tooSmall) / 2; enough(limit) {
@@ -73,7 +73,7 @@ func verdict(err error) string {
 	return "enough"
 }
 
-// peak returns the highest of an outcome's readings.
+// peak returns the highest memory reading in an outcome.
 func peak(o *outcome) (bytes uint64) {
 	for _, r := range o.marks {
 		bytes = max(bytes, r.peak)
@@ -81,9 +81,9 @@ func peak(o *outcome) (bytes uint64) {
 	return bytes
 }
 
-// launchWithin starts a program. Unless limit is 0, it starts the program in a new cgroup with that
-// memory limit, and tells the Go runtime to stay below the limit, as in a well-configured container.
-// Call remove after the program has ended.
+// launchWithin starts a program. Unless limit is 0, the program runs in a new cgroup with that memory limit,
+// and with GOMEMLIMIT set below it, as in a well-configured container. Call remove after the program has
+// exited.
 func launchWithin(ctx context.Context, name, path string, limit uint64) (p *process, remove func(), err error) {
 	if limit == 0 {
 		p, err = launch(ctx, name, path)
@@ -91,7 +91,7 @@ func launchWithin(ctx context.Context, name, path string, limit uint64) (p *proc
 	}
 	dir, remove, err := memoryGroup(limit)
 	if err != nil {
-		return nil, nil, fmt.Errorf("limit the memory of %s: %w", name, err)
+		return nil, nil, fmt.Errorf("limit memory of %s: %w", name, err)
 	}
 	const enter = `echo $$ > "$1/cgroup.procs" && GOMEMLIMIT="$2" exec "$3"`
 	p, err = launch(ctx, name, "/bin/sh", "-c", enter, "sh", dir, strconv.FormatUint(limit/100*heapShare, 10), path)

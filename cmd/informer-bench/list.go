@@ -23,7 +23,7 @@ func newListCommand() *cobra.Command {
 
 func writeList(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "GROUP\tSCENARIO\tMEASURES\tTARGETS") // the writer keeps its first error for Flush
+	fmt.Fprintln(w, "GROUP\tSCENARIO\tMEASURES\tTARGETS") // Flush reports the first write error
 	for _, s := range scenario.All() {
 		var targets []string
 		for _, t := range results.Targets() {

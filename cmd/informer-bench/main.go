@@ -1,18 +1,18 @@
-// Command informer-bench compares Millrace with client-go and controller-runtime. They do the same work
-// on the same machine, in turn.
+// Command informer-bench compares the performance of Millrace, client-go and controller-runtime. They take
+// turns doing the same work on the same machine.
 //
 //	informer-bench list
 //	informer-bench run --scenario sync-protobuf,watch-protobuf --rounds 5 --json results.json
 //	informer-bench report results.json
 //
-// Every contestant is a separate program. The harness builds it from the directory bench/contestants of
-// the repository and runs it once a round, in turn (A B A B), against a server in another process that
-// has encoded everything in advance. At the marks that a contestant sets, the harness reads wall and CPU
-// time and peak memory from the operating system. It compares the final caches of the contestants; if
-// two differ, the run fails.
+// Every contestant is a separate program. The harness builds it from the repository's bench/contestants
+// directory and runs the contestants alternately (A B A B), once per round, against a server in another
+// process that has encoded everything in advance. Whenever a contestant sets a mark, the harness reads its
+// wall and CPU time and its peak memory from the operating system. It compares the contestants' final caches;
+// the run fails if any two differ.
 //
-// Absolute figures depend on the machine and the time of the run. Ratios are portable, because each is
-// taken within one round. Targets apply to the median ratio.
+// Absolute figures depend on the machine and on when they were measured. Ratios are portable, because each
+// compares two runs in the same round. Targets apply to the median ratio.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	if err := newRootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "informer-bench:", err)
 		os.Exit(1)
@@ -38,7 +38,7 @@ func main() {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "informer-bench",
-		Short:         "Measure Millrace beside client-go",
+		Short:         "Compare Millrace's performance with client-go's",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -46,8 +46,8 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// newManualCommand returns the hidden verb "man DIR", which writes the manual pages for a release. The
-// pages are dated SOURCE_DATE_EPOCH if it is set.
+// newManualCommand returns the hidden command "man DIR", which writes a release's manual pages. They carry
+// the date from SOURCE_DATE_EPOCH, if set.
 func newManualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

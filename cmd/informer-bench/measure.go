@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// measure computes metrics from the readings. Their names contain the units. It returns an error if a mark
-// is missing or a figure is not a number.
+// measure computes metrics from the readings. Metric names include the unit. It fails if a mark is missing or
+// a figure is not a number.
 func measure(j scenario.Job, o *outcome) (measures, error) {
 	for _, name := range needed(j) {
 		if _, ok := o.marks[name]; !ok {
-			return nil, fmt.Errorf("did not set the mark %q, so its work cannot be measured", name)
+			return nil, fmt.Errorf("did not set the mark %q, which is needed to measure its work", name)
 		}
 	}
 	m := figures(j, o)
@@ -27,12 +27,12 @@ func measure(j scenario.Job, o *outcome) (measures, error) {
 		}
 	}
 	if m[results.Wall] <= 0 {
-		return nil, fmt.Errorf("its work took %s, which is not a valid time", seconds(m[results.Wall]))
+		return nil, fmt.Errorf("its work took %s, which is not a valid duration", seconds(m[results.Wall]))
 	}
 	return m, nil
 }
 
-// needed returns the marks between which the work is measured.
+// needed returns the marks that delimit the measured work.
 func needed(j scenario.Job) []string {
 	switch j.Script {
 	case scenario.Watch, scenario.Relist:
@@ -45,7 +45,7 @@ func needed(j scenario.Job) []string {
 	return []string{protocol.MarkBegin, protocol.MarkSynced}
 }
 
-// figures returns the metrics from marks, clocks and the contestant itself.
+// figures returns the metrics derived from marks and clocks, and those reported by the contestant.
 func figures(j scenario.Job, o *outcome) measures {
 	m := measures{}
 	maps.Copy(m, o.result.Metrics)
@@ -65,7 +65,7 @@ func figures(j scenario.Job, o *outcome) measures {
 	}
 	began := from.at
 	if j.Script == scenario.Relist {
-		began = o.listed // exclude the contestant's wait before the list
+		began = o.listed // exclude the time the contestant waits before its list
 		m[results.PeakOverSteady] = float64(to.peak) / float64(from.resident)
 	}
 	wall, cpu := to.at.Sub(began), to.cpu-from.cpu
@@ -89,9 +89,9 @@ func figures(j scenario.Job, o *outcome) measures {
 	return m
 }
 
-// measureReconciles measures the start, until each object was reconciled, separately from the changes
-// after it. It measures the start from the moment the cache is complete, because other scenarios measure
-// the time before. The time for the changes includes reading and decoding.
+// measureReconciles measures the startup (until each object has been reconciled) separately from the changes
+// that follow. The startup is timed from when the cache is complete, because other scenarios cover the time
+// before that. The time for the changes includes reading and decoding them.
 func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	begin, cached, reconciled := marks[protocol.MarkBegin], marks[protocol.MarkCached], marks[protocol.MarkReconciled]
 	synced, done := marks[protocol.MarkSynced], marks[protocol.MarkDone]
@@ -101,7 +101,7 @@ func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	m[results.CPUPerEvent] = (done.cpu - synced.cpu).Seconds() / float64(j.Params[scenario.Events])
 }
 
-// headline summarizes a round for the progress output.
+// headline summarizes a round in one line of progress output.
 func headline(m measures) string {
 	text := fmt.Sprintf("wall %s, CPU %s", seconds(m[results.Wall]), seconds(m[results.CPU]))
 	if p99, ok := m[results.P99]; ok {

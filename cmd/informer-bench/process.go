@@ -23,11 +23,11 @@ type process struct {
 	grumble *tail
 }
 
-// letGo is how long we wait for the output of a program that has ended or been killed, because its
-// children may hold the output open.
+// letGo is how long to wait for the rest of a program's output after it has exited or been killed, because
+// its children may keep the output open.
 const letGo = time.Second
 
-// launch starts a program. It is killed when ctx is done.
+// launch starts a program, which is killed when ctx is done.
 func launch(ctx context.Context, name, path string, args ...string) (*process, error) {
 	p := &process{name: name, cmd: exec.CommandContext(ctx, path, args...), grumble: &tail{}}
 	p.cmd.Stderr = p.grumble
@@ -53,7 +53,7 @@ func launch(ctx context.Context, name, path string, args ...string) (*process, e
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// say sends one line.
+// say sends one message.
 func (p *process) say(v any) error {
 	if err := p.in.Encode(v); err != nil {
 		return fmt.Errorf("tell %s: %w", p.name, err)
@@ -61,10 +61,10 @@ func (p *process) say(v any) error {
 	return nil
 }
 
-// hear reads one line.
+// hear receives one message.
 func (p *process) hear(v any) error {
 	if !p.out.Scan() {
-		if err := p.out.Err(); err != nil { // the program may still be running, so do not wait for it
+		if err := p.out.Err(); err != nil { // the program may still be running, so don't wait for it
 			return fmt.Errorf("read from %s: %w", p.name, err)
 		}
 		err := p.wait()
@@ -79,12 +79,12 @@ func (p *process) hear(v any) error {
 	return nil
 }
 
-// end closes the program's stdin and waits for it.
+// end closes the program's stdin and waits for the program to exit.
 func (p *process) end() error {
 	return errors.Join(p.stdin.Close(), p.wait())
 }
 
-// kill kills the program and ignores how it ended.
+// kill kills the program and ignores its exit status.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -100,7 +100,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// tail keeps the end of everything written to it.
+// tail is a writer that keeps only the end of its input.
 type tail struct{ kept []byte }
 
 const tailSize = 4 << 10

@@ -28,8 +28,8 @@ func newReportCommand() *cobra.Command {
 	return cmd
 }
 
-// report builds the program and runs it. The program lists the files it writes on stdout, and problems on
-// stderr.
+// report builds the program and runs it. The program lists the files it writes on stdout and reports problems
+// on stderr.
 func report(ctx context.Context, results, out string, stdout, stderr io.Writer) (err error) {
 	root, err := repository()
 	if err != nil {
@@ -42,12 +42,12 @@ func report(ctx context.Context, results, out string, stdout, stderr io.Writer) 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	program := filepath.Join(dir, "report")
 	if _, err := goTool(ctx, filepath.Join(root, "bench", "report"), "build", "-o", program, "."); err != nil {
-		return fmt.Errorf("build the report: %w", err)
+		return fmt.Errorf("build the report program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, program, results, "--out", out)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("make the report: %w", err)
+		return fmt.Errorf("create the report: %w", err)
 	}
 	return nil
 }

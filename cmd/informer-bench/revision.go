@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// describe returns the commit of the source tree, with "+" if there are uncommitted changes. It is empty
-// outside a repository.
+// describe returns the commit of the source tree, followed by "+" if there are uncommitted changes. It
+// returns "" outside a repository.
 func describe(root string) string {
 	described, err := git(context.Background(), root, "describe", "--always", "--dirty=+", "--abbrev=12")
 	if err != nil {
@@ -20,8 +20,8 @@ func describe(root string) string {
 	return described
 }
 
-// checkOut checks out a revision into a new directory and returns the commit. The directory is a worktree
-// of the repository, so nothing is fetched; remove deletes it.
+// checkOut checks out a revision into a new directory and returns the commit. The directory is a git
+// worktree, so nothing is fetched. Call remove to delete it.
 func checkOut(ctx context.Context, root, revision, dir string) (commit string, remove func() error, err error) {
 	if commit, err = git(ctx, root, "rev-parse", "--verify", "--short=12", "--end-of-options", revision+"^{commit}"); err != nil {
 		return "", nil, fmt.Errorf("revision %s: %w", revision, err)
@@ -30,7 +30,7 @@ func checkOut(ctx context.Context, root, revision, dir string) (commit string, r
 		return "", nil, fmt.Errorf("check out %s: %w", revision, err)
 	}
 	return commit, func() error {
-		// Remove it even if ctx was cancelled, because otherwise the repository would keep listing it.
+		// Remove it even if ctx was canceled; otherwise the repository would keep listing it.
 		_, err := git(context.WithoutCancel(ctx), root, "worktree", "remove", "--force", dir)
 		return err
 	}, nil
@@ -44,7 +44,7 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	return tool(ctx, "go", dir, args...)
 }
 
-// tool runs a command and returns its output. An error includes its stderr.
+// tool runs a command and returns its output. Errors include the command's stderr.
 func tool(ctx context.Context, name, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = filepath.Clean(dir)

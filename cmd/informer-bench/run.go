@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// runFlags are the flags of the command run.
+// runFlags are the flags for the run command.
 type runFlags struct {
 	scenarios   []string
 	contestants []string
@@ -28,33 +28,34 @@ func newRunCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Measure, and print a table",
-		Long: `Measure scenarios round by round, the contestants in turn, and print a table.
+		Short: "Run the benchmarks and print a table",
+		Long: `Measure scenarios round by round, alternating between contestants, and print a
+table.
 
-Progress goes to stderr, the table to stdout. The exit code is 1 when something
-failed or the contestants did not do the same work; a target that is not met is
-not a failure, and neither is a slower revision.
+Progress goes to stderr, the table to stdout. The exit code is 1 if something
+failed or the contestants did not do the same work. Missed targets and slower
+revisions are not failures.
 
-A contestant may be from another revision, which is built in a temporary
+A contestant can also be run at another revision, which is built in a temporary
 worktree:
 
   informer-bench run --contestant millrace,millrace@main
 
-Two revisions of a contestant are compared pair by pair: ratio, its median,
-minimum and maximum over the rounds, and whether they differ by more than noise.
-That needs at least 5 rounds.`,
+Two revisions of a contestant are compared pair by pair. The output shows the
+median, minimum and maximum ratio over the rounds, and whether the revisions
+differ by more than noise, which takes at least 5 rounds to tell.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd.Context(), f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.scenarios, "scenario", nil, "scenarios or groups of them, comma-separated (default all)")
-	flags.StringSliceVar(&f.contestants, "contestant", nil, "contestants, comma-separated, each NAME or NAME@REVISION (default all names)")
+	flags.StringSliceVar(&f.scenarios, "scenario", nil, "comma-separated scenarios or scenario groups (default all)")
+	flags.StringSliceVar(&f.contestants, "contestant", nil, "comma-separated contestants, each NAME or NAME@REVISION (default all)")
 	flags.IntVar(&f.rounds, "rounds", 5, "rounds per contestant")
 	flags.IntVar(&f.objects, "objects", scenario.DefaultObjects, "number of objects")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of the generated objects")
-	flags.BoolVar(&f.hostile, "hostile", false, "objects in which nothing repeats")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed for generating objects")
+	flags.BoolVar(&f.hostile, "hostile", false, "use objects with no repeated content")
 	flags.StringVar(&f.json, "json", "", "file to write the results to")
 	return cmd
 }
@@ -80,7 +81,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	}
 	if f.json != "" {
 		if err := results.Writable(f.json); err != nil {
-			return err // fail now rather than after the first scenario
+			return err // fail now, not after the first scenario
 		}
 	}
 	if c.self, err = os.Executable(); err != nil {
@@ -116,7 +117,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 		}
 		all = append(all, differences...)
 		measured.Results = append(measured.Results, variants...)
-		if f.json != "" { // after each scenario, because the run may be interrupted
+		if f.json != "" { // save after each scenario, in case the run is interrupted
 			if err := measured.Save(f.json); err != nil {
 				return err
 			}

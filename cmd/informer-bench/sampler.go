@@ -10,7 +10,7 @@ import (
 // sampleEvery is the interval between samples of a contestant's memory.
 const sampleEvery = 20 * time.Millisecond
 
-// sampler records the resident memory of a process over time, in a goroutine that runs until end.
+// sampler records a process's resident memory over time, in a goroutine that runs until end is called.
 type sampler struct {
 	stop   chan struct{}
 	task   sync.WaitGroup
@@ -26,7 +26,7 @@ func startSampler(pid int) *sampler {
 		for {
 			resident, _, err := memory(pid)
 			if err != nil {
-				return // the process has ended; converse reports that
+				return // the process has exited, which converse reports
 			}
 			s.points = append(s.points, results.Point{T: time.Since(began).Seconds(), V: float64(resident)})
 			select {
@@ -39,7 +39,7 @@ func startSampler(pid int) *sampler {
 	return s
 }
 
-// end stops the goroutine and returns its samples. For a nil sampler it returns none.
+// end stops the goroutine and returns its samples. A nil sampler has none.
 func (s *sampler) end() []results.Point {
 	if s == nil {
 		return nil

@@ -23,16 +23,16 @@ import (
 // serveSpec configures a load server.
 type serveSpec struct {
 	Custom  bool   `json:"custom"`
-	Kinds   bool   `json:"kinds"` // all kinds, with as many objects each
+	Kinds   bool   `json:"kinds"` // all kinds, with this many objects each
 	Hostile bool   `json:"hostile"`
 	Alike   bool   `json:"alike"`
 	Seed    uint64 `json:"seed"`
 	Objects int    `json:"objects"`
 	Ring    int    `json:"ring"`    // different events
-	Changed int    `json:"changed"` // objects that a relist finds changed
-	Stamp   bool   `json:"stamp"`   // events carry the time of sending
+	Changed int    `json:"changed"` // objects that have changed at a relist
+	Stamp   bool   `json:"stamp"`   // events carry their send time
 	Stream  bool   `json:"stream"`  // lists are streamed
-	Relist  bool   `json:"relist"`  // the version will expire
+	Relist  bool   `json:"relist"`  // the resource version will expire
 	Afresh  bool   `json:"afresh"`  // streamed lists are created while being sent
 	Chosen  bool   `json:"chosen"`  // the server supports shard selectors
 }
@@ -41,10 +41,10 @@ type serveSpec struct {
 type serving struct {
 	URL       string `json:"url"`
 	ListRV    uint64 `json:"list_rv"`
-	ExpiredRV uint64 `json:"expired_rv"` // of the list after the version has expired
+	ExpiredRV uint64 `json:"expired_rv"` // of the list after the resource version has expired
 }
 
-// order is a command of the harness to a load server, and answered is the server's answer.
+// order is a command from the harness to a load server, and answered is the response.
 type order struct {
 	Do        string  `json:"do"` // play, expire, reset, tell
 	Events    int64   `json:"events,omitempty"`
@@ -73,7 +73,7 @@ func newServeCommand() *cobra.Command {
 	}
 }
 
-// serve executes orders until in ends.
+// serve executes orders until in reaches EOF.
 func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) error {
 	var loads []*apiservertest.Load
 	for _, kind := range kindsOf(spec) {
@@ -95,7 +95,7 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 			return fmt.Errorf("serve: warm up: %w", err)
 		}
 	}
-	debug.FreeOSMemory() // frees memory of the encoding, outside of any measurement
+	debug.FreeOSMemory() // free the memory used for encoding, outside of any measurement
 	answers := json.NewEncoder(out)
 	if err := answers.Encode(first); err != nil {
 		return err
@@ -107,7 +107,7 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return fmt.Errorf("serve: read an order: %w", err)
+			return fmt.Errorf("serve: read order: %w", err)
 		}
 		if err := answers.Encode(obey(srv, loads, o)); err != nil {
 			return err
@@ -137,7 +137,7 @@ func obey(srv *apiservertest.Server, loads []*apiservertest.Load, o order) (a an
 	return a
 }
 
-// kindsOf returns the kinds to serve.
+// kindsOf returns the kinds that the server should have.
 func kindsOf(spec serveSpec) []objects.Kind {
 	only := "pods"
 	if spec.Custom {
@@ -172,7 +172,7 @@ func widgetResource() apiservertest.Resource {
 	}
 }
 
-// warm makes the server encode everything of a load that will be requested.
+// warm makes the server encode everything that will be requested during a load.
 func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url string) (first serving, err error) {
 	first.URL = url
 	resource := load.Resource()
@@ -192,7 +192,7 @@ func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url str
 				return 0, err
 			}
 		}
-		// A watch with a timeout of one second ends on its own.
+		// A watch with a one-second timeout ends on its own.
 		query := "?watch=1&timeoutSeconds=1&resourceVersion=" + load.ListRV()
 		if spec.Stream {
 			query = "?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

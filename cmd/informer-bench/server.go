@@ -40,7 +40,7 @@ func (c *contest) serve(ctx context.Context, j scenario.Job) (*loadServer, error
 	return s, nil
 }
 
-// until returns the version of the last event of a job.
+// until returns the resource version of a job's last event.
 func (s *loadServer) until(j scenario.Job) uint64 {
 	switch j.Script {
 	case scenario.Watch, scenario.Reconcile:
@@ -65,14 +65,14 @@ func (s *loadServer) follow(ctx context.Context, j scenario.Job) error {
 		play := order{Do: "play", Events: int64(j.Params[scenario.Events]), PerSecond: float64(j.Params[scenario.PerSecond])}
 		return s.order(ctx, play, nil)
 	}
-	// The event after the list tells the contestant that its handlers have received the whole list.
+	// From the event after the list, the contestant knows that its handlers have received the whole list.
 	if err := s.order(ctx, order{Do: "expire"}, nil); err != nil {
 		return err
 	}
 	return s.order(ctx, order{Do: "play", Events: 1}, nil)
 }
 
-// order waits until the server has executed the order. If ctx ends first, it kills the server.
+// order waits until the server has executed the order. If ctx is canceled first, it kills the server.
 func (s *loadServer) order(ctx context.Context, o order, a *answered) error {
 	defer context.AfterFunc(ctx, func() { _ = s.cmd.Cancel() })()
 	if a == nil {

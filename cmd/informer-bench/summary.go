@@ -7,13 +7,13 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// measures are the metrics of one contestant in one round.
+// measures are one contestant's metrics in one round.
 type measures map[string]float64
 
-// rounds are the measures of each contestant, round by round.
+// rounds maps each contestant to its measures, round by round.
 type rounds map[string][]measures
 
-// summarize creates results from the rounds of a job, in the order of the entrants.
+// summarize computes results from a job's rounds, in the order of the entrants.
 func summarize(j scenario.Job, entrants []entrant, all rounds) []results.Result {
 	params := maps.Clone(results.Params(j.Params))
 	params[results.Objects] = j.Objects
@@ -60,8 +60,8 @@ func column(of []measures, metric string) (values []float64) {
 	return values
 }
 
-// ratiosOf divides round by round, so disturbances of the machine affect both sides. Metrics that are zero
-// on the other side have no ratio.
+// ratiosOf divides round by round, so that noise on the machine affects both sides. There is no ratio for a
+// metric that is zero on the other side.
 func ratiosOf(of, to []measures) map[string]results.Stat {
 	ratios := map[string]results.Stat{}
 	if len(of) == 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// writeTable prints a job with a line per metric and contestant.
+// writeTable prints a job's results with one line per metric and contestant.
 func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result) error {
-	fmt.Fprintf(out, "\n%s\n", j.Title()) // the tabwriter's Flush reports errors of the same writer
+	fmt.Fprintf(out, "\n%s\n", j.Title()) // the tabwriter's Flush reports errors from this writer too
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	peer := j.Peer()
 	fmt.Fprint(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t")
@@ -42,7 +42,7 @@ func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result
 	return w.Flush()
 }
 
-// metricsOf returns the metrics that any row has, in display order.
+// metricsOf returns the metrics that occur in any row, in display order.
 func metricsOf(rows []results.Result) []string {
 	all := map[string]results.Stat{}
 	for _, row := range rows {
@@ -51,7 +51,7 @@ func metricsOf(rows []results.Result) []string {
 	return results.Ordered(all)
 }
 
-// judgedOf returns which targets of a contestant's metric are met.
+// judgedOf describes the outcomes of the targets for a contestant's metric.
 func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	var judged []string
 	for _, v := range verdicts {
@@ -67,7 +67,7 @@ func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	return strings.Join(judged, "; ")
 }
 
-// writeGrowth prints the targets that span several variants.
+// writeGrowth prints the verdicts of targets that span several variants.
 func writeGrowth(out io.Writer, variants []results.Result) error {
 	for _, v := range (&results.Results{Results: variants}).Check(results.Targets()) {
 		if !v.Target.Growth || !v.Measured {

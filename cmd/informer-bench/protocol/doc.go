@@ -1,5 +1,5 @@
-// Package protocol defines the messages between informer-bench and its contestants. The messages are
-// lines of JSON: commands on the contestant's stdin and answers on its stdout.
+// Package protocol defines the messages between informer-bench and its contestants. Each message is a line of
+// JSON: commands arrive on the contestant's stdin, responses are written to its stdout.
 //
 //	harness                         contestant
 //	                            ←   {"event":"ready"}            all set up, nothing begun
@@ -10,13 +10,13 @@
 //	(end of stdin)              →                                the contestant exits
 //
 // At a mark the harness reads the contestant's wall and CPU clocks and its peak memory from the
-// operating system. Meanwhile the contestant waits, so its reporting is not measured.
+// operating system. The contestant waits in the meantime, so its own reporting is not measured.
 //
 // # Usage
 //
-// A contestant's main function calls Main with a function per scenario.
+// A contestant's main function calls Main with one function per scenario.
 //
 // # Failure
 //
-// A contestant that fails reports the error in an event, which ends the run.
+// If a contestant fails, it sends the error in an event, which aborts the run.
 package protocol

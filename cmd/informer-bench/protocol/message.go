@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Start tells a contestant what to do.
+// Start is the command that starts a contestant's work.
 type Start struct {
 	Scenario string `json:"scenario"`
 
@@ -22,7 +22,7 @@ type Start struct {
 	// Seed is the seed of the objects that the contestant generates itself.
 	Seed uint64 `json:"seed"`
 
-	// Until is the resource version whose event ends the work, or 0 if the work ends with the sync.
+	// Until is the resource version of the last event to wait for, or 0 if the work is done after the sync.
 	Until uint64 `json:"until,omitempty"`
 
 	// Params are the parameters of the scenario.
@@ -43,19 +43,19 @@ const (
 	EventError  = "error"
 )
 
-// NotKnown is the error of a contestant that does not know the scenario, for example one from an earlier
-// revision.
+// NotKnown is the error sent by a contestant that does not implement the scenario, such as one from an
+// earlier revision.
 const NotKnown = "is not known here"
 
-// Names of marks that the harness acts on.
+// Names of the marks that trigger an action in the harness.
 const (
-	MarkBegin  = "begin"  // in scenarios without a server: the setup is done and the work begins
+	MarkBegin  = "begin"  // in scenarios without a server: setup is done, work starts
 	MarkSynced = "synced" // the cache is complete and the handlers have received it
 	MarkDone   = "done"   // all work is done
 
 	// In scenarios with controllers, this mark comes between begin and synced.
 	MarkCached     = "cached"     // the cache is complete
-	MarkReconciled = "reconciled" // each object was reconciled once
+	MarkReconciled = "reconciled" // each object has been reconciled once
 )
 
 // Event is a message from a contestant.
@@ -68,8 +68,8 @@ type Event struct {
 
 // Result is a contestant's report about itself.
 type Result struct {
-	// Objects is the number of objects in its cache, Digest identifies them, and Heard is the number of
-	// events its handlers received after the sync. All must be equal for all contestants. A contestant
+	// Objects is the number of objects in the cache, Digest is their checksum, and Heard is the number of
+	// events that handlers received after the sync. All contestants must report the same values. A contestant
 	// without a cache omits them.
 	Objects int    `json:"objects"`
 	Digest  Digest `json:"digest,omitempty"`
@@ -82,7 +82,7 @@ type Result struct {
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 }
 
-// Digest is a checksum of a set of objects that does not depend on their order.
+// Digest is an order-independent checksum of a set of objects.
 type Digest uint64
 
 // Add adds an object: its key, UID and resource version.

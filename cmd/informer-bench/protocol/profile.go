@@ -30,7 +30,7 @@ func (p *profiler) begin() error {
 	return nil
 }
 
-// end ends the current interval, if any, and names its profile after the mark.
+// end ends the current interval, if any, and saves its profile under the mark's name.
 func (p *profiler) end(scenario, mark string) error {
 	if p == nil || p.file == nil {
 		return nil

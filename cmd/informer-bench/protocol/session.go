@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Session is the contestant's side of a conversation. It belongs to the goroutine of the scenario.
+// Session is the contestant's side of a conversation. Only the goroutine that runs the scenario may use it.
 type Session struct {
 	Start
 
-	// Metrics are the metrics measured so far in the scenario.
+	// Metrics contains the metrics measured so far in the scenario.
 	Metrics map[string]float64
 
 	in  *json.Decoder
@@ -29,16 +29,16 @@ type Session struct {
 	profiler *profiler
 }
 
-// Work runs one scenario and returns its result. Objects that it measures must stay reachable until it has
-// called Session.Live.
+// Work runs one scenario and returns its result. The objects being measured must stay reachable until after
+// the call to Session.Live.
 type Work func(ctx context.Context, s *Session) (*Result, error)
 
-// Main is the main function of a contestant. If the scenario fails, it tells the harness and exits with 1.
+// Main is the main function of a contestant. If the scenario fails, Main reports the error to the harness and
+// exits with status 1.
 //
-// If the environment variable INFORMER_BENCH_PROFILE is set, it names a directory for CPU profiles.
-// There is one profile, SCENARIO-MARK-PID.pprof, for each interval between two marks. MARK is the mark
-// that ends the interval, or "end" for the last one. Use profiles to investigate a contestant, not to
-// compare contestants.
+// If the environment variable INFORMER_BENCH_PROFILE is set to a directory, Main writes CPU profiles there:
+// one for each interval between two marks, called SCENARIO-MARK-PID.pprof. MARK is the mark at the end of the
+// interval, or "end" for the last one. Use profiles to investigate a contestant, not to compare contestants.
 func Main(scenarios map[string]Work) {
 	if err := Serve(context.Background(), os.Stdin, os.Stdout, scenarios); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,13 +46,13 @@ func Main(scenarios map[string]Work) {
 	}
 }
 
-// NewSession returns the contestant's side of a conversation that has reached the start of the work. It
-// reads the harness's answers from in and writes to out.
+// NewSession returns the contestant's side of a conversation that has reached the start of the work. It reads
+// the harness's responses from in and writes to out.
 func NewSession(start Start, in io.Reader, out io.Writer) *Session {
 	return &Session{Start: start, in: json.NewDecoder(bufio.NewReader(in)), out: out}
 }
 
-// Serve carries on one conversation.
+// Serve handles one conversation.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[string]Work) error {
 	s := NewSession(Start{}, in, out)
 	if err := s.say(Event{Event: EventReady}); err != nil {
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[strin
 	return s.say(Event{Event: EventResult, Result: result})
 }
 
-// Mark lets the harness read the clocks, and waits until it has.
+// Mark asks the harness to read the clocks, and waits until it has done so.
 func (s *Session) Mark(name string) error {
 	if err := s.profiler.end(s.Scenario, name); err != nil {
 		return err
@@ -106,13 +106,13 @@ func (s *Session) Live() int64 { return int64(HeapInUse()) - int64(s.before) }
 // HeapInUse returns the heap in use after two collections, in bytes.
 func HeapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // frees memory held only by finalizers and pools
+	runtime.GC() // frees memory that only finalizers and pools keep alive
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// Mallocs returns the number of allocations of the process so far.
+// Mallocs returns the number of allocations made by the process so far.
 func Mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -6,34 +6,33 @@ import (
 	"strings"
 )
 
-// Difference tells whether two contestants differ by more than noise.
+// Difference is the verdict on whether two contestants differ by more than noise.
 type Difference int
 
 // The possible differences.
 const (
 	Same    Difference = iota // the median ratio is within 2 % of 1, or the figures are too small to matter
-	Unclear                   // the ratio differs, but rounds disagree or are too few
+	Unclear                   // the ratio differs, but the rounds disagree or there are too few of them
 	Better                    // better by more than noise
 	Worse                     // worse by more than noise
 )
 
-// Comparison compares a figure of two contestants that took turns.
+// Comparison compares a figure between two contestants that took turns.
 type Comparison struct {
 	Metric   string
 	New, Old Stat
 
-	// Ratio summarizes new/old, round by round. It is zero if a round of old is zero.
+	// Ratio summarizes the per-round ratios new/old. It is zero if old is zero in any round.
 	Ratio Stat
 
-	// Rounds is the number of pairs, and WorseIn the number of those in which new was worse.
+	// Rounds is the number of pairs, and WorseIn is the number of pairs in which new was worse.
 	Rounds, WorseIn int
 
 	Difference Difference
 }
 
 const (
-	// noticed is how far the median ratio must be from 1 to count as a difference, even if all rounds
-	// agree.
+	// noticed is how far from 1 the median ratio must be to count as a difference, even if all rounds agree.
 	noticed = 0.02
 
 	// significance is the largest accepted probability that chance alone causes a difference in one
@@ -44,13 +43,13 @@ const (
 // FewestRounds is the number of rounds needed to tell a difference from noise.
 const FewestRounds = 5
 
-// Compare compares the rounds of a metric with those of an older contestant. It returns false if there are
-// no rounds, or different numbers of them.
+// Compare compares a metric, round by round, with that of an older contestant. It returns false if there are
+// no rounds, or if the numbers of rounds differ.
 //
 // The new contestant is better or worse by more than noise if three conditions hold. Enough rounds agree
 // that chance would cause it in fewer than one in twenty cases (a one-sided sign test). The median of the
-// pairwise ratios is more than 2 % from 1. And the medians differ by an amount that matters, since the
-// ratio of two tiny values says little.
+// pairwise ratios is more than 2 % from 1. And the medians differ by a relevant amount, because the ratio of
+// two tiny values is meaningless.
 func Compare(metric string, latest, older []float64) (Comparison, bool) {
 	if len(latest) == 0 || len(latest) != len(older) {
 		return Comparison{}, false
@@ -85,7 +84,7 @@ func Compare(metric string, latest, older []float64) (Comparison, bool) {
 	return c, true
 }
 
-// byChance returns the probability that at least these of these+those fair coins show the same given side.
+// byChance returns the probability that at least these out of these+those fair coin tosses come up heads.
 func byChance(these, those int) float64 {
 	n, chance := these+those, 0.0
 	for k := these; k <= n; k++ {
@@ -94,8 +93,8 @@ func byChance(these, those int) float64 {
 	return chance
 }
 
-// FalseAlarms returns the largest share of figures that so many rounds would call worse by chance, without
-// any real difference.
+// FalseAlarms returns the largest fraction of figures that would be called worse by pure chance with this
+// number of rounds.
 func FalseAlarms(rounds int) float64 {
 	for agreeing := (rounds + 1) / 2; agreeing <= rounds; agreeing++ {
 		if chance := byChance(agreeing, rounds-agreeing); chance <= significance {
@@ -113,7 +112,7 @@ func binomial(n, k int) float64 {
 	return c
 }
 
-// negligible returns the largest difference that does not matter, in the metric's unit.
+// negligible returns the largest irrelevant difference, in the metric's unit.
 func negligible(metric string) float64 {
 	switch {
 	case strings.Contains(metric, "allocs"):
@@ -126,7 +125,7 @@ func negligible(metric string) float64 {
 	return 0
 }
 
-// String returns the difference in a word that fits the metric: "slower", "more", "same".
+// String describes the difference with a word that suits the metric, such as "slower", "more" or "same".
 func (c Comparison) String() string {
 	time := strings.HasSuffix(c.Metric, "_s") // includes rates
 	switch {

@@ -1,4 +1,4 @@
-// Package results defines the results file of informer-bench, and the targets for its figures.
+// Package results defines informer-bench's results file and the targets for the figures in it.
 //
 // # Usage
 //
@@ -9,17 +9,17 @@
 //
 // # Guarantees
 //
-// [Load] reads every file that [Results.Save] writes. Equal results produce equal bytes. Version 1 of the
-// schema may only gain fields.
+// [Load] reads every file that [Results.Save] writes. Equal results produce equal bytes. In version 1 of the
+// schema, fields may be added but never changed or removed.
 //
 // # Concurrency
 //
-// All types are plain values.
+// All types are plain data.
 //
 // # Failure
 //
-// Load rejects files of another version and files with ambiguous results. A target without figures in the
-// file is neither met nor missed: its verdict says that it was not measured.
+// Load rejects files with a different schema version and files with ambiguous results. A target without
+// figures in the file is neither met nor missed; its verdict is "not measured".
 //
 // # Debugging
 //

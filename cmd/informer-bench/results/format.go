@@ -34,7 +34,7 @@ func duration(s float64) string {
 	return digits(s) + " s"
 }
 
-// scaled divides a number until it is short.
+// scaled divides v by step until it is short enough, and appends the matching unit.
 func scaled(v, step float64, units ...string) string {
 	unit := 0
 	for unit < len(units)-1 && math.Abs(v) >= 0.9995*step {

@@ -62,7 +62,7 @@ func known() [][2]string {
 	}
 }
 
-// Title returns the title of a metric in tables, or its name if it has none.
+// Title returns the title to show for a metric in tables: its name if it has no other.
 func Title(metric string) string {
 	for _, k := range known() {
 		if k[0] == metric {
@@ -72,14 +72,14 @@ func Title(metric string) string {
 	return metric
 }
 
-// MoreIsBetter reports whether a metric is a rate rather than a cost.
+// MoreIsBetter reports whether higher values of a metric are better, as for rates.
 func MoreIsBetter(metric string) bool { return strings.HasSuffix(metric, "_per_s") }
 
 // Ordered returns the metrics of a result in display order: the known ones, then others by name.
 func Ordered(metrics map[string]Stat) []string {
 	place := map[string]int{}
 	for i, k := range known() {
-		place[k[0]] = i - len(known()) // negative, so that other metrics, with 0, come last
+		place[k[0]] = i - len(known()) // negative, so that unknown metrics (0) sort last
 	}
 	return slices.SortedFunc(maps.Keys(metrics), func(a, b string) int {
 		return cmp.Or(cmp.Compare(place[a], place[b]), strings.Compare(a, b))

@@ -16,32 +16,32 @@ import (
 // Version is the version of the schema.
 const Version = 1
 
-// The names of contestants.
+// Contestant names.
 const (
 	Millrace          = "millrace"
 	MillracePacked    = "millrace-packed" // with packed caches
 	ClientGo          = "client-go"
 	ControllerRuntime = "controller-runtime"
-	Unmarshal         = "unmarshal" // calls the generated Unmarshal of k8s.io/api and keeps the objects
+	Unmarshal         = "unmarshal" // calls the generated Unmarshal methods from k8s.io/api and keeps the objects
 	Floor             = "floor"     // reads the bytes and discards them
 
-	// client-go's interface over Millrace informers: from a factory created for a config, and from
-	// NewInformer, for which client-go decodes.
+	// client-go's interface on top of Millrace informers: created by a factory for a config, or by
+	// NewInformer, in which case client-go decodes.
 	ClientGoFactory  = "clientgo+millrace"
 	ClientGoInformer = "clientgo+millrace NewInformer"
 
-	// controller-runtime over a Millrace cache and, in scenarios with a controller, a Millrace queue.
+	// controller-runtime on top of a Millrace cache and, in scenarios with a controller, a Millrace queue.
 	ControllerRuntimeCache  = "controllerruntime+millrace"
 	ControllerRuntimePacked = "controllerruntime+millrace-packed" // with a packed cache
 )
 
-// The names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), per second (_per_s); plain
-// numbers have none. A file may contain other metrics, which are shown under their names.
+// Metric names. A name ends with the unit: seconds (_s), bytes (_bytes), per second (_per_s), or nothing for
+// plain numbers. A file may contain other metrics, which are displayed by name.
 const (
 	Wall           = "wall_s"                // from the first request to the end of the work
-	CPU            = "cpu_s"                 // user and system time of the process
+	CPU            = "cpu_s"                 // user and system time used by the process
 	PeakRSS        = "peak_rss_bytes"        // the kernel's high-water mark
-	MemoryLimit    = "memory_limit_bytes"    // the smallest memory limit within which the work succeeds
+	MemoryLimit    = "memory_limit_bytes"    // the smallest memory limit under which the work succeeds
 	LivePerObject  = "live_bytes_per_object" // heap after two collections
 	EventsPerSec   = "events_per_s"
 	WallPerObject  = "wall_per_object_s"
@@ -54,10 +54,10 @@ const (
 	P999           = "p999_s"
 	ReadsPerSec    = "reads_per_s"
 	WritesPerSec   = "writes_per_s"
-	Pause          = "pause_s"          // how much later events arrive while a handler joins
-	PeakOverSteady = "peak_over_steady" // peak memory of a relist, relative to the memory before
-	Held           = "held_bytes"       // memory held at the end for a sleeping handler
-	CaughtUp       = "caught_up_s"      // from waking until it has handled all events
+	Pause          = "pause_s"          // extra event latency while a handler joins
+	PeakOverSteady = "peak_over_steady" // peak memory during a relist, relative to memory before it
+	Held           = "held_bytes"       // memory held for a sleeping handler at the end
+	CaughtUp       = "caught_up_s"      // from waking up until all events are handled
 
 	FirstReconcile  = "first_reconcile_s"   // after the cache was complete
 	CPUPerReconcile = "cpu_per_reconcile_s" // at the start
@@ -71,23 +71,23 @@ const (
 	LabelAllocs     = "label_allocs"
 	IndexAllocs     = "index_allocs"
 
-	GetUsed  = "get_used_s"  // one Get of an object in use
-	GetOther = "get_other_s" // one Get of an object not in use
-	Thousand = "thousand_s"  // a thousand objects by an index
+	GetUsed  = "get_used_s"  // Get of an object that is in use
+	GetOther = "get_other_s" // Get of an object that is not in use
+	Thousand = "thousand_s"  // reading a thousand objects through an index
 
-	CollectorCPU    = "collector_cpu_s"  // CPU of the garbage collector during the events
+	CollectorCPU    = "collector_cpu_s"  // CPU time of the garbage collector during the events
 	CollectorCycles = "collector_cycles" // number of collections
 
-	FirstCall = "first_call_s" // from the start to the first call of a handler
+	FirstCall = "first_call_s" // from the start until a handler is first called
 
-	ThroughputRatio = "throughput_ratio"  // throughput of all sharing processes, relative to a single process
-	MemoryPart      = "memory_part"       // of one sharing process, relative to a single process
+	ThroughputRatio = "throughput_ratio"  // total throughput of processes that share the work, relative to a single process
+	MemoryPart      = "memory_part"       // of one of the processes, relative to a single process
 	CPUPart         = "cpu_part"          //
 	BytesPart       = "bytes_part"        // received
 	ByServer        = "by_server"         // 1 if the server filtered by share, 0 if the client did
-	MovedAtJoin     = "moved_at_join"     // fraction of the slots
+	MovedAtJoin     = "moved_at_join"     // as a fraction of all slots
 	MovedAtLeave    = "moved_at_leave"    //
-	OwnerlessLeave  = "ownerless_leave_s" // until the last slot of a leaving process has a new owner
+	OwnerlessLeave  = "ownerless_leave_s" // until the last slot of a departing process has a new owner
 	OwnerlessCrash  = "ownerless_crash_s" // the same after a crash
 	Assign          = "assign_s"          // assigning slots to 10,000 members
 
@@ -96,10 +96,10 @@ const (
 	HandlerBytes       = "handler_bytes"
 )
 
-// RSSOverTime is the name of the series of resident memory, in bytes.
+// RSSOverTime is the name of the resident memory series, in bytes.
 const RSSOverTime = "rss_bytes"
 
-// The names of parameters that this package and the report use.
+// Names of the parameters used by this package and the report.
 const (
 	Objects  = "objects"
 	Handlers = "handlers"
@@ -115,7 +115,7 @@ const (
 	Chosen   = "chosen"
 )
 
-// Results holds the results of one run.
+// Results contains the results of one run.
 type Results struct {
 	V       int      `json:"v"`
 	Env     Env      `json:"env"`
@@ -128,30 +128,29 @@ type Env struct {
 	Command string    `json:"command"` // as typed
 	Rounds  int       `json:"rounds"`
 
-	CPU         string `json:"cpu"`   // name of the processor
-	Cores       int    `json:"cores"` // available to the processes
+	CPU         string `json:"cpu"`   // processor model
+	Cores       int    `json:"cores"` // available to processes
 	MemoryBytes uint64 `json:"memory_bytes,omitempty"`
 	OS          string `json:"os"` // GOOS
 	Arch        string `json:"arch"`
 	Go          string `json:"go"` // version
 
-	// Versions are the versions of the contestants and their libraries.
+	// Versions maps contestants and their libraries to their versions.
 	Versions map[string]string `json:"versions"`
 
 	// Notes are remarks about this run, one sentence each.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Result holds the figures of one contestant in one scenario with one set of parameters, over all
-// rounds.
+// Result contains one contestant's figures for one scenario and one set of parameters, across all rounds.
 type Result struct {
 	Scenario   string          `json:"scenario"`
 	Params     Params          `json:"params,omitempty"`
 	Contestant string          `json:"contestant"`
 	Metrics    map[string]Stat `json:"metrics"`
 
-	// Ratio maps another contestant and a metric to this contestant's figure divided by the other's. It
-	// is the median of the quotients per round.
+	// Ratio maps another contestant and a metric to the ratio of this contestant's figure to the other's: the
+	// median of the per-round ratios.
 	Ratio map[string]map[string]float64 `json:"ratio,omitempty"`
 
 	// Series are measurements over time, from one round.
@@ -170,14 +169,14 @@ func (p Params) String() string {
 	return strings.Join(parts, " ")
 }
 
-// given returns the parameters without zero values, which may be omitted.
+// given returns the non-zero parameters; zero values may be omitted.
 func (p Params) given() Params {
 	p = maps.Clone(p)
 	maps.DeleteFunc(p, func(_ string, value int) bool { return value == 0 })
 	return p
 }
 
-// Has reports whether p has all values of some.
+// Has reports whether p contains all the values in some.
 func (p Params) Has(some Params) bool {
 	for name, value := range some {
 		if p[name] != value {
@@ -187,8 +186,8 @@ func (p Params) Has(some Params) bool {
 	return true
 }
 
-// SameLoad reports whether p and other have the same kind of objects: usual ones, ones that are alike, or
-// ones in which nothing repeats.
+// SameLoad reports whether p and other use the same kind of objects: ordinary ones, near-identical ones, or
+// ones with no repeated content.
 func (p Params) SameLoad(other Params) bool {
 	return p[Hostile] == other[Hostile] && p[Alike] == other[Alike]
 }
@@ -207,7 +206,7 @@ func Load(path string) (*Results, error) {
 	}
 	r := new(Results)
 	if err := json.Unmarshal(raw, r); err != nil {
-		// Later versions may use other types.
+		// Later versions may use different types.
 		var other struct{ V int }
 		if json.Unmarshal(raw, &other) == nil && other.V > Version {
 			return nil, fmt.Errorf("read results: %s: %w", path, wrongVersion(other.V))
@@ -238,8 +237,8 @@ func (r *Results) Save(path string) error {
 	return nil
 }
 
-// Writable returns an error if Save could not write to path, as far as Writable can tell without
-// writing. Call it before hours of work.
+// Writable returns an error if Save would fail for path, as far as it can tell without writing anything. Call
+// it before starting hours of work.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("save results: %s is a directory", path)
@@ -274,7 +273,7 @@ func replace(path string, content []byte) (err error) {
 }
 
 func wrongVersion(v int) error {
-	return fmt.Errorf("version %d of the schema: this program knows version %d", v, Version)
+	return fmt.Errorf("schema version %d: this program supports version %d", v, Version)
 }
 
 func (r *Results) validate() error {
@@ -285,7 +284,7 @@ func (r *Results) validate() error {
 	for i := range r.Results {
 		x := &r.Results[i]
 		if x.Scenario == "" || x.Contestant == "" {
-			return fmt.Errorf("result %d: scenario and contestant must be named", i)
+			return fmt.Errorf("result %d: scenario and contestant must be set", i)
 		}
 		id := x.Scenario + " " + x.Params.given().String() + " " + x.Contestant
 		if seen[id] {

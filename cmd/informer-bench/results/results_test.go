@@ -55,8 +55,8 @@ func TestLoadRefuses(t *testing.T) {
 	one := `{"scenario":"a","contestant":"b","params":{"n":1}}`
 	for what, c := range map[string]struct{ file, says string }{
 		"no JSON":         {"wall 3s", "not a results file"},
-		"another version": {`{"v":2}`, "version 2 of the schema"},
-		"a later one":     {`{"v":2,"env":"elsewhere","results":{"a":1}}`, "version 2 of the schema"},
+		"another version": {`{"v":2}`, "schema version 2"},
+		"a later one":     {`{"v":2,"env":"elsewhere","results":{"a":1}}`, "schema version 2"},
 		"cut short":       {`{"v":1,"env":{"rounds":3},"resu`, "not a results file"},
 		"a zero":          {`{"v":1,"results":[` + one + `,{"scenario":"a","contestant":"b","params":{"n":1,"m":0}}]}`, "appears twice"},
 		"no name":         {`{"v":1,"results":[{"scenario":"a"}]}`, "must be named"},

@@ -2,15 +2,15 @@ package results
 
 import "slices"
 
-// Stat summarizes a metric over the rounds of a run, in the metric's unit.
+// Stat summarizes a metric across the rounds of a run, in the metric's unit.
 type Stat struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
 }
 
-// StatOf summarizes rounds; it returns zero for none. The median of an even number of rounds is the mean of
-// the two in the middle.
+// StatOf summarizes rounds. It returns the zero Stat if there are none. The median of an even number of
+// rounds is the mean of the middle two.
 func StatOf(rounds []float64) Stat {
 	if len(rounds) == 0 {
 		return Stat{}
@@ -24,8 +24,8 @@ func StatOf(rounds []float64) Stat {
 	return Stat{Min: sorted[0], Median: median, Max: sorted[len(sorted)-1]}
 }
 
-// Ratios summarizes the quotients per round, because a disturbance of the machine then affects both
-// sides of a quotient. It returns false if a round is missing on one side or a divisor is zero.
+// Ratios summarizes the per-round ratios, so that noise on the machine affects both sides of a ratio. It
+// returns false if either side lacks a round or a divisor is zero.
 func Ratios(rounds, reference []float64) (Stat, bool) {
 	if len(rounds) == 0 || len(rounds) != len(reference) {
 		return Stat{}, false

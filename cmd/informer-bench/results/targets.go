@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Bound tells on which side of its limit a figure should be.
+// Bound is the side of the limit on which a figure should be.
 type Bound int
 
 // The bounds.
@@ -15,42 +15,41 @@ const (
 	AtLeast
 )
 
-// Target is a goal for a metric of a contestant in a scenario.
+// Target is a performance goal: a limit for one metric of a contestant in a scenario.
 type Target struct {
 	Scenario string
 
-	// Contestant is the contestant, by default Millrace itself. All others with targets use Millrace
-	// inside.
+	// Contestant is Millrace itself by default. All other contestants with targets use Millrace internally.
 	Contestant string
 
-	Params Params // the target applies only to rows with these
+	Params Params // the target applies only to rows with these values
 	Metric string
 	Bound  Bound
 	Limit  float64
 
-	// Against is the contestant whose figure the limit multiplies. If it is empty, the limit is in the
-	// metric's unit.
+	// Against is the contestant whose figure is multiplied by the limit. If it is empty, the limit is
+	// absolute, in the metric's unit.
 	Against string
 
-	// Growth makes the limit a ratio between the contestant's rows with the most and the fewest objects.
-	// Rows in between have no target.
+	// Growth applies the limit to the ratio between the contestant's rows with the most and the fewest
+	// objects. Rows in between have no target.
 	Growth bool
 
-	// What describes the target if it belongs in a separate table. If the target is missed, Missed is a
-	// sentence that explains why.
+	// What describes a target that is listed in a separate table. Missed is a sentence that explains why the
+	// target is missed, if it is.
 	What   string
 	Missed string
 }
 
-// Targets returns all targets: for usual objects, for the adapters, for shared work, for packed caches,
-// and for objects in which nothing repeats. Sharing saves nothing in the latter, but they must be no
-// worse than with client-go. Pods that are alike have no target.
+// Targets returns all targets: for ordinary objects, for objects with no repeated content, for the adapters,
+// for shared work and for packed caches. Sharing saves nothing if no content repeats, but the results must
+// not be worse than client-go's. There are no targets for near-identical Pods.
 func Targets() []Target {
 	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), sharingTargets(), packedTargets())
 }
 
-// adapterTargets require that the adapters' one-line change gains something if it also passes the
-// config, and loses nothing if client-go still decodes.
+// adapterTargets require that adopting an adapter, a one-line change, pays off if the config is passed too,
+// and costs nothing if client-go still decodes.
 func adapterTargets() (targets []Target) {
 	const same = 1.02 // smaller differences are noise
 	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {
@@ -68,7 +67,7 @@ func adapterTargets() (targets []Target) {
 	return targets
 }
 
-// sharingTargets are the targets for eight processes that share the work of one.
+// sharingTargets are the targets for eight processes that split the work of one.
 func sharingTargets() []Target {
 	return []Target{
 		{Scenario: "share-work", Metric: ThroughputRatio, Bound: AtLeast, Limit: 7},
@@ -94,10 +93,10 @@ func hostileTargets() (targets []Target) {
 	return targets
 }
 
-// Values that count as zero.
+// Values small enough to count as zero.
 const (
-	none = 0.01    // allocations, including those of the runtime
-	flat = 1 << 20 // bytes, less than the noise of the collector
+	none = 0.01    // allocations, including the runtime's own
+	flat = 1 << 20 // bytes, less than garbage collector noise
 )
 
 func usualTargets() []Target {
@@ -172,7 +171,7 @@ func (t Target) applies(x *Result) bool {
 	return x.Contestant == cmp.Or(t.Contestant, Millrace) && x.Scenario == t.Scenario && x.Params.SameLoad(t.Params) && x.Params.Has(t.Params)
 }
 
-// Want returns the limit in words: "≤ 0.15 × client-go".
+// Want describes the limit: "≤ 0.15 × client-go".
 func (t Target) Want() string {
 	sign := "≤"
 	if t.Bound == AtLeast {
@@ -187,8 +186,8 @@ func (t Target) Want() string {
 	return sign + " " + Format(t.Metric, t.Limit)
 }
 
-// String returns the target in words, without its scenario: "wall ≤ 0.15 × client-go", or "reads ≥ 10 ×
-// client-go (readers=80)".
+// String describes the target without its scenario: "wall ≤ 0.15 × client-go", or "reads ≥ 10 × client-go
+// (readers=80)".
 func (t Target) String() string {
 	text := t.Figure() + " " + t.Want()
 	if len(t.Params) > 0 {
@@ -197,7 +196,7 @@ func (t Target) String() string {
 	return text
 }
 
-// Figure returns the figure of the target: "wall", or "wall of clientgo+millrace".
+// Figure returns the figure that the target applies to: "wall", or "wall of clientgo+millrace".
 func (t Target) Figure() string {
 	if t.Contestant == "" {
 		return Title(t.Metric)

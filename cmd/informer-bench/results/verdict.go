@@ -2,18 +2,18 @@ package results
 
 import "fmt"
 
-// Verdict is the outcome of a target for one row.
+// Verdict is the outcome of checking a target against one row.
 type Verdict struct {
 	Target Target
-	Row    *Result // nil if the target applies to no row
+	Row    *Result // nil if the target applies to none
 
-	// Got is the figure to compare with the limit. Measured reports whether there is such a figure.
+	// Got is the figure to compare with the limit. Measured reports whether that figure was measured.
 	Got      float64
 	Measured bool
 }
 
-// Check checks each target against each row that it applies to, in the order of targets and rows. A target
-// without a row has one verdict: not measured.
+// Check checks each target against all rows that it applies to. Verdicts are in target order, then row order.
+// A target that applies to no row gets a single verdict, "not measured".
 func (r *Results) Check(targets []Target) []Verdict {
 	var all []Verdict
 	for _, t := range targets {
@@ -33,7 +33,7 @@ func (r *Results) Check(targets []Target) []Verdict {
 	return all
 }
 
-// grown reports whether x has the most objects of all rows for t, and more than at least one of them.
+// grown reports whether x has the most objects among the rows for t, and more than at least one other row.
 func (r *Results) grown(t Target, x *Result) bool {
 	for i := range r.Results {
 		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] > x.Params[Objects] {
@@ -53,7 +53,7 @@ func (r *Results) fewest(t Target, x *Result) *Result {
 	return x
 }
 
-// figure returns the figure that a target compares.
+// figure returns the figure to compare with a target's limit.
 func (r *Results) figure(t Target, x *Result) (float64, bool) {
 	stat, ok := x.Metrics[t.Metric]
 	switch {
@@ -70,7 +70,7 @@ func (r *Results) figure(t Target, x *Result) (float64, bool) {
 	return stat.Median, ok
 }
 
-// Met reports whether the target was reached. It is false if it was not measured.
+// Met reports whether the target is met. It returns false if nothing was measured.
 func (v Verdict) Met() bool {
 	switch {
 	case !v.Measured:
@@ -94,7 +94,7 @@ func (v Verdict) Off() float64 {
 	return v.Got / v.Target.Limit
 }
 
-// Outcome returns text such as "met" or "missed: 1.4 times the limit".
+// Outcome describes the outcome, such as "met" or "missed: 1.4 times the limit".
 func (v Verdict) Outcome() string {
 	switch {
 	case !v.Measured:
@@ -109,7 +109,7 @@ func (v Verdict) Outcome() string {
 	return fmt.Sprintf("missed: %s times the limit", digits(v.Off()))
 }
 
-// String returns one line for a log.
+// String formats the verdict as one line for a log.
 func (v Verdict) String() string {
 	where := v.Target.Scenario
 	if v.Row != nil && len(v.Row.Params) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// collected is the work of this process's garbage collector so far.
+// collected is the amount of work done by this process's garbage collector so far.
 type collected struct {
 	cpu    float64 // CPU seconds, as estimated by the runtime
 	cycles uint64
@@ -18,7 +18,7 @@ func collections() collected {
 	return collected{samples[0].Value.Float64(), samples[1].Value.Uint64()}
 }
 
-// since returns the work since before, named as in the results file.
+// since returns the work done since before, keyed by metric name.
 func (c collected) since(before collected) map[string]float64 {
 	return map[string]float64{
 		results.CollectorCPU:    c.cpu - before.cpu,

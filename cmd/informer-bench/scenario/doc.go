@@ -1,16 +1,16 @@
-// Package scenario defines the scenarios of informer-bench: their table, and the part of each scenario
-// that is the same for all contestants.
+// Package scenario defines informer-bench's scenarios: a table of them, and the code of each scenario that
+// all contestants have in common.
 //
 // # Usage
 //
 // The harness calls [All] or [Choose] for scenarios and [Scenario.Jobs] for the jobs to run. In the
-// scenarios of [Following], a contestant keeps a cache of the server's objects. In the others it calls
-// the function named after the scenario: [Fanout], [ReadWhile], [WorkQueue], [Join], [Oversleep],
-// [Footprint], [Reconciles.Run], [ManagerStart] and [Lookups.Measure]. These functions take the steps that differ
-// between contestants, and set the marks.
+// scenarios of [Following], a contestant keeps a cache of the server's objects. In the others, the contestant
+// calls the function named after the scenario: [Fanout], [ReadWhile], [WorkQueue], [Join], [Oversleep],
+// [Footprint], [Reconciles.Run], [ManagerStart] and [Lookups.Measure]. The contestant passes in the steps
+// that differ, and the function sets the marks.
 //
-// To add a scenario, add it to the table, write its common part in this package, and call the common
-// part from each contestant in bench/contestants.
+// To add a scenario, add it to the table, implement the common code in this package, and call that code from
+// each contestant in bench/contestants.
 //
 // # Failure
 //

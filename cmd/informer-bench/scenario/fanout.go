@@ -5,10 +5,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Fanout starts the events and waits until all listeners have received the last one. It counts allocations
-// in s.Metrics.
+// Fanout starts the events and waits until all listeners have received the last one. It records the number of
+// allocations in s.Metrics.
 func Fanout(s *protocol.Session, begin func(), listeners []*Listener) error {
-	protocol.HeapInUse() // exclude collecting the garbage of the setup
+	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// feedRV is the resource version of a Feed's list. The first event has the next version.
+// feedRV is the resource version of a Feed's list. The first event has the version after it.
 const feedRV = 1_000_000_000
 
-// Feed is the source in scenarios without a server: objects in memory, and events that start on request.
-// Each contestant carries the events to its informer in its own way.
+// Feed is the source in scenarios without a server: in-memory objects, and events that start on request. Each
+// contestant has its own way of passing the events to its informer.
 type Feed[T metav1.Object] struct {
 	Items []T
 
@@ -32,11 +32,11 @@ type Feed[T metav1.Object] struct {
 // ListRV returns the resource version of Items.
 func (f *Feed[T]) ListRV() string { return strconv.Itoa(feedRV) }
 
-// Go starts the events. It must be called only once.
+// Go starts sending events. It must be called only once.
 func (f *Feed[T]) Go() { close(f.gate) }
 
-// Events yields the MODIFIED objects, after Go, until there are no more or ctx is done. One watch may range
-// over it, once.
+// Events yields the MODIFIED objects, starting when Go is called, until there are no more or ctx is done. It
+// may be ranged over only once, by a single watch.
 func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		select {
@@ -48,8 +48,8 @@ func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 	}
 }
 
-// NewFeed returns a feed of realistic pods. It creates all events in advance, so feeding them costs next
-// to nothing. Each event is a pod that shares everything but the resource version with the previous one.
+// NewFeed returns a feed of realistic pods. All events are created in advance, so feeding them costs almost
+// nothing. Each event is a pod that shares everything except the resource version with its predecessor.
 func NewFeed(s *protocol.Session) *Feed[*corev1.Pod] {
 	f := &Feed[*corev1.Pod]{gate: make(chan struct{})}
 	for i := range s.Objects {
@@ -93,7 +93,7 @@ func (f *Feed[T]) Paced(perSecond int, note func(i int)) {
 	}
 }
 
-// EventIndex returns the index of o's event, counted from 0, or a negative number for listed objects.
+// EventIndex returns the zero-based index of o's event, or a negative number if o is from the list.
 func EventIndex(o metav1.Object) int {
 	rv, err := strconv.Atoi(o.GetResourceVersion())
 	if err != nil {
@@ -102,8 +102,8 @@ func EventIndex(o metav1.Object) int {
 	return rv - feedRV - 1
 }
 
-// NewSmallFeed returns a feed of objects that consist only of metadata. It creates events on demand.
-// There are Params.Events of them, or infinitely many if that is 0.
+// NewSmallFeed returns a feed of objects that consist only of metadata. Events are created on demand:
+// Params.Events of them, or an unlimited number if that is 0.
 func NewSmallFeed(s *protocol.Session) *Feed[*metav1.PartialObjectMetadata] {
 	f := &Feed[*metav1.PartialObjectMetadata]{gate: make(chan struct{})}
 	for i := range s.Objects {

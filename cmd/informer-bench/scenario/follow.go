@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Follow sets the marks of a contestant that keeps a cache of the server's objects: one now, one when
-// the contestant has synced and, if there are listeners, one when all of them have received the last
-// event. It stores measurements in s.Metrics.
+// Follow sets the marks for a contestant that caches the server's objects: one immediately, one when the
+// contestant has synced and, if there are listeners, one when all of them have received the last event. It
+// stores measurements in s.Metrics.
 func Follow(s *protocol.Session, listeners []*Listener) error {
 	if s.Params.On(Collected) {
-		debug.FreeOSMemory() // exclude the memory left over from the list
+		debug.FreeOSMemory() // don't count memory left over from the list
 	}
 	if err := s.Mark(protocol.MarkSynced); err != nil {
 		return err

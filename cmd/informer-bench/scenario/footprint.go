@@ -15,15 +15,15 @@ type FootprintSteps struct {
 	// Handler adds a handler to the informer and waits until it has received all objects.
 	Handler func() error
 
-	// Keep is called at the end, to keep everything reachable until then.
+	// Keep is called last; it keeps everything reachable until then.
 	Keep func()
 }
 
 // footprintHandlers is the number of handlers to average over.
 const footprintHandlers = 100
 
-// Footprint measures the cost of an informer and of an idle handler: goroutines, and bytes of heap and
-// stacks.
+// Footprint measures the cost of an informer and of an idle handler, in goroutines and in bytes of heap and
+// stack.
 func Footprint(s *protocol.Session, steps FootprintSteps) (*protocol.Result, error) {
 	before := runtime.NumGoroutine()
 	result, err := steps.Sync()
@@ -48,7 +48,7 @@ func Footprint(s *protocol.Session, steps FootprintSteps) (*protocol.Result, err
 	return result, nil
 }
 
-// held returns the memory in use by heap and stacks after two collections.
+// held returns the heap and stack memory in use after two garbage collections.
 func held() float64 {
 	live := protocol.HeapInUse()
 	var m runtime.MemStats

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// DefaultObjects is the number of objects for which the targets are set.
+// DefaultObjects is the number of objects that the targets are based on.
 const DefaultObjects = 50_000
 
-// Parameters resolved before a contestant sees them.
+// Parameters that are resolved before they reach a contestant.
 const (
-	scale          = "scale_percent"   // of the number of objects
+	scale          = "scale_percent"   // percentage of the number of objects
 	changedPercent = "changed_percent" // of the objects
 )
 
@@ -25,7 +25,7 @@ type Job struct {
 	Params  protocol.Params // the parameters of the variant
 }
 
-// Jobs returns the variants for a number of objects.
+// Jobs returns a job for each variant, for the given number of objects.
 func (s Scenario) Jobs(objects int) []Job {
 	var jobs []Job
 	for _, variant := range s.Variants {
@@ -46,7 +46,7 @@ func (s Scenario) Jobs(objects int) []Job {
 	return jobs
 }
 
-// Lists returns the number of lists that a correct contestant requests, or a negative number if unknown.
+// Lists returns how many lists a correct contestant requests, or a negative number if that is unknown.
 func (j Job) Lists() int {
 	switch {
 	case j.Script == Restart, j.Params.On(Replicas):

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Join feeds events to a listener and, after a third of them, adds another handler with join and waits for
+// Join feeds events to a listener. After a third of them, it calls join to add another handler, and waits for
 // it.
 func Join(s *protocol.Session, begin func(), l *Listener, pauses *Pauses, join func() error) error {
-	protocol.HeapInUse() // exclude collecting the garbage of the setup
+	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func Join(s *protocol.Session, begin func(), l *Listener, pauses *Pauses, join f
 	pauses.joinEnded.Store(time.Now().UnixNano())
 	select {
 	case <-l.Done():
-		return fmt.Errorf("the events ended before the handler had joined: use more objects")
+		return fmt.Errorf("no events were left when the handler had joined: use more objects")
 	default:
 	}
 	<-l.Done()

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Listener is the handler of every contestant: it counts the events after the sync, detects the one that
-// ends the work, and measures latencies. One goroutine calls Hear and HearUpdate; the other methods are
-// safe for concurrent use.
+// Listener is the handler used by all contestants. It counts events after the sync, detects the last one, and
+// measures latencies. Hear and HearUpdate must be called from a single goroutine; the other methods are safe
+// for concurrent use.
 type Listener struct {
-	expect int64 // the number of events to wait for, if only that matters
+	expect int64 // the number of events to wait for, if only their number matters
 	until  uint64
-	sent   string // annotation with the time of sending; empty to measure nothing
+	sent   string // annotation with the send time; empty to skip measuring
 
 	heard     atomic.Int64
 	first     atomic.Int64 // first call of the handler, Unix ns
@@ -29,8 +29,8 @@ type Listener struct {
 }
 
 // NewListener returns a listener that is done after the event with resource version until. sent is the
-// annotation with the time at which the event was sent, in Unix nanoseconds; if it is empty, no
-// latencies are measured.
+// annotation that contains an event's send time in Unix nanoseconds; if it is empty, latencies are not
+// measured.
 func NewListener(until uint64, sent string, events int) *Listener {
 	l := &Listener{until: until, sent: sent, done: make(chan struct{})}
 	if sent != "" {
@@ -40,14 +40,14 @@ func NewListener(until uint64, sent string, events int) *Listener {
 }
 
 // NewCounter returns a Listener that is done after the given number of events. It does not look at the
-// events, because with many handlers, reading an object that has left the processor's cache costs more
-// than the call itself.
+// events: with many handlers, reading an object that is no longer in the CPU cache costs more than the call
+// itself.
 func NewCounter(events int) *Listener {
 	return &Listener{expect: int64(events), done: make(chan struct{})}
 }
 
-// HearUpdate handles an update. It ignores updates without changes, because some informers deliver them
-// after a relist.
+// HearUpdate handles an update. It ignores updates that change nothing, which some informers deliver after a
+// relist.
 func (l *Listener) HearUpdate(old, o object.Head) {
 	if l.expect > 0 || old.GetResourceVersion() != o.GetResourceVersion() {
 		l.Hear(o)
@@ -74,7 +74,7 @@ func (l *Listener) Hear(o object.Head) {
 	}
 }
 
-// Called is called for each addition, including those during the sync.
+// Called must be called for every addition, including those during the sync.
 func (l *Listener) Called() {
 	if l.first.Load() == 0 {
 		l.first.Store(time.Now().UnixNano())
@@ -87,8 +87,8 @@ func (l *Listener) Done() <-chan struct{} { return l.done }
 // Heard returns the number of events so far.
 func (l *Listener) Heard() int64 { return l.heard.Load() }
 
-// Latencies returns quantiles over all listeners, which must be done, in seconds and named as in the
-// results file.
+// Latencies returns latency quantiles across all listeners, in seconds, keyed by metric name. The listeners
+// must be done.
 func Latencies(listeners ...*Listener) map[string]float64 {
 	var all []int64
 	for _, l := range listeners {
@@ -114,8 +114,8 @@ func ListenerOf(s *protocol.Session) *Listener {
 	return NewListener(s.Until, sent, s.Params[Events])
 }
 
-// Quantile returns the q-quantile of sorted values: the smallest value that is not exceeded by at least a
-// fraction q of all. It returns 0 for no values.
+// Quantile returns the q-quantile of sorted values: the smallest value such that at least a fraction q of all
+// values do not exceed it. It returns 0 if there are no values.
 func Quantile[N int64 | float64](sorted []N, q float64) N {
 	if len(sorted) == 0 {
 		return 0

@@ -11,21 +11,21 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Lookups are the ways to read a cache of Pods. Each of them returns the number of objects it visits. It
-// does not look into the objects, but copies each if Params.Copied is set.
+// Lookups contains one function for each way to read a cache of Pods. Each returns the number of objects it
+// visits. It does not access the objects' fields, but copies each object if Params.Copied is set.
 type Lookups struct {
 	Get       func(key types.NamespacedName) (int, error)
 	Namespace func(namespace string) (int, error)
 	Label     func(selector labels.Selector) (int, error) // in all namespaces
-	Node      func(node string) (int, error)              // by an index of spec.nodeName
+	Node      func(node string) (int, error)              // through an index on spec.nodeName
 }
 
-// lookedUp is the number of different keys, namespaces, labels and nodes to look up in turn.
+// lookedUp is the number of distinct keys, namespaces, labels and nodes to cycle through.
 const lookedUp = 10
 
-// Measure repeats each kind of lookup for Params.Millis and measures time and allocations per lookup.
-// Like testing.AllocsPerRun, it rounds allocations down, because the program itself also allocates. It
-// makes each lookup once before measuring.
+// Measure performs each kind of lookup repeatedly for Params.Millis, and measures the time and allocations
+// per lookup. Like testing.AllocsPerRun, it rounds allocations down to discount those of the program itself.
+// It performs each lookup once before measuring.
 func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Result, error) {
 	var (
 		keys  [lookedUp]types.NamespacedName
@@ -38,7 +38,7 @@ func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Res
 		apps[i] = labels.SelectorFromSet(labels.Set{"app": p.Labels["app"]})
 		nodes[i] = p.Spec.NodeName
 	}
-	protocol.HeapInUse() // exclude collecting the garbage of the setup
+	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Res
 	return r, s.Mark(protocol.MarkDone)
 }
 
-// round makes each lookup once and returns the total number of objects.
+// round performs each lookup once and returns the total number of objects visited.
 func round(lookup func(i int) (int, error)) (found int64, err error) {
 	for i := range lookedUp {
 		n, err := lookup(i)

@@ -17,12 +17,12 @@ type First struct {
 // NewFirst returns a First.
 func NewFirst() *First { return &First{came: make(chan struct{})} }
 
-// Reconciled reports a reconcile. It is safe for concurrent use.
+// Reconciled records a reconcile. It is safe for concurrent use.
 func (f *First) Reconciled() { f.once.Do(func() { close(f.came) }) }
 
 // ManagerStart sets a mark, starts the manager without waiting for it, and sets another mark at its first
-// reconcile. count then measures the caches, which must be complete. If ctx ends, ManagerStart returns the
-// cause.
+// reconcile. After that, count measures the caches, which must be complete. If ctx is canceled, ManagerStart
+// returns its cause.
 func ManagerStart(ctx context.Context, s *protocol.Session, start func(), first *First, count func() (*protocol.Result, error)) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// packedScenarios are the scenarios of packed caches. In client-go, "handlers that want keys" look only
-// at the keys of their objects.
+// packedScenarios are the scenarios for packed caches. In client-go, "handlers that want keys" read only the
+// keys of the objects they receive.
 func packedScenarios() []Scenario {
 	three := []string{results.Millrace, results.MillracePacked, results.ClientGo}
 	return []Scenario{{

@@ -2,31 +2,31 @@ package scenario
 
 import "github.com/millrace-dev/millrace/cmd/informer-bench/results"
 
-// The names of parameters.
+// Parameter names.
 const (
-	Custom    = "custom"         // custom resources, which are JSON, instead of pods
-	Kinds     = "kinds"          // number of kinds, of which the server has as many objects each
-	Typed     = "typed"          // custom resources have a Go type
+	Custom    = "custom"         // custom resources (encoded as JSON) instead of pods
+	Kinds     = "kinds"          // number of kinds; the server has the same number of objects for each
+	Typed     = "typed"          // decode custom resources into a Go type
 	WatchList = "watchlist"      // stream the initial list
 	Handlers  = results.Handlers // number of handlers
-	Readers   = results.Readers  // number of readers that list a namespace
-	Workers   = results.Workers  // number of workers of the work queue
+	Readers   = results.Readers  // number of goroutines that list namespaces
+	Workers   = results.Workers  // number of work queue workers
 	Delayed   = results.Delayed  // adds are delayed
 	Events    = "events"         // number of events
-	PerSecond = "per_second"     // event rate; 0 is unlimited
-	Hostile   = results.Hostile  // objects in which nothing repeats
-	Alike     = results.Alike    // pods of an application that are alike
+	PerSecond = "per_second"     // event rate; 0 means unlimited
+	Hostile   = results.Hostile  // objects with no repeated content
+	Alike     = results.Alike    // near-identical pods of one application
 	Millis    = "millis"         // duration of the work
-	Changed   = "changed"        // number of objects that a relist finds changed
+	Changed   = "changed"        // number of objects that have changed at a relist
 	Copied    = results.Copied   // reads return copies
 	Keys      = results.Keys     // handlers look only at the key and the version
-	Expired   = results.Expired  // the known version has expired
+	Expired   = results.Expired  // the client's resource version has expired
 	Replicas  = results.Replicas // number of processes that share the work
-	Chosen    = results.Chosen   // the server filters by share
-	Collected = "collected"      // measure the garbage collector
+	Chosen    = results.Chosen   // the server does the filtering
+	Collected = "collected"      // measure garbage collection
 	From      = "from"           // resource version of the list, for contestants that do not read it
 )
 
-// SentAnnotation is the annotation with the time at which an event was sent, in Unix nanoseconds. It has
-// the same name as in package apiservertest, which the contestants do not import.
+// SentAnnotation is the annotation that contains an event's send time, in Unix nanoseconds. Its name is the
+// same as in package apiservertest, which contestants do not import.
 const SentAnnotation = "millrace.dev/sent"

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Pauses measures how much later an existing handler receives events while another one joins.
+// Pauses measures how much an existing handler's events are delayed while another handler joins.
 type Pauses struct {
-	sent                 []int64      // when each event was fed, Unix ns; written before the event is
+	sent                 []int64      // when each event was fed, Unix ns; set before the event is sent
 	joinBegan, joinEnded atomic.Int64 // Unix ns; 0 before
 
-	// The largest delays of events fed before and during the join. The handler's goroutine owns them
+	// The longest delays of events fed before and during the join. The handler's goroutine owns these fields
 	// until it is done.
 	before, during time.Duration
 }
@@ -42,8 +42,8 @@ func (p *Pauses) Hear(o metav1.Object) {
 	}
 }
 
-// Metrics returns the largest delays before and during the join, and their difference. The delay before
-// the join is caused by the machine itself.
+// Metrics returns the longest delays before and during the join, and their difference. The delay before the
+// join is due to the machine alone.
 func (p *Pauses) Metrics() map[string]float64 {
 	return map[string]float64{
 		results.Pause:    max(0, (p.during - p.before).Seconds()),

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Reads are the ways in which users of a contestant read a synced cache of Pods. They return copies if
+// Reads contains a function for each way of reading a synced cache of Pods. The functions return copies if
 // the contestant does.
 type Reads struct {
 	// Keys are the keys of all Pods.
@@ -23,7 +23,7 @@ type Reads struct {
 
 	Get func(key types.NamespacedName) (*corev1.Pod, error)
 
-	// Shelf visits the Pods of a shelf, by an index of ShelfOf.
+	// Shelf visits the Pods on a shelf, through an index on ShelfOf.
 	Shelf func(shelf string) (int, error)
 }
 
@@ -37,9 +37,9 @@ func ShelfOf(p *corev1.Pod, all int) string {
 	return strconv.Itoa(int(h.Sum32()) % max(1, all/shelfSize))
 }
 
-// Measure reads in each way for Params.Millis. It measures the time of one Get for objects that are in
-// use because they are referenced, and for objects that were not read for a long time. It also measures
-// the time to read a thousand objects of an index.
+// Measure spends Params.Millis on each kind of read. It measures how long a Get takes for objects that are in
+// use because they are referenced, and for objects that have not been read for a long time. It also measures
+// how long it takes to read a thousand objects through an index.
 func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 	if len(r.Keys) != s.Objects {
 		return nil, fmt.Errorf("the cache has %d objects, want %d", len(r.Keys), s.Objects)
@@ -53,7 +53,7 @@ func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 			return nil, err
 		}
 	}
-	protocol.HeapInUse() // from here on the other objects are not read
+	protocol.HeapInUse() // the other objects are not read from here on
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 	return &protocol.Result{Metrics: m}, s.Mark(protocol.MarkDone)
 }
 
-// thousand reads one shelf after another and returns the seconds per thousand Pods.
+// thousand reads shelf after shelf and returns the seconds per thousand Pods.
 func (r Reads) thousand(span time.Duration) (float64, error) {
 	shelves, lookups, found := max(1, len(r.Keys)/shelfSize), 0, 0
 	one, err := each(span, 1, func(i int) error {
@@ -82,7 +82,7 @@ func (r Reads) thousand(span time.Duration) (float64, error) {
 		return err
 	})
 	if err == nil && found == 0 {
-		err = fmt.Errorf("the index has nothing on its shelves")
+		err = fmt.Errorf("the index has no Pods on its shelves")
 	}
 	if err != nil {
 		return 0, err
@@ -101,8 +101,8 @@ func (r Reads) get(i int) error {
 	return nil
 }
 
-// each calls read repeatedly, with i counting from 0, and returns the seconds per call. It checks the clock
-// after each batch.
+// each calls read repeatedly, with i counting up from 0, and returns the seconds per call. It checks the
+// clock once per batch.
 func each(span time.Duration, batch int, read func(i int) error) (float64, error) {
 	began, reads := time.Now(), 0
 	for reads == 0 || time.Since(began) < span {

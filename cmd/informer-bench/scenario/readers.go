@@ -11,30 +11,31 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// OnTheWay is the largest number of events between the feed and the handler while readers read, as in
-// client-go's own benchmark of this kind. Without this bound, the faster informer would be measured with
-// a longer queue.
+// OnTheWay limits the number of events in flight between the feed and the handler while readers read, as in
+// client-go's own benchmark of this kind. Without the limit, the faster informer would be measured with a
+// longer queue.
 const OnTheWay = 10
 
 // ReaderSteps are the steps that ReadWhile measures.
 type ReaderSteps struct {
-	// Go starts the events, and Stop ends them.
+	// Go starts the events and Stop stops them.
 	Go, Stop func()
 
-	// List visits each cached object of a namespace and returns their number. It does not look into them,
-	// because that costs every informer the same and would dominate with many objects.
+	// List visits all cached objects in a namespace and returns their number. It does not access their
+	// fields, which costs the same with every informer and would dominate the result if there are many
+	// objects.
 	List func(namespace string) (int, error)
 
 	// Heard returns the number of events that have passed through the cache.
 	Heard func() int64
 }
 
-// ReadWhile lets Params.Readers goroutines list namespaces during events, for Params.Millis, and counts
-// reads and writes.
+// ReadWhile runs Params.Readers goroutines that list namespaces while events arrive. It stops after
+// Params.Millis and counts reads and writes.
 func ReadWhile(ctx context.Context, s *protocol.Session, namespaces []string, steps ReaderSteps) (*protocol.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Params[Millis])*time.Millisecond)
 	defer cancel()
-	protocol.HeapInUse() // exclude collecting the garbage of the setup
+	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Reconciles counts the reconciles of a contestant. Its reconciler looks up the object of its request in
-// the cache and does nothing else. No object changes twice, so there is one reconcile per object and one
-// per event.
+// Reconciles counts a contestant's reconciles. The reconciler looks up the requested object in the cache and
+// does nothing else. No object changes twice, so there is one reconcile per object and one per event.
 type Reconciles struct {
 	objects, all     int64
 	count, missed    atomic.Int64
@@ -28,7 +27,7 @@ func NewReconciles(s *protocol.Session) *Reconciles {
 	}
 }
 
-// Reconciled counts one reconcile, and whether its object was in the cache. It is safe for concurrent use.
+// Reconciled records a reconcile, and whether its object was in the cache. It is safe for concurrent use.
 func (r *Reconciles) Reconciled(found bool) {
 	if !found {
 		r.missed.Add(1)
@@ -50,16 +49,16 @@ func (r *Reconciles) Count() int64 { return r.count.Load() }
 
 // ReconcileSteps are the steps that Run measures.
 type ReconcileSteps struct {
-	// Go starts everything without waiting.
+	// Go starts everything and does not wait.
 	Go func()
 
 	// Sync waits until the cache is complete.
 	Sync func(ctx context.Context) error
 }
 
-// Run sets a mark when the cache is complete, when each object has been reconciled, when the changes may
-// start, and when each change has been reconciled. In s.Metrics it stores the time from the first mark
-// to the first reconcile. If ctx ends, it returns the cause.
+// Run sets a mark when the cache is complete, when all objects have been reconciled, before the changes
+// start, and when all changes have been reconciled. It stores the time from the first mark to the first
+// reconcile in s.Metrics. If ctx is canceled, it returns the cause.
 func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps ReconcileSteps) error {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps Reconci
 	if err := s.Mark(protocol.MarkReconciled); err != nil {
 		return err
 	}
-	protocol.HeapInUse() // exclude collecting the garbage of the start
+	protocol.HeapInUse() // don't measure collection of the startup's garbage
 	if err := s.Mark(protocol.MarkSynced); err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps Reconci
 		return err
 	}
 	if missed := r.missed.Load(); missed > 0 {
-		return fmt.Errorf("%d reconciles did not find their object", missed)
+		return fmt.Errorf("%d reconciles did not find their objects", missed)
 	}
 	s.Metrics = map[string]float64{results.FirstReconcile: max(0, time.Unix(0, r.first.Load()).Sub(synced).Seconds())}
 	return nil

@@ -8,18 +8,18 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Script is what the server does once a contestant has synced.
+// Script determines the server's behavior once a contestant has synced.
 type Script int
 
 // The scripts.
 const (
-	Sync      Script = iota // the server does nothing: the work ends with the sync
+	Sync      Script = iota // the server does nothing; the work is done after the sync
 	Watch                   // it sends events
-	Relist                  // it expires the version, and sends one event after the list
-	Reconcile               // it sends events; the sync ends with the first reconcile of each object
+	Relist                  // it expires the resource version, and sends one event after the list
+	Reconcile               // it sends events; the sync is complete when each object has been reconciled once
 	Alone                   // there is no server
 	Read                    // the server does nothing while a synced contestant reads its cache
-	Restart                 // the version may expire before the contestant restarts
+	Restart                 // the resource version may expire before the contestant restarts
 )
 
 // Scenario is one kind of work.
@@ -29,29 +29,30 @@ type Scenario struct {
 	Measures string
 	Script   Script
 
-	// Contestants take part in this order.
+	// Contestants are listed in the order in which they take turns.
 	Contestants []string
 
-	// Variants are measured separately, one after another.
+	// Variants are measured one at a time.
 	Variants []protocol.Params
 
 	// PerObject is the number of events per object.
 	PerObject float64
 
-	// OverTime records memory over time, not only its peak.
+	// OverTime means that memory is recorded over time, in addition to its peak.
 	OverTime bool
 
-	// Smallest makes each round search for the smallest memory limit in which the work succeeds.
+	// Smallest means that each round searches for the smallest memory limit under which the work succeeds.
 	Smallest bool
 
-	// Rounds is the largest number of rounds; zero means no limit.
+	// Rounds is the maximum number of rounds; zero means no limit.
 	Rounds int
 
-	// Afresh makes the server create its objects for each contestant instead of holding them.
+	// Afresh means that the server creates its objects again for each contestant, instead of keeping them in
+	// memory.
 	Afresh bool
 
-	// Takes is the peak memory of a contestant per object, in bytes, for contestants that may exceed the
-	// machine's memory. A contestant is skipped if it would need half of that memory.
+	// Takes is the peak memory per object, in bytes, of contestants that may exceed the machine's memory. A
+	// contestant is skipped if it would need more than half of the machine's memory.
 	Takes map[string]int
 }
 
@@ -66,8 +67,8 @@ func (s Scenario) Peer() string {
 	return results.Millrace
 }
 
-// Choose returns the scenarios with one of the names, or in a group with one of the names, in the order of
-// the table. Without names it returns all.
+// Choose returns the scenarios whose name, or whose group's name, is in names, in table order. It returns all
+// scenarios if there are no names.
 func Choose(names []string) ([]Scenario, error) {
 	all := All()
 	if len(names) == 0 {
@@ -87,8 +88,8 @@ func Choose(names []string) ([]Scenario, error) {
 	return chosen, nil
 }
 
-// Following lists the scenarios in which every contestant keeps a cache of the server's objects, with
-// Params.Handlers handlers, until it is synced and the handlers have received the event Until.
+// Following lists the scenarios in which contestants cache the server's objects, with Params.Handlers
+// handlers. They are done when the cache has synced and the handlers have received the event Until.
 func Following() []string {
 	return []string{
 		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "limit", "relist-unchanged", "relist-changed",

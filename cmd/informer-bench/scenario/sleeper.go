@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Sleeper is a handler that sleeps in its first call until it is woken.
+// Sleeper is a handler whose first call blocks until the sleeper is woken.
 type Sleeper struct {
 	until uint64
 	wake  chan struct{}
@@ -36,11 +36,11 @@ func (s *Sleeper) Hear(o metav1.Object) {
 // sampleEvery is the interval at which Oversleep measures the heap.
 const sampleEvery = 50 * time.Millisecond
 
-// Oversleep feeds events to a listener and a sleeper, which is woken when the listener has received all. In
-// s.Metrics it stores how much the live heap grew after the first tenth of the events, and how long the
-// sleeper took to catch up.
+// Oversleep feeds events to a listener and to a sleeper, which is woken when the listener has received all
+// events. In s.Metrics it records how much the live heap grew after the first tenth of the events, and how
+// long the sleeper took to catch up.
 func Oversleep(s *protocol.Session, begin func(), l *Listener, sleeper *Sleeper) error {
-	protocol.HeapInUse() // exclude collecting the garbage of the setup
+	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err
 	}

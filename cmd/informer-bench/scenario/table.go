@@ -27,8 +27,8 @@ func All() []Scenario {
 	return all
 }
 
-// Contestants returns all contestants: the libraries, Millrace behind their interfaces, the limit of the
-// generated decoders, and last the floor, which is compared only by its times.
+// Contestants returns all contestants: the libraries, Millrace behind the other libraries' interfaces, the
+// limit for generated decoders and, last, the floor, of which only the times are compared.
 func Contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
@@ -43,19 +43,19 @@ func whole() []string {
 	})
 }
 
-// libraries returns the contestants without the adapters.
+// libraries returns the contestants except the adapters.
 func libraries() []string {
 	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime, results.Floor}
 }
 
-// cached returns the libraries without the floor.
+// cached returns the libraries except the floor.
 func cached() []string {
 	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime}
 }
 
 func both() []string { return []string{results.Millrace, results.ClientGo} }
 
-// layered returns the contestants that have controllers, or only the cache below controllers.
+// layered returns the contestants that include controllers, or just the cache that controllers use.
 func layered() []string {
 	return []string{results.Millrace, results.ControllerRuntimeCache, results.ControllerRuntime}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// Widget is the Go type of objects.Widget's custom resource, as authors of a controller would write it.
+// Widget is the Go type for the custom resource that objects.Widget creates, as the author of a controller
+// would write it.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -39,7 +40,7 @@ type WidgetSpec struct {
 	Users       []WidgetUser      `json:"users,omitempty"`
 }
 
-// The parts of a WidgetSpec.
+// The components of a WidgetSpec.
 type (
 	// WidgetEngine is the software to run.
 	WidgetEngine struct {
@@ -113,7 +114,7 @@ func (l *WidgetList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// AddWidgets registers the types.
+// AddWidgets registers the types in a scheme.
 func AddWidgets(scheme *runtime.Scheme) {
 	version := objects.WidgetVersion()
 	scheme.AddKnownTypeWithName(version.WithKind(objects.WidgetKind), &Widget{})

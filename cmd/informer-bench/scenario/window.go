@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Window bounds the number of a Feed's events in flight. The feed sends the next event when the handler
-// has received one.
+// Window limits the number of a Feed's events in flight. When the handler receives an event, the feed may
+// send another one.
 type Window struct {
-	taken chan struct{} // contains a token for each event in flight
+	taken chan struct{} // one token per event in flight
 	heard atomic.Int64
 }
 
@@ -34,7 +34,7 @@ func (f *Feed[T]) Window(n int) *Window {
 	return w
 }
 
-// Hear is called by the only handler for each event.
+// Hear must be called by the single handler for each event.
 func (w *Window) Hear() {
 	w.heard.Add(1)
 	<-w.taken

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Queue is the part of a work queue that is measured.
+// Queue contains the work queue operations that are measured.
 type Queue interface {
 	Add(key types.NamespacedName)
 	AddAfter(key types.NamespacedName, delay time.Duration)
@@ -20,12 +20,12 @@ type Queue interface {
 	Done(key types.NamespacedName)
 }
 
-// workDelay is the longest delay of delayed adds.
+// workDelay is the maximum delay for delayed adds.
 const workDelay = 100 * time.Millisecond
 
-// WorkQueue sends Params.Events keys through a queue. Each of Params.Workers workers adds a key, gets
-// one and finishes it, repeatedly. If Params.Delayed is set, all keys are first added with delays of up
-// to a tenth of a second.
+// WorkQueue sends Params.Events keys through a queue. Each of Params.Workers workers repeatedly adds a key,
+// then gets one and marks it done. If Params.Delayed is set, all keys are first added with delays of up to a
+// tenth of a second.
 func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
 	workers := max(1, s.Params[Workers])
 	each := s.Params[Events] / workers
@@ -33,7 +33,7 @@ func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
 	for i := range keys {
 		keys[i] = types.NamespacedName{Namespace: "bench", Name: fmt.Sprintf("key-%07d", i)}
 	}
-	protocol.HeapInUse() // exclude collecting the garbage of the setup
+	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
