@@ -11,18 +11,18 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// bar is a figure of a contestant as a ratio to the peer. Rates are inverted, so less is always better.
+// bar is a contestant's figure, relative to the peer's. Rates are inverted, so less is always better.
 type bar struct {
-	label      string // of the figure; equal for contestants side by side
+	label      string // of the figure; the same for all contestants in one group of bars
 	contestant string
 	ratio      float64
 }
 
-// maxBars is the largest number of figures in a chart; the table has them all.
+// maxBars is the maximum number of figures in a chart; the table lists all of them.
 const maxBars = 12
 
-// bars returns the bars of the figures with a target against the peer, or of wall time and CPU if there are
-// none.
+// bars returns the bars for all figures with a target relative to the peer, or for wall and CPU time if there
+// are none.
 func (s *section) bars() []bar {
 	var bars []bar
 	figures := 0
@@ -79,15 +79,15 @@ func (s *section) figure(g group, metric string) []bar {
 }
 
 const (
-	barHeight  = 11 // points, like the others
+	barHeight  = 11 // in points, like the dimensions below
 	barGap     = 2
 	labelSpace = 17
 	groupGap   = 7
 	aroundBars = 84 // title, legend, axis and margins
 )
 
-// barChart is a plot.Plotter that draws horizontal bars from top to bottom, with each figure under its
-// label. The unit of the Y axis is points.
+// barChart is a plot.Plotter that draws horizontal bars from top to bottom, with a label above each figure.
+// The Y axis is in points.
 type barChart struct {
 	bars   []bar
 	bottom []float64 // of each bar
@@ -95,7 +95,7 @@ type barChart struct {
 	limit  float64 // of the X axis
 }
 
-// maxRatio is where long bars are cut, so that short ones stay distinguishable.
+// maxRatio is where long bars are cut off, so that short ones remain distinguishable.
 const maxRatio = 3
 
 func newBarChart(bars []bar) *barChart {
@@ -120,7 +120,7 @@ func newBarChart(bars []bar) *barChart {
 	return c
 }
 
-// first reports whether the i-th bar is the first of its figure.
+// first reports whether the i-th bar is the first one for its figure.
 func (c *barChart) first(i int) bool { return i == 0 || c.bars[i].label != c.bars[i-1].label }
 
 // Plot draws the bars, their labels and ratios.
@@ -140,7 +140,7 @@ func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// text returns the text next to a bar.
+// text returns the label next to a bar.
 func (b bar) text() string {
 	text := fmt.Sprintf("%.3g", b.ratio)
 	if b.ratio > maxRatio {
@@ -162,7 +162,7 @@ func (s *section) drawBars(bars []bar) error {
 	return s.finish(p, fileName(s.scenario), s.scenario+": ratios to "+peer, vg.Points(c.height+aroundBars))
 }
 
-// ratioTicks are ticks at round ratios, few enough to be readable.
+// ratioTicks places ticks at round ratios, few enough to be readable.
 type ratioTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -179,7 +179,7 @@ func (ratioTicks) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// namesOf returns the contestants of bars in display order.
+// namesOf returns the contestants that occur in bars, in display order.
 func namesOf(bars []bar) []string {
 	var names []string
 	for _, b := range bars {

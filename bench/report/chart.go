@@ -22,21 +22,21 @@ const (
 	textSize   = 10
 	titleSize  = 11
 	thin       = 0.75
-	margin     = 6 // points; twice as many on the right, where the last tick's label sticks out
+	margin     = 6 // in points; doubled on the right, where the last tick's label sticks out
 
-	// wider allows for text that is wider than measured because the reader lacks the font.
+	// wider allows for text that turns out wider than measured because the viewer lacks the font.
 	wider = 1.2
 )
 
-// ink is the colour of text and axes. An image does not know whether its page is light or dark, so there is
-// no background, and ink and the contestants' colours are visible on both: the contrast is at least 4 (ink)
-// or 3 (colours) to white and to GitHub's dark #0d1117.
+// ink is the colour of text and axes. An image cannot tell whether its page is light or dark. Therefore there
+// is no background, and ink and the contestants' colours are legible on both: their contrast with white and
+// with GitHub's dark #0d1117 is at least 4 (ink) or 3 (colours).
 func ink() color.Color { return color.RGBA{0x7a, 0x7f, 0x87, 0xff} }
 
 // faint is the colour of grid lines.
 func faint() color.Color { return color.NRGBA{0x7a, 0x7f, 0x87, 0x48} }
 
-// colourOf returns the colour of a contestant in all charts.
+// colourOf returns a contestant's colour, which is the same in all charts.
 func colourOf(contestant string) color.Color {
 	switch contestant {
 	case results.Millrace:
@@ -55,7 +55,7 @@ func colourOf(contestant string) color.Color {
 	return color.RGBA{0xc2, 0x4a, 0x8a, 0xff}
 }
 
-// draw draws the charts of a section.
+// draw draws a section's charts.
 func (s *section) draw() error {
 	if bars := s.bars(); len(bars) > 0 {
 		if err := s.drawBars(bars); err != nil {
@@ -73,7 +73,7 @@ func newPlot(title string) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.Title.Text = title
-	p.Title.Padding = vg.Points(legendHeight + 6) // the legend is between title and data
+	p.Title.Padding = vg.Points(legendHeight + 6) // room for the legend, between title and data
 	style := func(s *draw.TextStyle, size font.Length) {
 		s.Color = ink()
 		s.Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
@@ -90,7 +90,7 @@ func newPlot(title string) *plot.Plot {
 	return p
 }
 
-// finish draws a plot and stores it in the section.
+// finish draws a plot and adds it to the section.
 func (s *section) finish(p *plot.Plot, name, alt string, height vg.Length) error {
 	canvas := vgsvg.New(chartWidth, height)
 	p.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
@@ -107,7 +107,7 @@ var (
 	variant = regexp.MustCompile(`font-variant:[^;"]*;`)
 )
 
-// tidied replaces the font by fonts of the same width as the one used for measuring.
+// tidied replaces the font with common fonts that have the same metrics as the one used for measuring.
 func tidied(svg []byte) []byte {
 	svg = family.ReplaceAll(svg, []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	return variant.ReplaceAll(svg, nil)

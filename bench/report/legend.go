@@ -6,14 +6,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// legendRow names contestants and their colours in one line under the title. The library's own legend would
-// cover data.
+// legendRow is a one-line legend under the title. The library's own legend would cover data.
 type legendRow struct{ names []string }
 
-// legendHeight is the height of the line.
+// legendHeight is the height of a legendRow.
 const legendHeight = 16
 
-// Plot draws the line above the data.
+// Plot draws the legend above the data.
 func (l legendRow) Plot(canvas draw.Canvas, p *plot.Plot) {
 	style := p.Legend.TextStyle
 	style.XAlign, style.YAlign = draw.XLeft, draw.YCenter

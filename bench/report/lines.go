@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// lineHeight is the height of a line chart.
+// lineHeight is the height of line charts.
 const lineHeight = 7 * vg.Centimeter
 
 // line is a contestant in a line chart.
@@ -24,7 +24,7 @@ type line struct {
 	points     plotter.XYs
 }
 
-// drawGrowth plots the cost per object against the number of objects for the scenario growth.
+// drawGrowth plots the cost per object against the number of objects in the growth scenario.
 func (s *section) drawGrowth() error {
 	if s.scenario != "growth" {
 		return nil
@@ -46,8 +46,8 @@ func (s *section) drawGrowth() error {
 	return nil
 }
 
-// grown returns a line for each contestant that was measured with several numbers of objects and
-// otherwise the same parameters as the first group.
+// grown returns a line for each contestant that was measured with more than one number of objects and
+// otherwise the first group's parameters.
 func (s *section) grown(metric string) []line {
 	var lines []line
 	rest := func(p results.Params) results.Params {
@@ -79,7 +79,7 @@ func (s *section) grown(metric string) []line {
 	return slices.DeleteFunc(lines, func(l line) bool { return len(l.points) < 2 })
 }
 
-// drawSeries draws each series measured over time.
+// drawSeries draws each series of measurements over time.
 func (s *section) drawSeries() error {
 	for _, g := range s.groups {
 		names := map[string]results.Stat{}
@@ -122,8 +122,8 @@ func (s *section) drawOneSeries(g group, name string) error {
 	return s.drawLines(p, lines, fileName(s.scenario, name, own), title+" over time", false)
 }
 
-// drawLines draws lines on an axis that starts at zero, so that heights are comparable. It marks the
-// points if there are few.
+// drawLines draws lines on an axis that starts at zero, so that heights can be compared. It marks the data
+// points if there are only a few.
 func (s *section) drawLines(p *plot.Plot, lines []line, name, alt string, marks bool) error {
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
@@ -149,11 +149,11 @@ func (s *section) drawLines(p *plot.Plot, lines []line, name, alt string, marks 
 	return s.finish(p, name, alt, lineHeight)
 }
 
-// formattedTicks are the library's ticks, formatted as in the tables.
+// formattedTicks places the library's ticks, labelled in the format used in the tables.
 type formattedTicks struct {
 	metric string
 	suffix string // removed from labels
-	after  string // blanks that keep a wide label off the axis
+	after  string // spaces that keep a wide label off the axis
 }
 
 // Ticks implements plot.Ticker.

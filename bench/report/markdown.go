@@ -54,7 +54,7 @@ func (p *page) environment(env *results.Env) {
 	}
 }
 
-// guide explains the tables and their limits.
+// guide writes an explanation of the tables and their limitations.
 func (p *page) guide(env *results.Env) {
 	p.line(`## How to read this
 
@@ -116,7 +116,7 @@ func (p *page) section(s *section) {
 	p.table(s)
 }
 
-// cell escapes text for a table cell.
+// cell escapes text for use in a table cell.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// headline is a figure of the first page: of its table, of its picture, or of both.
+// headline is a figure on the first page: in its table, its picture, or both.
 type headline struct {
 	scenario   string
-	params     results.Params // a row must have these; and the usual objects unless they say otherwise
+	params     results.Params // a row must have these, and ordinary objects unless they specify others
 	contestant string
 	metric     string
 	what       string // description
 	listed     bool   // in the table
-	drawn      part   // its part of the picture
+	drawn      part   // the section of the picture that shows it
 }
 
-// part is a part of the picture.
+// part is a section of the picture.
 type part int
 
 const (
@@ -26,8 +26,8 @@ const (
 	speed
 )
 
-// headlines returns the figures of the first page, in their order. The table has ten, with which users
-// decide.
+// headlines returns the figures on the first page, in order. The table contains ten, on which users base
+// their decision.
 func headlines() []headline {
 	const ours, packed = results.Millrace, results.MillracePacked
 	hostile := results.Params{results.Hostile: 1}
@@ -53,7 +53,7 @@ func headlines() []headline {
 	}
 }
 
-// figure is a headline with its measurements.
+// figure is a headline and its measurements.
 type figure struct {
 	headline
 	peer     string
@@ -79,7 +79,7 @@ func figures(sections []section) []figure {
 	return all
 }
 
-// in returns the headline's figure in its section, from the first group with the headline's parameters.
+// in returns the headline's figure in its section, taken from the first group with the headline's parameters.
 func (h headline) in(s *section) (figure, bool) {
 	for _, g := range s.groups {
 		row := g.of(h.contestant)
@@ -101,7 +101,7 @@ func (h headline) in(s *section) (figure, bool) {
 	return figure{}, false
 }
 
-// of returns the row of a contestant, or nil.
+// of returns a contestant's row, or nil.
 func (g group) of(contestant string) *results.Result {
 	for _, row := range g.rows {
 		if row.Contestant == contestant {
@@ -111,7 +111,7 @@ func (g group) of(contestant string) *results.Result {
 	return nil
 }
 
-// overview writes the first page: a table of the listed figures, and a picture.
+// overview writes the first page: a table of the figures listed there, and a picture.
 func (p *page) overview(figures []figure, picture []byte) {
 	if len(figures) == 0 {
 		return

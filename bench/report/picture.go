@@ -12,9 +12,9 @@ import (
 // The dimensions of the picture, in pixels.
 const (
 	pictureWidth  = 760
-	labelsEnd     = 268 // labels are right-aligned to it
+	labelsEnd     = 268 // labels are right-aligned at this position
 	barsBegin     = 280
-	barsEnd       = 580 // the end of a ratio of 1
+	barsEnd       = 580 // where a bar with ratio 1 ends
 	valuesBegin   = 592
 	rowHeight     = 25
 	barThickness  = 15
@@ -22,10 +22,10 @@ const (
 	headingHeight = 30
 )
 
-// picture draws its headlines: a bar for Millrace over one for client-go of constant length. It returns
-// nothing if none was measured.
+// picture draws the headlines that belong in it: a bar for Millrace above a bar of constant length for
+// client-go. It returns nothing if no headline was measured.
 //
-// The picture has no background, and its colours follow the reader's colour scheme.
+// The picture has no background, and its colours follow the viewer's colour scheme.
 func picture(figures []figure, env *results.Env) []byte {
 	var rows bytes.Buffer
 	y := pictureTop
@@ -63,7 +63,7 @@ func picture(figures []figure, env *results.Env) []byte {
 	return svg.Bytes()
 }
 
-// pictureHead is the beginning of the file: size, and the colours for light and dark pages.
+// pictureHead is the start of the file: the size, and the colours for light and dark pages.
 const pictureHead = `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" font-family="-apple-system,Segoe UI,Liberation Sans,Arial,Helvetica,sans-serif">
 <title>Memory and speed of Millrace against client-go</title>
 <style>
@@ -82,8 +82,8 @@ text{fill:#9198a1}
 </style>
 `
 
-// drawFigure draws one row. It cuts off a bar that would reach the values; the numbers show by how much
-// it is longer.
+// drawFigure draws one row. It cuts off a bar that would run into the values; the numbers show how much
+// longer the bar would be.
 func drawFigure(w *bytes.Buffer, f figure, y int) {
 	ratio := f.ratio
 	if results.MoreIsBetter(f.metric) {

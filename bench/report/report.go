@@ -18,7 +18,7 @@ const (
 	charts   = "bench/out/charts"
 )
 
-// write writes the report to a directory, and returns the written files.
+// write writes the report to a directory and returns the names of the files written.
 func write(r *results.Results, dir string) ([]string, error) {
 	sections, err := sectionsOf(r)
 	if err != nil {

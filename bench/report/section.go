@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// section is the part of the report about one scenario.
+// section is the report's section on one scenario.
 type section struct {
 	scenario string
 	about    string
@@ -17,13 +17,14 @@ type section struct {
 	charts   []chart
 }
 
-// group holds the results of several contestants to show side by side.
+// group contains the results of several contestants, to be shown side by side.
 type group struct {
 	params results.Params
 	rows   []*results.Result // in the order of contestants
 }
 
-// peer returns the contestant to compare with: client-go, or controller-runtime if client-go took no part.
+// peer returns the contestant to compare with: client-go, or controller-runtime if client-go did not take
+// part.
 func (g group) peer() string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(g.rows, func(row *results.Result) bool { return row.Contestant == name })
@@ -34,8 +35,8 @@ func (g group) peer() string {
 	return results.ClientGo
 }
 
-// lead returns the row whose figures are drawn: the row of packed caches if they were measured,
-// otherwise Millrace's, or nil if there is neither.
+// lead returns the row whose figures are drawn: the one for packed caches if they were measured, otherwise
+// Millrace's, or nil if neither exists.
 func (g group) lead() *results.Result {
 	if row := g.of(results.MillracePacked); row != nil {
 		return row
@@ -43,7 +44,7 @@ func (g group) lead() *results.Result {
 	return g.of(results.Millrace)
 }
 
-// metrics returns the metrics of all rows.
+// metrics returns the metrics that occur in any row.
 func (g group) metrics() []string {
 	all := map[string]results.Stat{}
 	for _, row := range g.rows {
@@ -52,14 +53,14 @@ func (g group) metrics() []string {
 	return results.Ordered(all)
 }
 
-// chart is an SVG file of the report.
+// chart is an SVG file in the report.
 type chart struct {
 	name string
 	alt  string
 	svg  []byte
 }
 
-// about describes each scenario, in display order.
+// about contains a description of each scenario, in display order.
 func about() [][2]string {
 	return [][2]string{
 		{"sync-protobuf", "From the first request until all Pods are cached and a handler was called for each; lists in protobuf."},
@@ -143,7 +144,7 @@ func contestants() []string {
 	}
 }
 
-// place returns the position of a contestant, or after all others if unknown.
+// place returns a contestant's position; unknown contestants come last.
 func place(contestant string) int {
 	if i := slices.Index(contestants(), contestant); i >= 0 {
 		return i
@@ -151,14 +152,14 @@ func place(contestant string) int {
 	return len(contestants())
 }
 
-// targeted reports whether a figure has a target against the peer.
+// targeted reports whether a figure has a target relative to the peer.
 func (s *section) targeted(row *results.Result, metric, peer string) bool {
 	return slices.ContainsFunc(s.verdicts, func(v results.Verdict) bool {
 		return v.Row == row && v.Target.Metric == metric && v.Target.Against == peer
 	})
 }
 
-// common returns the parameters that all groups share, which need not be repeated in every row.
+// common returns the parameters that all groups have in common, which need not be repeated in every row.
 func (s *section) common() results.Params {
 	same := maps.Clone(s.groups[0].params)
 	maps.DeleteFunc(same, func(name string, value int) bool {
@@ -167,8 +168,8 @@ func (s *section) common() results.Params {
 	return same
 }
 
-// own returns the values of a group for the parameters that differ between groups. Parameters missing in
-// a group are 0.
+// own returns a group's values for the parameters that differ between groups. A parameter missing from a
+// group is 0.
 func (s *section) own(g group) results.Params {
 	common, own := s.common(), results.Params{}
 	for _, other := range s.groups {

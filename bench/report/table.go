@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// table writes a table with a row per figure and a column per contestant. A cell has the median, its spread
-// over the rounds and, below, the ratio to the peer.
+// table writes a table with one row per figure and one column per contestant. A cell contains the median, its
+// spread over the rounds and, below them, the ratio to the peer's.
 func (p *page) table(s *section) {
 	names := s.contestants()
 	header := append([]string{"figure"}, names...)
@@ -34,7 +34,7 @@ func (p *page) table(s *section) {
 	p.line("")
 }
 
-// contestants returns the contestants of all groups, in display order.
+// contestants returns the contestants that occur in any group, in display order.
 func (s *section) contestants() (names []string) {
 	for _, g := range s.groups {
 		for _, row := range g.rows {
@@ -47,8 +47,8 @@ func (s *section) contestants() (names []string) {
 	return names
 }
 
-// redundant reports whether a figure has no target and is just another figure of the table divided by
-// the number of objects or events.
+// redundant reports whether a figure has no target and is just another figure in the table divided by the
+// number of objects or events.
 func (s *section) redundant(metric string) bool {
 	whole := map[string]string{
 		results.CPUPerObject: results.CPU, results.CPUPerEvent: results.CPU,
@@ -60,7 +60,7 @@ func (s *section) redundant(metric string) bool {
 	return slices.ContainsFunc(s.groups, func(g group) bool { return slices.Contains(g.metrics(), whole) })
 }
 
-// cell returns a contestant's cell for a figure, or "" if it was not measured.
+// cell returns the contents of a contestant's cell for a figure, or "" if it was not measured.
 func (s *section) cell(g group, row *results.Result, metric string) string {
 	if row == nil {
 		return ""
@@ -78,7 +78,7 @@ func (s *section) cell(g group, row *results.Result, metric string) string {
 
 func (p *page) row(cells []string) { p.line("| %s |", strings.Join(cells, " | ")) }
 
-// spread returns "2.31 s [1.90 s – 3.60 s]", without the brackets if all rounds are equal.
+// spread formats a figure as "2.31 s [1.90 s – 3.60 s]", without the brackets if all rounds are equal.
 func spread(metric string, s results.Stat) string {
 	if s.Min == s.Max {
 		return results.Format(metric, s.Median)

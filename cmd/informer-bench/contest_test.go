@@ -73,7 +73,7 @@ func TestInvalidFigures(t *testing.T) {
 	o.marks["done"] = reading{at: at}
 	j := job(t, "latency")
 	_, err = measure(j, o)
-	require.ErrorContains(t, err, "not a valid time")
+	require.ErrorContains(t, err, "not a valid duration")
 }
 
 // A contestant is abandoned if its server does not answer.

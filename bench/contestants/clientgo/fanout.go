@@ -29,7 +29,7 @@ func metadataList(items []*metav1.PartialObjectMetadata, rv string) runtime.Obje
 	return list
 }
 
-// fanout feeds events to handlers, in process.
+// fanout feeds events to handlers within the process.
 func (k Stack) fanout(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until

@@ -15,14 +15,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// starter is the interface common to both kinds of factory.
+// starter is the interface that both kinds of factory have in common.
 type starter interface {
 	StartWithContext(ctx context.Context)
 	Shutdown()
 }
 
-// follower returns the typed informer for pods over protobuf, or one for custom resources, dynamic or
-// typed.
+// follower returns the typed informer for pods, over protobuf, or a dynamic or typed informer for custom
+// resources.
 func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: s.URL}
 	if s.Params.On(scenario.Typed) {
@@ -44,7 +44,7 @@ func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer
 	return f, f.Core().V1().Pods().Informer(), nil
 }
 
-// dynamicStarter lets a dynamic factory start the same way as a typed one.
+// dynamicStarter gives a dynamic factory the Start method of a typed one.
 type dynamicStarter struct {
 	dynamicinformer.DynamicSharedInformerFactory
 }
@@ -105,7 +105,7 @@ func handler(l *scenario.Listener) cache.ResourceEventHandler {
 	}
 }
 
-// account measures the final state.
+// account reports the final state of the cache.
 func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scenario.Listener) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	for _, o := range i.GetStore().List() {

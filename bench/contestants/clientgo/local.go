@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// object is an object that a feed can contain.
+// object is the constraint for objects in a feed.
 type object interface {
 	metav1.Object
 	runtime.Object
@@ -32,7 +32,7 @@ func (l local[T]) List(opts metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), opts)
 }
 
-// WatchWithContext feeds a buffered channel, which is faster than the unbuffered channel of real
+// WatchWithContext feeds a buffered channel, which is faster than the unbuffered channel used by real
 // watches.
 func (l local[T]) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -63,8 +63,7 @@ type feedWatch struct {
 func (w *feedWatch) Stop()                          { w.cancel() }
 func (w *feedWatch) ResultChan() <-chan watch.Event { return w.events }
 
-// newLocal returns an informer that reads from a feed, with the same index as a factory's
-// informers.
+// newLocal returns an informer that reads from a feed and has the same index as a factory's informers.
 func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], list func(items []T, rv string) runtime.Object) (cache.SharedIndexInformer, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func newLocal[T object](k Stack, s *protocol.Session, feed *scenario.Feed[T], li
 	return k.Informer(local[T]{feed, list}, example, 0, indexers), nil
 }
 
-// start runs an informer until stop is called; stop waits for it to finish.
+// start runs an informer until stop is called; stop waits for it to return.
 func start(ctx context.Context, i cache.SharedIndexInformer) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

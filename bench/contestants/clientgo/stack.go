@@ -1,4 +1,4 @@
-// Package clientgo implements client-go as an informer-bench contestant. It runs alone or with Millrace
+// Package clientgo implements client-go as an informer-bench contestant, either on its own or with Millrace
 // behind its interfaces. The programs in its subdirectories differ only in the Stack.
 package clientgo
 
@@ -23,7 +23,7 @@ type Stack struct {
 	Informer func(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer
 }
 
-// Main is the main function of a contestant with this stack.
+// Main is the main function of a contestant that uses this stack.
 func (k Stack) Main() {
 	scenarios := map[string]protocol.Work{
 		"fanout":       k.fanout,
@@ -39,8 +39,8 @@ func (k Stack) Main() {
 	protocol.Main(scenarios)
 }
 
-// setWatchList enables or disables the streaming list. It must be called before anything else in
-// client-go, which reads the variable only once.
+// setWatchList enables or disables the streaming list. It must be called before any other client-go function,
+// because client-go reads the variable only once.
 func setWatchList(s *protocol.Session) error {
 	value := "false"
 	if s.Params.On(scenario.WatchList) {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// newTypedInformer returns an informer for custom resources with a Go type, like the code generated for
-// such a type.
+// newTypedInformer returns an informer for custom resources with a Go type, like the generated code for such
+// a type does.
 func (k Stack) newTypedInformer(config *rest.Config) (starter, cache.SharedIndexInformer, error) {
 	scheme := runtime.NewScheme()
 	scenario.AddWidgets(scheme)
@@ -33,7 +33,7 @@ func (k Stack) newTypedInformer(config *rest.Config) (starter, cache.SharedIndex
 	return &single{informer: i}, i, nil
 }
 
-// single is a factory with a single informer.
+// single is a factory that contains a single informer.
 type single struct {
 	informer cache.SharedIndexInformer
 	task     sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// queue adapts client-go's work queue to the measurement.
+// queue adapts client-go's work queue to the scenario's interface.
 type queue struct {
 	workqueue.TypedDelayingInterface[types.NamespacedName]
 }

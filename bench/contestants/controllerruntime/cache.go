@@ -74,7 +74,7 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	return result, errors.Join(err, <-ended)
 }
 
-// kinds returns an object and a list of the cached kind.
+// kinds returns an empty object and an empty list for the cached kind.
 func kinds(s *protocol.Session) (client.Object, client.ObjectList) {
 	switch {
 	case s.Params.On(scenario.Typed):
@@ -113,7 +113,7 @@ func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listen
 	return listeners, nil
 }
 
-// account measures the final state.
+// account reports the final state of the cache.
 func account(ctx context.Context, s *protocol.Session, all cache.Cache, list client.ObjectList, listeners []*scenario.Listener) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	for _, l := range listeners {
@@ -122,7 +122,7 @@ func account(ctx context.Context, s *protocol.Session, all cache.Cache, list cli
 	return r, add(ctx, r, all, list)
 }
 
-// add adds the cached objects of a kind to a result.
+// add adds the cached objects of one kind to a result.
 func add(ctx context.Context, r *protocol.Result, all cache.Cache, list client.ObjectList) error {
 	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return err

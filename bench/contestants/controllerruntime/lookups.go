@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// cachedRead reads from an unchanging cache through a client.
+// cachedRead reads through a client from a cache that does not change.
 func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	all, err := k.newLocal(s, feed)
@@ -61,8 +61,7 @@ func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.R
 	return r, errors.Join(err, <-ended)
 }
 
-// newLocal returns a cache that reads from a feed. Unless Params.Copied is set, reads do
-// not copy.
+// newLocal returns a cache that is filled from a feed. Reads do not copy unless Params.Copied is set.
 func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (cache.Cache, error) {
 	types, err := prepare(s)
 	if err != nil {
@@ -85,7 +84,7 @@ func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (
 	})
 }
 
-// server answers every list with the same bytes, and leaves every watch silent.
+// server responds to every list with the same bytes, and never sends anything on a watch.
 type server struct{ list []byte }
 
 // RoundTrip implements http.RoundTripper.

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// watched are the kinds that the controller of Widgets also watches, with their lists.
+// watched contains the other kinds that the Widget controller watches, with their list types.
 func watched() map[client.Object]client.ObjectList {
 	return map[client.Object]client.ObjectList{
 		&corev1.Pod{}: &corev1.PodList{}, &corev1.ConfigMap{}: &corev1.ConfigMapList{},
@@ -62,7 +62,7 @@ func (k Stack) managerStart(ctx context.Context, s *protocol.Session) (*protocol
 		go func() {
 			err := m.Start(ctx)
 			ended <- err
-			cancel(err) // stop early, since there is nothing left to wait for
+			cancel(err) // stop early, there is nothing left to wait for
 		}()
 	}
 	r, err := scenario.ManagerStart(ctx, s, start, first, func() (*protocol.Result, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// reconcileAll runs a manager with a controller that finds nothing to do. Reads do not copy, which is
-// allowed because nothing changes the objects.
+// reconcileAll runs a manager with a controller that finds nothing to do. Reads do not copy, which is safe
+// because nothing modifies the objects.
 func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	types, err := prepare(s)
 	if err != nil {
@@ -52,11 +52,11 @@ func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol
 			go func() {
 				err := m.Start(ctx)
 				ended <- err
-				cancel(err) // stop early, since nothing remains to wait for
+				cancel(err) // stop early, there is nothing left to wait for
 			}()
 		},
 		Sync: func(ctx context.Context) error {
-			// HasSynced would require polling.
+			// HasSynced would have to be polled.
 			select {
 			case <-pods.(toolscache.SharedIndexInformer).HasSyncedChecker().Done():
 				return nil

@@ -1,6 +1,6 @@
-// Package controllerruntime implements controller-runtime as an informer-bench contestant: its cache,
-// used by its client and its controllers. It runs alone or with Millrace behind its interfaces. The
-// programs in its subdirectories differ only in the Stack.
+// Package controllerruntime implements controller-runtime as an informer-bench contestant: its cache, as used
+// by its client and controllers, either on its own or with Millrace behind its interfaces. The programs in
+// its subdirectories differ only in the Stack.
 package controllerruntime
 
 import (
@@ -20,7 +20,7 @@ type Stack struct {
 	Queue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// Main is the main function of a contestant with this stack.
+// Main is the main function of a contestant that uses this stack.
 func (k Stack) Main() {
 	scenarios := map[string]protocol.Work{
 		"reconcile": k.reconcileAll, "manager": k.managerStart, "cached-read": k.cachedRead, "packed-read": k.read,

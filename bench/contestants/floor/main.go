@@ -1,5 +1,5 @@
-// Command floor is the informer-bench contestant that reads the same bytes as the others and discards
-// them. It is a lower bound.
+// Command floor is the informer-bench contestant that reads the same bytes as the others and discards them,
+// as a lower bound.
 package main
 
 import (
@@ -97,7 +97,7 @@ type frames struct {
 	json   bool
 	buffer []byte
 	head   []byte // an incomplete length
-	left   int    // of the current frame
+	left   int    // unread bytes of the current frame
 	unread []byte
 }
 

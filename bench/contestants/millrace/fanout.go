@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// fanout feeds events to handlers, in process.
+// fanout feeds events to handlers within the process.
 func (k Stack) fanout(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until

@@ -101,7 +101,7 @@ func hearing[T object.Head](l *scenario.Listener) sharedinformer.HandlerFuncs[T]
 	}
 }
 
-// account measures the final state.
+// account reports the final state of the cache.
 func account[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T], listeners []*scenario.Listener) *protocol.Result {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()} // before packed objects are decoded
 	for o := range i.Cache().All() {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// local is a source that reads from a feed.
+// local is a source backed by a feed.
 type local[T object.Object] struct{ feed *scenario.Feed[T] }
 
 func (l local[T]) Describe() source.Description { return source.Description{Name: "feed"} }
@@ -51,7 +51,7 @@ func newLocal[T object.Object](k Stack, feed *scenario.Feed[T]) *sharedinformer.
 	return sharedinformer.New[T](local[T]{feed}, sharedinformer.Options{Initial: reflector.List, Store: k.Store})
 }
 
-// start runs an informer until stop is called; stop waits for it to finish.
+// start runs an informer until stop is called; stop waits for it to return.
 func start[T object.Object](ctx context.Context, i *sharedinformer.Informer[T]) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	wait, err := i.Start(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// cachedRead reads from an unchanging cache.
+// cachedRead reads from a cache that does not change.
 func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	i := newLocal(k, feed)

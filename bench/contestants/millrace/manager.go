@@ -56,7 +56,7 @@ func (k Stack) managerStart(ctx context.Context, s *protocol.Session) (*protocol
 		go func() {
 			err := m.Run(ctx)
 			ended <- err
-			cancel(err) // stop early, since there is nothing left to wait for
+			cancel(err) // stop early, there is nothing left to wait for
 		}()
 	}
 	r, err := scenario.ManagerStart(ctx, s, start, first, func() (*protocol.Result, error) {
@@ -73,10 +73,10 @@ func (k Stack) managerStart(ctx context.Context, s *protocol.Session) (*protocol
 	return r, <-ended
 }
 
-// count adds the objects of a cache to a result.
+// count adds the objects in a cache to a result.
 type count func(*protocol.Result)
 
-// watched makes a controller watch a kind whose events lead to no reconcile.
+// watched makes a controller watch a kind whose events trigger no reconciles.
 func watched[T object.Object](m *manager.Manager, c *controller.Controller) count {
 	i := factory.Informer[T](m.Factory())
 	c.Watch(controller.MapFunc(i, func(T) []controller.Request { return nil }))

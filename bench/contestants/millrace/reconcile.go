@@ -44,7 +44,7 @@ func (k Stack) reconcile(ctx context.Context, s *protocol.Session) (*protocol.Re
 			go func() {
 				err := m.Run(ctx)
 				ended <- err
-				cancel(err) // stop early, since nothing remains to wait for
+				cancel(err) // stop early, there is nothing left to wait for
 			}()
 		},
 		Sync: pods.WaitForSync,

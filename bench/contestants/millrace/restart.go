@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// restart keeps a cache of Pods that starts from an earlier factory's snapshot.
+// restart maintains a cache of Pods that is restored from an earlier factory's snapshot.
 func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protocol.Result, err error) {
 	dir, err := os.MkdirTemp("", "informer-bench-")
 	if err != nil {
@@ -40,7 +40,7 @@ func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protoc
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 
-// runBefore runs the earlier factory until it has synced and stopped.
+// runBefore runs the earlier factory until it has synced, and stops it.
 func (k Stack) runBefore(ctx context.Context, s *protocol.Session) error {
 	f, err := k.newFactory(s)
 	if err != nil {

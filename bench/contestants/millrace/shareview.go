@@ -22,9 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// shareCache lists everything, and then the share of one of Params.Replicas. It measures how much
-// memory, CPU and traffic the second list needs compared to the first. The byte counts show whether the
-// server filtered.
+// shareCache lists all objects, and then only the share of one of Params.Replicas replicas. It compares the
+// memory, CPU time and traffic of the second list with those of the first. The byte counts show whether the
+// server did the filtering.
 func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.R
 	return &protocol.Result{Metrics: m}, nil
 }
 
-// held is the cost of caching a share.
+// held is what it costs to cache a share.
 type held struct {
 	objects          int
 	live, cpu, bytes float64
@@ -93,7 +93,7 @@ func (k Stack) hold(ctx context.Context, s *protocol.Session, part shard.Scope) 
 	return h, nil
 }
 
-// counted counts received bytes.
+// counted is a transport that counts received bytes.
 type counted struct {
 	net.Conn
 	received *atomic.Int64

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// shareWork measures programs that share work, all in this process.
+// shareWork measures several programs that share work, all within this process.
 func shareWork(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func crowd(n int) map[string]int {
 	return all
 }
 
-// least returns the shortest of n runs of f.
+// least returns the duration of the fastest of n runs of f.
 func least(n int, f func()) time.Duration {
 	var best time.Duration
 	for i := range n {
@@ -76,12 +76,12 @@ func least(n int, f func()) time.Duration {
 	return best
 }
 
-// reconcileTakes is how long a reconcile waits for the server.
+// reconcileTakes is how long each reconcile waits for the server.
 const reconcileTakes = 5 * time.Millisecond
 
-// throughput returns the reconciles per second of several programs, with one worker each. The clock
-// starts once all work is queued, so the result shows how well the work is spread, and does not
-// include requests.
+// throughput returns how many reconciles per second several programs achieve with one worker each. The clock
+// starts once all work is queued, so the result shows how well the work is distributed and does not include
+// requests.
 func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64, error) {
 	cfg, ns := &config.Config{Host: s.URL}, fresh(fmt.Sprint("of-", replicas))
 	client, err := rest.NewClient(cfg, scheme.New())
@@ -117,7 +117,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 			Complete(func(ctx context.Context, o *corev1.ConfigMap) (controller.Result, error) {
 				select {
 				case <-begin:
-				case <-ctx.Done(): // another program has the slot now
+				case <-ctx.Done(): // another program owns the slot now
 					return controller.Result{}, nil
 				}
 				select {
@@ -149,7 +149,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 	return float64(s.Objects) / time.Since(began).Seconds(), nil
 }
 
-// fresh returns a name that no other round has used on this server.
+// fresh returns a name that has not been used on this server by any other round.
 func fresh(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
 // each calls do for 0 to n-1, up to 16 at a time.
@@ -167,7 +167,7 @@ func each(n int, do func(int) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// stable waits until each member owns the slots it should own, and returns the owners.
+// stable waits until each member owns the slots it should, and returns the owners.
 func stable(ctx context.Context, groups []*membership.Group) ([]int, error) {
 	for {
 		owners, free := make([]int, 1024), 1024
@@ -198,7 +198,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// member is a group member without work.
+// member is a group member that does no work.
 type member struct {
 	*membership.Group
 	leave context.CancelFunc
@@ -216,8 +216,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// moves measures how many slots move, and how long they have no owner, when a member joins, leaves or
-// dies.
+// moves measures how many slots move, and how long they are without an owner, when a member joins, leaves or
+// crashes.
 func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -298,7 +298,7 @@ func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error
 	return nil
 }
 
-// differ returns the fraction of slots that have different owners.
+// differ returns the fraction of slots whose owners differ.
 func differ(a, b []int) float64 {
 	n := 0
 	for slot := range a {

@@ -13,10 +13,10 @@ import (
 type Stack struct {
 	Store sharedinformer.Store
 
-	snapshot *snapshot.Directory // only in the scenario that uses one
+	snapshot *snapshot.Directory // set only in the scenario that uses one
 }
 
-// Main is the main function of a contestant with this stack.
+// Main is the main function of a contestant that uses this stack.
 func (k Stack) Main() {
 	scenarios := map[string]protocol.Work{
 		"fanout":       k.fanout,

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// queue adapts Millrace's work queue to the measurement.
+// queue adapts Millrace's work queue to the scenario's interface.
 type queue struct {
 	*workqueue.Queue[types.NamespacedName]
 	ctx context.Context

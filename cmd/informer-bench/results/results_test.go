@@ -59,7 +59,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a later one":     {`{"v":2,"env":"elsewhere","results":{"a":1}}`, "schema version 2"},
 		"cut short":       {`{"v":1,"env":{"rounds":3},"resu`, "not a results file"},
 		"a zero":          {`{"v":1,"results":[` + one + `,{"scenario":"a","contestant":"b","params":{"n":1,"m":0}}]}`, "appears twice"},
-		"no name":         {`{"v":1,"results":[{"scenario":"a"}]}`, "must be named"},
+		"no name":         {`{"v":1,"results":[{"scenario":"a"}]}`, "must be set"},
 		"one twice":       {`{"v":1,"results":[` + one + `,` + one + `]}`, "a n=1 b appears twice"},
 	} {
 		path := filepath.Join(t.TempDir(), "r.json")

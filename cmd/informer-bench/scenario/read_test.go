@@ -71,7 +71,7 @@ func TestReadsThatFail(t *testing.T) {
 			}
 		},
 		"no luck": func(r *Reads) { r.Shelf = func(string) (int, error) { return 0, errors.New("no luck") } },
-		"has nothing": func(r *Reads) {
+		"has no Pods": func(r *Reads) {
 			r.Shelf = func(string) (int, error) {
 				time.Sleep(time.Microsecond)
 				return 0, nil

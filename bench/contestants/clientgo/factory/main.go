@@ -1,5 +1,5 @@
-// Command factory measures client-go's interface over Millrace informers, which list, watch and
-// decode themselves.
+// Command factory measures client-go's interface on top of Millrace informers that do their own listing,
+// watching and decoding.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command newinformer measures Millrace informers for which client-go lists, watches and decodes.
+// Command newinformer measures Millrace informers that leave listing, watching and decoding to client-go.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command adapted measures controller-runtime over Millrace's cache of whole objects, with
-// Millrace's queues.
+// Command adapted measures controller-runtime on top of Millrace's cache of whole objects, with Millrace's
+// queues.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Command packed measures controller-runtime over Millrace's packed cache, with Millrace's
-// queues.
+// Command packed measures controller-runtime on top of Millrace's packed cache, with Millrace's queues.
 package main
 
 import (

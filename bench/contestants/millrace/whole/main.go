@@ -1,4 +1,4 @@
-// Command whole measures Millrace with caches of whole objects.
+// Command whole measures Millrace with caches that keep whole objects.
 package main
 
 import "github.com/millrace-dev/millrace/bench/contestants/millrace"
