@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 )
 
-// ErrKeptWhole means that a packed object cannot be archived, because its bytes would not decode to
-// an equal object. The packer keeps the object itself instead.
+// ErrKeptWhole means that a packed object cannot be archived, because decoding its bytes would not yield an
+// equal object. The packer keeps the object itself instead.
 var ErrKeptWhole = errors.New("the bytes would not decode to an equal object")
 
-// An Archive writes packed objects in a form that a [Packer] in another process can take over
-// without decoding them; see [Packer.Extract]. Metadata shared by several objects is written with
-// the first of them, so objects must be read in the order in which they were written. An Archive
-// is not safe for concurrent use. The zero Archive is ready to use.
+// An Archive writes packed objects in a form that a [Packer] in another process can load without decoding
+// them; see [Packer.Extract]. Metadata shared by several objects is written with the first of them, so
+// objects must be read in the order in which they were written. An Archive is not safe for concurrent use.
+// The zero Archive is ready to use.
 type Archive struct {
 	texts   pack.Archive
 	started bool
@@ -164,8 +164,8 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	return heads, err
 }
 
-// initialCommon is the initial capacity for labels and owners; objects usually have fewer. Larger
-// slices grow as elements are read, because a corrupt length must not be trusted.
+// initialCommon is the initial capacity for labels and owners, more than most objects have. Larger slices
+// grow as elements are read, because the stored length may be corrupt.
 const initialCommon = 16
 
 // archiveReader reads an archive.
@@ -259,8 +259,8 @@ func (x *archiveReader) codec() (*codec, error) {
 	return c, nil
 }
 
-// length reads a length written by appendLength. It fails if fewer bytes than that are left,
-// because each element takes up at least one.
+// length reads a length written by appendLength. It fails if fewer bytes than that are left, because each
+// element takes at least one byte.
 func (x *archiveReader) length() (n int, none bool) {
 	length := x.in.Uvarint()
 	if length == 0 || length-1 > uint64(x.in.Left()) {
@@ -270,8 +270,8 @@ func (x *archiveReader) length() (n int, none bool) {
 }
 
 // TypeFingerprint returns a string that changes if the objects' Go type changes: its name, or the
-// name, type or tag of a field at any depth. A program can extract objects that another program
-// archived if both have the same fingerprint.
+// name, type or tag of a field at any depth. A program can extract objects archived by another program if the
+// fingerprints are equal.
 func TypeFingerprint(goType reflect.Type) string {
 	hash := sha256.New()
 	fingerprint{hash, make(map[reflect.Type]int)}.write(goType)

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// cborEncoding decodes CBOR (RFC 8949, KEP-4222). It splits a body into objects itself, and
-// leaves decoding them to apimachinery's codec. Objects share nothing, and unselected fields are
-// removed after decoding.
+// cborEncoding decodes CBOR (RFC 8949, KEP-4222). It splits a body into objects itself, and uses
+// apimachinery's codec to decode them. Objects share no values, and unselected fields are removed after
+// decoding.
 type cborEncoding struct{ decoderConfig }
 
 func newCBOR(c decoderConfig) (encoding, error) { return &cborEncoding{c}, nil }
@@ -31,7 +31,7 @@ func (d *cborEncoding) fail(where string, raw []byte, err error) *Error {
 
 func (d *cborEncoding) wholeBody(body []byte) (frame.Item, error) {
 	s := d.scan(frame.FromBytes(body))
-	s.MaxDepth++ // the leading tag, which list items lack
+	s.MaxDepth++ // the leading tag, which list items do not have
 	raw, err := s.Value()
 	if err == nil {
 		err = s.AtEnd()
@@ -65,7 +65,7 @@ func (d *cborEncoding) watchError(i frame.Item) error {
 
 func (d *cborEncoding) frames(s *frame.Source) func() (frame.Item, error) {
 	scan := d.scan(s)
-	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // allows for a frame and a tag around both maps
+	scan.MaxBytes, scan.MaxDepth = scan.MaxBytes+frame.Overhead, scan.MaxDepth+3 // leaves room for a frame and a tag around both maps
 	return scan.NextFrame
 }
 
@@ -79,7 +79,7 @@ func (d *cborEncoding) frameBytes(i frame.Item) int { return len(i.Raw) }
 // newObjectDecoder returns the encoding itself, because it keeps no state between objects.
 func (d *cborEncoding) newObjectDecoder(*share.Pool, bool) objectDecoder { return d }
 
-// pack always returns false, because apimachinery's codec decodes every object.
+// pack always returns false, because every object must be decoded by apimachinery's codec.
 func (d *cborEncoding) pack(frame.Item, bool) (packed object.Head, noKind, ok bool) {
 	return nil, false, false
 }
@@ -147,5 +147,5 @@ func (d *cborEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 	return of.Version(), true
 }
 
-// readHead always returns false: CBOR heads are read by decoding.
+// readHead always returns false, because reading the head requires decoding the object.
 func (d *cborEncoding) readHead(*head.Head, frame.Item) bool { return false }

@@ -79,7 +79,7 @@ func (l *cborList) field() error {
 	return nil
 }
 
-// readItems reads the items, which may also be null.
+// readItems reads the items, or null.
 func (l *cborList) readItems() error {
 	if l.seenItems {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
@@ -104,7 +104,7 @@ func (l *cborList) readItems() error {
 	}
 }
 
-// itemFailed returns the error for a body that is malformed at the current item.
+// itemFailed returns the error for a body that is malformed in the current item.
 func (l *cborList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
@@ -115,8 +115,7 @@ func (l *cborList) itemFailed(err error) error {
 	return l.fail(whereItem(l.Count()), nil, err)
 }
 
-// check decodes the list's other fields as a Status, which includes the fields of a list without
-// items.
+// check decodes the list's other fields into a Status, whose fields include those of a list without items.
 func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {

@@ -44,7 +44,7 @@ const (
 	formatNone // objects are kept as is
 )
 
-// generated is the interface implemented by the API's generated types.
+// generated is the interface that the API's generated types implement.
 type generated interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
@@ -57,7 +57,7 @@ func formatOf(o object.Object) (format, object.GVK) {
 	case *unstructured.Unstructured:
 		return formatTree, object.GVK{}
 	case generated:
-		if !protobuf.ContainsItself(elemType(o)) { // generated code would recurse as deep as corrupted input demands
+		if !protobuf.ContainsItself(elemType(o)) { // generated code would recurse as deep as corrupt input demands
 			return formatProtobuf, o.GetObjectKind().GroupVersionKind()
 		}
 	}
@@ -67,7 +67,7 @@ func formatOf(o object.Object) (format, object.GVK) {
 	return formatNone, object.GVK{}
 }
 
-// formatFits reports whether objects like o may have format c: the one that Pack uses, or JSON as
+// formatFits reports whether c may be the format of objects like o: the one that Pack uses, or JSON as
 // written by a server.
 func formatFits(c format, o object.Object) bool {
 	usual, _ := formatOf(o)
@@ -161,7 +161,7 @@ func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 	return dst, nil
 }
 
-// bodyDecoders are the decoders that a single goroutine uses for packed objects.
+// bodyDecoders are a single goroutine's decoders for packed objects.
 type bodyDecoders struct {
 	protobuf protobuf.Decoder
 	json     *json.Decoder
@@ -192,7 +192,7 @@ func (c *codec) read(dec *bodyDecoders, raw []byte) (o object.Object, err error)
 	return o, nil
 }
 
-// readReusing decodes raw like read, and reuses equal values from other, which was decoded from was.
+// readReusing is like read, but reuses equal values from other, which was decoded from was.
 func (c *codec) readReusing(dec *bodyDecoders, raw []byte, other object.Object, was []byte) (object.Object, error) {
 	if c.table != nil {
 		made, o := c.new()

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// decoderConfig determines which objects a decoder reads and what it yields.
+// decoderConfig configures the objects that a decoder reads and the values that it yields.
 type decoderConfig struct {
 	*objectType
 	opts   Options
@@ -56,7 +56,7 @@ type encoding interface {
 	// watchError returns the error in an ERROR event.
 	watchError(i frame.Item) error
 
-	// list returns a reader for a list, which adds the items it finds to the parallel decoder.
+	// list returns a reader for a list, which passes the items it finds to the parallel decoder.
 	list(*frame.Source, *parallel.Decoder[item], *metav1.ListMeta) listReader
 	// frames returns a function that finds a watch's frames. It returns io.EOF if the stream ends
 	// between frames.
@@ -69,10 +69,10 @@ type encoding interface {
 	// newObjectDecoder returns a decoder for a single goroutine. pool may be nil. versions means that
 	// several versions of the same object are expected.
 	newObjectDecoder(pool *share.Pool, versions bool) objectDecoder
-	// identify returns an item's key, UID and version. It returns false if they can only be found by
-	// decoding, or if the item is not of the expected kind.
+	// identify returns an item's key, UID and version. It returns false if finding them requires decoding the
+	// item, or if the item is not of the expected kind.
 	identify(frame.Item) (object.Version, bool)
-	// readHead reads the rest of the head. It returns false if it can only be found by decoding.
+	// readHead reads the rest of the head. It returns false if that requires decoding the object.
 	readHead(*head.Head, frame.Item) bool
 }
 
@@ -87,7 +87,7 @@ type objectDecoder interface {
 
 // listReader reads one list.
 type listReader interface {
-	// read reads the body to its end. Its errors contain the position where the body is malformed.
+	// read reads the body to its end. Its errors include the position at which the body is malformed.
 	read() error
 	// check checks a complete list. itemsLackKind means that some items may not specify their kind. It
 	// returns the selector applied by the server, or "".
@@ -100,7 +100,7 @@ type decoder struct {
 	encoding
 	bookmarks *decoder // decodes bookmarks, which are never projected
 
-	wanted     func(object.Head) bool // nil if all objects are wanted
+	wanted     func(object.Head) bool // nil if no object is filtered out
 	onSelector func(selector string)  // may be nil
 }
 
@@ -161,8 +161,8 @@ func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) 
 	return nil, d.fail("object", i.Raw, err)
 }
 
-// decode returns what the decoder yields for an object: it packs the bytes as is if possible, and
-// decodes them otherwise.
+// decode returns the value to yield for an object. It packs the bytes as is if possible, and decodes them
+// otherwise.
 func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made object.Head, noKind bool, err error) {
 	if made, noKind, ok := od.pack(i, needName); ok {
 		return made, noKind, nil
@@ -326,7 +326,7 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 	return e, err
 }
 
-// setPassed makes e the event for an unwanted object.
+// setPassed turns e into the event for an unwanted object.
 func (e *Event[T]) setPassed(v object.Version) {
 	v = v.Clone()
 	e.Passed = &v

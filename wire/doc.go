@@ -10,20 +10,18 @@
 //	var meta metav1.ListMeta
 //	for pod, err := range dec.List(resp.Body, &meta, nil) { ... }
 //
-// A [Decoder] reads JSON, protobuf or CBOR; the caller need not know which. For JSON and
-// protobuf, it finds where each object in the body ends, and then decodes it in place with a
-// table built from its Go type. If a table cannot handle an object, apimachinery's own code,
-// called the reference, decodes the object again and its result is used. [Options].Reference uses
-// only the reference. CBOR is also read item by item, but every object is decoded by
-// apimachinery's codec.
+// A [Decoder] reads JSON, protobuf or CBOR; the caller does not need to know which. For JSON and protobuf, it
+// finds where each object in the body ends, and then decodes it in place with a table built from its Go type.
+// If a table cannot handle an object, apimachinery's own code, called the reference, decodes the object again
+// and its result is used. [Options].Reference uses only the reference. CBOR is also read item by item, but
+// every object is decoded by apimachinery's codec.
 //
 // With a [Pool], equal values in JSON and protobuf objects are decoded once and shared. With a
 // [Cached] function, an object that the caller already has in the same version is not decoded at
 // all.
 //
-// An object's TypeMeta depends on Options.Type. API types have none, as with every typed
-// client. Unstructured objects have their own. Metadata-only objects have the real kind,
-// not "PartialObjectMetadata".
+// An object's TypeMeta depends on Options.Type. It is empty for API types, as with every typed client.
+// Unstructured objects keep theirs. Metadata-only objects have their real kind, not "PartialObjectMetadata".
 //
 // A [Packer] keeps objects as compressed bytes. [Packer.Decoder] returns a decoder that packs
 // objects without decoding them: it checks that the bytes can be decoded, and keeps them as
@@ -34,7 +32,7 @@
 //
 // # Guarantees
 //
-//   - A body that ends early is an error. It is never a shorter list or the end of a watch (L18). One
+//   - A body that ends early is an error. It never looks like a shorter list or the end of a watch (L18). One
 //     exception: a protobuf list may lack the empty fields after its last item.
 //   - An object that cannot be decoded, is too large, nests too deeply, has no name or has the wrong
 //     kind causes an [*Error] with its position and key (L21), which ends the iteration.
@@ -51,11 +49,11 @@
 //     most six times this amount in total: a table may give up at the end of an object, and the
 //     reference, which grows its lists, then starts over.
 //   - The result equals the reference's, whether a value or an error (W01).
-//   - Sharing is invisible unless a program modifies an object, and it keeps nothing alive (W03). An
-//     object that shares values keeps at most twice its own bytes alive.
-//   - An idle watch uses a few kilobytes, no matter how much it has read. For untyped JSON it also
-//     stores the names of up to 4,096 fields, at most 1.5 MB.
-//   - A projected object equals the whole one with every other field zero. Name, namespace, UID and
+//   - Sharing is invisible unless a program modifies an object, and does not by itself keep anything alive
+//     (W03). An object that shares values keeps at most twice its own bytes alive.
+//   - An idle watch uses a few kilobytes, no matter how much it has read. For untyped JSON it also remembers
+//     the names of up to 4,096 fields, at most 1.5 MB.
+//   - A projected object equals the whole object with all other fields set to zero. Name, namespace, UID and
 //     resource version are always present (W04).
 //   - Opening a packed object returns the object that a decoder would have returned (C01).
 //   - Errors quote only an object's key, the names of fields and types, and the kind it claims to have,
@@ -85,8 +83,8 @@
 //
 // # Where things are
 //
-// This package contains the API and reads lists and watches. Internal packages do the rest. A body
-// passes through them from the top:
+// This package contains the API and reads lists and watches. Internal packages do the rest. A body passes
+// through them from top to bottom:
 //
 //	internal/frame      buffers the body, finds the end of a value, an item or a watch frame
 //	internal/parallel   hands values to goroutines and results to the caller

@@ -24,15 +24,15 @@ var (
 	ErrNoName    = fault.ErrNoName    // object without a name
 	ErrEventType = fault.ErrEventType // unknown event type
 	ErrQuantity  = fault.ErrQuantity  // quantity with too many digits or too large an exponent
-	ErrTooDense  = fault.ErrTooDense  // would take more memory than MaxMemoryPerByte allows
+	ErrTooDense  = fault.ErrTooDense  // would use more memory than MaxMemoryPerByte allows
 )
 
 // ErrFields means that Options.Keep contains a path to a field that the objects do not have.
 var ErrFields = fault.ErrFields
 
 // An Error describes which part of a body could not be decoded, and why. Because an object may be a
-// Secret, neither the text nor the wrapped errors include its content. They include only the names
-// of fields and types, offsets, sizes, and the object's key.
+// Secret, neither the text nor the wrapped errors include its content. They include only field and type
+// names, offsets, sizes, and the object's key.
 type Error struct {
 	Media string     // media type of the body
 	Where string     // "object", "list", "item 17" or "frame 3", counted from 0
@@ -58,14 +58,14 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// keyOf returns the key for an Error. It copies the strings, which may point into a buffer, and
-// makes them safe to print.
+// keyOf returns the key for an Error. It copies the strings, since they may point into a buffer, and makes
+// them safe to print.
 func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// listError adds the position in the list to err unless err already has one. Transport errors are
-// not about the bytes and are returned as is.
+// listError adds the position in the list to err unless err already has one. Transport errors do not concern
+// the bytes and are returned as is.
 func listError(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// Fields selects object fields. Other fields are skipped while decoding and cost neither time nor
+// Fields selects object fields. Other fields are skipped while decoding, at practically no cost in time or
 // memory. The zero value selects all fields.
 //
 // A path denotes a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
 // everything below it. A path passes through pointers, list elements and map values:
-// "spec.containers.image" is the image of every container. In an unstructured object a map looks
-// like an object, so a path matches the keys of both. Keys that contain a dot or a comma cannot
-// be part of a path. One string may contain several paths, separated by commas.
+// "spec.containers.image" is the image of every container. In an unstructured object, maps and objects cannot
+// be told apart, so a path matches the keys of both. Keys that contain a dot or a comma cannot be part of a
+// path. A string may contain several paths, separated by commas.
 //
 // An object's name, namespace, UID and resource version are always selected; see [Decoder] for its
 // APIVersion and kind. An unselected field looks empty: a zero value in Go, no key in an
@@ -61,11 +61,11 @@ func canonicalPaths(paths []string) string {
 	return strings.Join(slices.Compact(kept), ",")
 }
 
-// IsZero reports whether f is the zero value. Without() is not, although it also
-// selects all fields.
+// IsZero reports whether f is the zero value. Without() is not the zero value, although it also selects all
+// fields.
 func (f Fields) IsZero() bool { return f == Fields{} }
 
-// Keeps reports whether f selects the field at path or something below it.
+// Keeps reports whether f selects the field at path or any field below it.
 func (f Fields) Keeps(path string) bool {
 	s, kept := f.selection(), true
 	for name := range strings.SplitSeq(path, ".") {

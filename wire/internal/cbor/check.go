@@ -9,8 +9,8 @@ import (
 // maxDepth is the deepest nesting for which the codec can be configured.
 const maxDepth = 1 << 16
 
-// Check fails with ErrTooDense if the codec would need too much memory for the object raw, which
-// was found by a scanner. It ignores anything that the codec rejects.
+// Check fails with ErrTooDense if the codec would need too much memory for the object raw, which a scanner
+// has found. It ignores anything that the codec rejects anyway.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{raw: raw}, budget: guard.BudgetOf(len(raw))}
 	if c.value(g); c.budget < 0 {

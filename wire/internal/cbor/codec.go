@@ -1,5 +1,5 @@
-// Package cbor decodes CBOR objects found by package frame. It decodes their identity and the two
-// fields of a watch event itself, and everything else with apimachinery's codec.
+// Package cbor decodes CBOR objects found by package frame. It decodes their identity and a watch event's two
+// fields itself, and uses apimachinery's codec for everything else.
 package cbor
 
 import (
@@ -29,8 +29,8 @@ func Unmarshal(raw []byte, into runtime.Object) error {
 	return nil
 }
 
-// reason returns the reason why the codec rejected an object, without quoting the object. The codec
-// in apimachinery v0.35 supports fewer levels and fewer elements than Options allow.
+// reason explains why the codec rejected an object, without quoting the object. The codec in apimachinery
+// v0.35 supports fewer levels and fewer elements than Options allow.
 func reason(err error) error {
 	const advice = "read such objects from JSON, or build with v0.36 or later of k8s.io/apimachinery"
 	if limit, ok := errors.AsType[*codec.MaxNestedLevelError](err); ok {
@@ -45,7 +45,7 @@ func reason(err error) error {
 	return fault.WithoutContent(err)
 }
 
-// target makes a codec decode into an existing object.
+// target is an option that makes a codec decode into an existing object.
 type target struct{ object runtime.Object }
 
 func (i target) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }

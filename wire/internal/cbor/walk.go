@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// walk is a position in a data item. Its methods advance it and report whether they found what they
-// expected.
+// walk is a position in a data item. Its methods advance it, and return false if the input is not what they
+// expect.
 type walk struct {
 	raw []byte
 	at  int
@@ -76,8 +76,8 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// IdentityOf reads as much of an object's identity as it can, and decodes nothing else. ok means
-// that the whole object could be read.
+// IdentityOf reads as much of an object's identity as it can, and decodes nothing else. ok reports whether
+// the whole object was readable.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	w := walk{raw: raw}
 	set := func(into *string) bool {

@@ -32,7 +32,7 @@ var (
 var ErrFields = errors.New("no such field")
 
 // ErrUnusual means that bytes differ from the form that API servers write: they are invalid, or
-// valid in a form that servers never use. The reference then decides.
+// valid in a form that servers never use. In that case, the reference decides.
 var ErrUnusual = errors.New("not in canonical form")
 
 // Unusual returns ErrUnusual for any error, and nil for nil.
@@ -52,8 +52,8 @@ func Truncated(err error) error {
 }
 
 // WithoutContent replaces an error from the reference with one that does not quote the object.
-// Such an error may contain any value (time.Parse quotes its input), so WithoutContent keeps only
-// the pieces known to be harmless.
+// Such an error may contain any value (time.Parse quotes its input), so WithoutContent keeps only the parts
+// that are known to be harmless.
 func WithoutContent(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
@@ -73,7 +73,7 @@ func WithoutContent(err error) error {
 	return fmt.Errorf("%w: a field was rejected by its type (%T)", ErrSyntax, err)
 }
 
-// Excerpt makes foreign text safe for a message: at most 64 printable runes.
+// Excerpt makes untrusted text safe for a message: at most 64 printable runes.
 func Excerpt(s string) string {
 	n := 0
 	for i, r := range s {

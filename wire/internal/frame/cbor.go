@@ -26,8 +26,8 @@ const (
 	CBORBreak         = 0xff  // ends an indefinite-length item
 )
 
-// CBORHead is the head of a data item: its major type and its argument, which is a number, a
-// length, a count or a tag.
+// CBORHead is the head of a data item: its major type and its argument, which may be a number, a length, a
+// count or a tag.
 type CBORHead struct {
 	Major      byte
 	Value      uint64
@@ -38,7 +38,7 @@ type CBORHead struct {
 func (h CBORHead) isBreak() bool { return h.Major == CBORSimple && h.Indefinite }
 func (h CBORHead) IsNull() bool  { return h.Major == CBORSimple && h.Size == 1 && h.Value == CBORNull }
 
-// ReadCBORHead reads the head at the start of b. It returns false if b ends within the head.
+// ReadCBORHead reads the head at the start of b. It returns false if b ends before the head does.
 func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 	if len(b) == 0 {
 		return h, false, nil
@@ -70,16 +70,15 @@ type CBOR struct {
 	*Source
 	MaxBytes   int
 	MaxDepth   int
-	open       []uint64 // for each unfinished item, how many more items it expects
+	open       []uint64 // for each unfinished item, how many more items are expected in it
 	indefinite int      // how many of these end with a break
 }
 
 // untilBreak is the count for an item that ends with a break.
 const untilBreak = ^uint64(0)
 
-// MaxIndefinite is how deeply indefinite-length items may nest. The codec counts each item's
-// elements before it reads them, so it reads the innermost one once for each level. API servers
-// write no such items.
+// MaxIndefinite is how deeply indefinite-length items may nest. The codec counts each item's elements before
+// reading them, so it scans the innermost item once for each level. API servers write no such items.
 const MaxIndefinite = 32
 
 func (s *CBOR) Syntax(want string) error {
@@ -143,7 +142,7 @@ func (s *CBOR) More(h CBORHead, n uint64) (bool, error) {
 	return false, nil
 }
 
-// AtEnd fails if anything follows.
+// AtEnd fails if there are any bytes left.
 func (s *CBOR) AtEnd() error {
 	switch _, err := s.Peek(); err {
 	case io.EOF:
@@ -197,7 +196,7 @@ func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 	return n, false, nil
 }
 
-// begin enters a data item that contains the given number of items.
+// begin enters a data item that contains count items.
 func (s *CBOR) begin(items uint64) error {
 	if len(s.open) == s.MaxDepth {
 		return fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.MaxDepth)

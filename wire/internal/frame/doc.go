@@ -2,7 +2,7 @@
 // fields around items. A Source buffers the body. [JSON], [Protobuf] and [CBOR] find the end of a
 // value in it, and their NextFrame methods find a watch frame.
 //
-// Sizes and depth are checked before a value is complete, so memory grows with the bytes
-// received, not with announced lengths. Nothing here is safe for concurrent use, except that
-// another goroutine may decode an [Item] while its [Source] is waiting.
+// Size and depth are checked before a value is complete, so memory use grows with the bytes received, not
+// with announced lengths. Nothing here is safe for concurrent use, except that another goroutine may decode
+// an [Item] while its [Source] is waiting.
 package frame

@@ -18,8 +18,8 @@ type JSON struct {
 	MaxBytes int // at most 1 GB, so that a tape can hold every offset
 	MaxDepth int
 
-	// Part describes the source in messages, which count bytes from its start. Empty means "the
-	// body".
+	// Part describes the source in messages, in which byte offsets are relative to its start. Empty means
+	// "the body".
 	Part string
 
 	tape     Tape    // the current value's tape
@@ -60,8 +60,8 @@ func (s *JSON) Expect(c byte) error {
 	return nil
 }
 
-// More consumes the comma before the next element of an array or object, or its closing bracket.
-// first means that no element has been read yet.
+// More consumes the comma before the next element of an array or object, or else the closing bracket. first
+// means that no element has been read yet.
 func (s *JSON) More(closing byte, first bool) (bool, error) {
 	c, err := s.Space()
 	switch {
@@ -159,9 +159,9 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 			case value[n] == '\\' && value[n+1] >= ' ':
 				n += 2
 			default:
-				// RFC 8259, section 7. Each frame of a watch ends with a line break, so a line
-				// break inside a string means that a quote is missing in this frame. Searching for
-				// the next quote would swallow the events that follow.
+				// RFC 8259, section 7. Each watch frame ends with a line break, so a line break inside a
+				// string means that this frame lacks a closing quote. Searching for the next quote would
+				// swallow the events that follow.
 				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of %s", fault.ErrSyntax, s.Offset()+int64(n), cmp.Or(s.Part, "the body"))
 			}
 			continue
@@ -237,7 +237,7 @@ func (s *JSON) NextFrame() (Item, error) {
 	return s.Value()
 }
 
-// AtEnd fails if anything but white space follows.
+// AtEnd fails if anything but white space is left.
 func (s *JSON) AtEnd() error {
 	switch _, err := s.Space(); err {
 	case io.EOF:
@@ -249,7 +249,7 @@ func (s *JSON) AtEnd() error {
 	}
 }
 
-// Words in which all eight bytes are the same, used to compare eight bytes at once.
+// Words made of eight equal bytes, used to compare eight bytes at once.
 const (
 	eachOne   = 0x0101010101010101
 	eachTop   = 0x80 * eachOne

@@ -22,8 +22,8 @@ const (
 // ErrProtobuf means that bytes are not protobuf.
 var ErrProtobuf = fmt.Errorf("%w: invalid protobuf", fault.ErrSyntax)
 
-// Overhead is how many bytes a watch frame may contain in addition to its object, for the event's
-// type and the envelope.
+// Overhead is how many bytes a watch frame may have in addition to its object, for the event's type and the
+// envelope.
 const Overhead = 1 << 10
 
 // Protobuf finds a message's fields and a watch's frames in a protobuf body without decoding them.
@@ -97,5 +97,5 @@ func (s *Protobuf) NextFrame() (Item, error) {
 	return Item{Raw: raw}, nil
 }
 
-// FramePrefix is the size of the length that precedes a frame.
+// FramePrefix is the size of the length prefix of a frame.
 const FramePrefix = 4

@@ -14,15 +14,14 @@ const (
 	// BusyBuffer is the maximum number of bytes read at once.
 	BusyBuffer = 256 << 10
 
-	// maxReusedBuffer is the size of the largest buffer that is kept for reuse. A single huge
-	// object must not stay in memory for the hours that a watch lasts.
+	// maxReusedBuffer is the size of the largest buffer that is kept for reuse. A single huge object must not
+	// occupy memory for the hours that a watch lasts.
 	maxReusedBuffer = 1 << 20
 )
 
-// Source reads a body through a buffer that always stores the current value contiguously, so that
-// it can be decoded in place. The buffer grows with the bytes received, never with announced
-// lengths. Once everything has been consumed, the source waits with a small buffer and releases
-// the large one.
+// Source reads a body through a buffer in which the current value is always contiguous, so that it can be
+// decoded in place. The buffer grows with the bytes received, never with announced lengths. Once everything
+// has been consumed, the source switches to a small buffer while it waits, and releases the large one.
 //
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
@@ -31,7 +30,7 @@ const (
 type Source struct {
 	r          io.Reader
 	buf        []byte
-	small      []byte                  // the small buffer; buf is either this one or a large one
+	small      []byte                  // the small buffer; buf is either this or a large one
 	large      memory.Reusable[[]byte] // the large buffer
 	pos        int
 	end        int
@@ -94,7 +93,7 @@ func (s *Source) fill() error {
 	return s.err
 }
 
-// readError is an error from the reader. It distinguishes a failed connection from malformed bytes.
+// readError marks an error from the reader, to distinguish a failed connection from malformed bytes.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -182,8 +181,8 @@ type Item struct {
 	Tape Tape // empty unless the value is a JSON object or array
 }
 
-// Tape contains the end of each object and array in a value, in the order in which they start, so
-// that they can be skipped without reading them again.
+// Tape records the end of each object and array in a value, in the order in which they start, so that they
+// can be skipped without being read again.
 type Tape []extent
 
 // extent is one object or array on a tape.
@@ -195,7 +194,7 @@ type extent struct {
 // maxReusedTape is the longest tape, in extents, that is kept for the next value.
 const maxReusedTape = 1 << 14
 
-// Reset returns an empty tape that uses the same memory, unless that is large.
+// Reset returns an empty tape that reuses the memory unless it is too large.
 func (t Tape) Reset() Tape {
 	if cap(t) > maxReusedTape {
 		return nil

@@ -1,7 +1,7 @@
-// Package guard limits the memory of a decoded object. It also determines which input
-// apimachinery's own code must not read because it would compute for hours or allocate gigabytes:
-// absurd quantities, and elements that take far more memory than bytes. A Guard describes where
-// values of a Go type may contain such input. Each encoding's package searches its bytes for it.
+// Package guard limits the memory of a decoded object. It also detects input that must be kept from
+// apimachinery's own code, which would compute for hours or allocate gigabytes: absurd quantities, and
+// elements that use far more memory than their encoding takes. A Guard describes where values of a Go type
+// may contain such input. The packages for the encodings search for it.
 package guard
 
 import (
@@ -33,15 +33,15 @@ type Guard struct {
 	alternatives []*Guard         // an Unmarshaler fills one of them
 }
 
-// field is a field of a struct or of a struct that it embeds. If several fields have the same name,
-// it is the one that encoding/json fills.
+// field is a field of a struct or of a struct that it embeds. If several fields have the same name, it is the
+// one that encoding/json sets.
 type field struct {
-	guard  *Guard // nil if the value needs no check, or if no field is filled
+	guard  *Guard // nil if the value needs no check, or if no field is set
 	depth  int    // of the embedding
 	tagged bool   // the name comes from a tag
 }
 
-// hides reports whether encoding/json fills f rather than other, which has the same name.
+// hides reports whether encoding/json sets f rather than other, which has the same name.
 func (f field) hides(other field) bool {
 	return f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged
 }
@@ -82,8 +82,8 @@ func Of(t reflect.Type) *Guard {
 	return shared.(*Guard)
 }
 
-// prune removes the guards of values that need no check, such as numbers, and returns the rest.
-// Because a type may contain itself, it first finds the guards that are needed.
+// prune removes the guards for values that need no check, such as numbers, and returns the rest. Because a
+// type may contain itself, it first finds the guards that are needed.
 func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	matters = make(map[*Guard]bool)
 	for grown := true; grown; {
@@ -154,8 +154,8 @@ func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return g
 }
 
-// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names takes
-// the place of one of its fields: a bool or a schema, a list or an element of that list.
+// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names stands for one
+// of its fields: a bool or a schema, a list or an element of that list.
 func (g *Guard) setStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 	g.Form, g.names = Struct, make(map[string]field)
 	readsItself, named := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), false
@@ -205,8 +205,8 @@ func (g *Guard) setField(f reflect.StructField, name string, known map[reflect.T
 	}
 }
 
-// add adds a field. If another field has the same name and neither hides the other, encoding/json
-// fills neither.
+// add adds a field. If another field has the same name and neither hides the other, encoding/json sets
+// neither.
 func (g *Guard) add(name string, f field) {
 	have, ok := g.names[name]
 	switch {
@@ -218,11 +218,11 @@ func (g *Guard) add(name string, f field) {
 	}
 }
 
-// Field returns the guard of a struct's field, or nil if the value needs no check.
+// Field returns the guard for a struct's field, or nil if the value needs no check.
 func (g *Guard) Field(name string) *Guard { return g.names[name].guard }
 
-// Alternative returns the guard of the field that an Unmarshaler fills, depending on whether the
-// value is an object, an array or anything else. It returns nil if the value needs no check.
+// Alternative returns the guard for the field that an Unmarshaler sets, which depends on whether the value is
+// an object, an array or something else. It returns nil if the value needs no check.
 func (g *Guard) Alternative(object, array bool) *Guard {
 	for _, one := range g.alternatives {
 		form := one.Form

@@ -28,19 +28,19 @@ type Budget int64
 // BudgetOf returns the budget for an object of n bytes.
 func BudgetOf(n int) Budget { return MemoryBase + MemoryPerByte*Budget(n) }
 
-// Take deducts count values of size bytes each. It returns false if the budget is exceeded.
+// Take deducts count values of size bytes each from the budget. It returns false if the budget is exceeded.
 func (b *Budget) Take(count int, size int64) bool {
 	*b -= Budget(int64(count) * size)
 	return *b >= 0
 }
 
-// TooDense returns the error for an object of n bytes that would take too much memory.
+// TooDense returns the error for an object of n bytes that would use too much memory.
 func TooDense(n int) error {
 	return fmt.Errorf("%w: its %d bytes take up more than %d in memory; fix the writer of the object, or select fewer fields",
 		fault.ErrTooDense, n, int64(BudgetOf(n)))
 }
 
-// MapBytes describes how many bytes a map's entries use.
+// MapBytes describes how much memory a map's entries use, in bytes.
 type MapBytes struct {
 	First int64 // one entry, including the map itself
 	Each  int64 // each further entry

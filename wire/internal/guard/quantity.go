@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The time resource.ParseQuantity takes grows with the length of the text and with the exponent:
-// "1e-999999999" keeps it busy for hours, a million digits for seconds. Quantities are limited to
-// 2^63 and nine decimals, so valid ones stay far below these limits.
+// The running time of resource.ParseQuantity grows with the length of the text and with the exponent: it
+// takes hours for "1e-999999999" and seconds for a million digits. Quantities are limited to 2^63 and nine
+// decimals, so valid ones are far from these limits.
 const (
 	maxExponentDigits = 2 // three would take 3 KB each to parse
 
@@ -17,8 +17,8 @@ const (
 	MaxNumerals = 1024
 )
 
-// AbsurdQuantity reports whether a quantity would take long to parse because it has too many digits
-// or too long an exponent. White space around it does not count.
+// AbsurdQuantity reports whether a quantity would take long to parse because it has too many digits or too
+// long an exponent. It ignores surrounding white space.
 func AbsurdQuantity(s []byte) bool {
 	s = bytes.TrimSpace(s)
 	n := 0
@@ -35,8 +35,8 @@ func AbsurdQuantity(s []byte) bool {
 	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
 }
 
-// PlainQuantity reports whether s is a quantity with a few digits and possibly a suffix, as nearly
-// all are. Other quantities must be parsed.
+// PlainQuantity reports whether s is a quantity with a few digits and possibly a suffix, like nearly all
+// quantities. Others must be parsed.
 func PlainQuantity(s []byte) bool {
 	const mostDigits = 15
 	n := 0

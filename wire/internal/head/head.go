@@ -12,7 +12,7 @@ import (
 )
 
 // Identity identifies an object, its version and its kind. Its strings point into the bytes it
-// was read from. A string is empty if the bytes do not contain it.
+// was read from. Strings that are missing from the bytes are empty.
 type Identity struct {
 	APIVersion, Kind         string
 	Namespace, Name, UID, RV string
@@ -23,8 +23,8 @@ func (i Identity) Version() object.Version {
 	return object.Version{Key: object.Key{Namespace: i.Namespace, Name: i.Name}, UID: types.UID(i.UID), RV: i.RV}
 }
 
-// Head is the head of a packed object. Its strings point into the bytes it was read from. It is
-// not safe for concurrent use, and can be reused.
+// Head is the head of a packed object. Its strings point into the bytes it was read from. It is not safe for
+// concurrent use. It can be reused.
 type Head struct {
 	Identity
 
@@ -64,7 +64,7 @@ func (h *Head) Reset() {
 	}
 }
 
-// maxReused is the largest number of labels, annotations or owners whose memory Reset keeps.
+// maxReused is the maximum number of labels, annotations or owners whose memory Reset keeps.
 const maxReused = 64
 
 // BoolPtr returns a pointer to on.

@@ -38,13 +38,13 @@ type Decoder struct {
 
 	Versions bool // several versions of the same object are expected
 
-	// Indexed by a field's place: the most recent value, which is likely to repeat.
+	// The most recent value of each field, indexed by the field's place, because it is likely to repeat.
 	nextField []*tableField            // the next field
-	texts     memory.WeakTable[string] // the field's text, if many objects have it
+	texts     memory.WeakTable[string] // the field's text, if many objects have the same
 }
 
-// backing is memory that the current part will keep alive: a copy of the item's bytes from start
-// on. Strings may point into it.
+// backing is memory that the current part will keep alive: a copy of the item's bytes from start onward.
+// Strings may point into it.
 type backing struct {
 	raw         []byte
 	start       int
@@ -210,7 +210,7 @@ func (d *Decoder) field(t *table, place int) (*tableField, error) {
 	return f, d.colon()
 }
 
-// fieldText reads the text of a field whose values often repeat.
+// fieldText reads the text in a field whose values often repeat.
 func (d *Decoder) fieldText(f *tableField, at *string) error {
 	text, plain, err := d.walk.text()
 	if err != nil {
@@ -273,7 +273,7 @@ func (d *Decoder) keepText(at *string, text []byte, plain bool) (err error) {
 	return err
 }
 
-// unescape unescapes text into memory that is kept until the object has been decoded.
+// unescape unescapes text into memory that is retained until the object has been decoded.
 func (d *Decoder) unescape(text []byte) ([]byte, error) {
 	start := len(d.unescaped)
 	all, err := unescape(d.unescaped, text)
@@ -350,7 +350,7 @@ func (d *Decoder) time(at *metav1.Time) error {
 	return nil
 }
 
-// quantity decodes a quantity. It fails if parsing would take long.
+// quantity decodes a quantity. It fails if parsing would take too long.
 func (d *Decoder) quantity(at *resource.Quantity) error {
 	d.peek()
 	start := d.at
@@ -364,7 +364,7 @@ func (d *Decoder) quantity(at *resource.Quantity) error {
 	return fault.Unusual(at.UnmarshalJSON(raw))
 }
 
-// unmarshalOther decodes a value with its own method or with the reference.
+// unmarshalOther decodes a value using its own method or the reference.
 func (d *Decoder) unmarshalOther(k *TypeInfo, at unsafe.Pointer) error {
 	d.peek()
 	start := d.walk

@@ -8,8 +8,8 @@ import (
 )
 
 // SplitEvent returns the type and the object of a watch frame that nests no deeper than maxDepth.
-// It uses the tape. For an unusual frame it starts over without the tape, and then the object has
-// no tape either.
+// It uses the tape. For an unusual frame it starts over without the tape; in that case the object has no tape
+// either.
 func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err error) {
 	typ, start, place, err := eventFields(whole)
 	if err == nil {
@@ -51,7 +51,7 @@ func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err
 }
 
 // eventFields reads an event's two fields, in any order. It returns the type, and where the object
-// starts in the bytes and on the tape. It fails at any other field.
+// starts in the bytes and on the tape. It fails if it encounters any other field.
 func eventFields(whole frame.Item) (typ string, start, place int, err error) {
 	w := walk{Item: whole}
 	for more := w.enter('}'); more; {

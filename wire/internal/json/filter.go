@@ -25,13 +25,13 @@ type filter struct {
 
 	metadata bool // metadata was seen
 
-	number   int64 // written, but never read
+	number   int64 // written to, but never read
 	time     metav1.Time
 	quantity resource.Quantity
 	text     []byte
 }
 
-// level is the position of a value, for fields that are treated specially there.
+// level is a value's position in the object, because some fields are treated specially at certain positions.
 type level uint8
 
 const (
@@ -48,10 +48,10 @@ func (l level) of(name string) level {
 }
 
 // Filter checks an object without decoding it, using the TypeInfo of its Go type or, if info is
-// nil, without a type. It returns true if Decode or DecodeUntyped would decode the object. In that
-// case kept contains the bytes that they would read, either the object itself or a copy in room,
-// and h contains its head. A typed object's TypeMeta is dropped. Filter also gives up in some cases
-// that Decode supports, such as an escape in the object's name.
+// nil, without a type. It returns true if Decode or DecodeUntyped would succeed. In that case kept contains
+// the bytes that they would read, either the object itself or a copy in room, and h contains its head. A
+// typed object's TypeMeta is dropped. Filter also gives up in some cases that Decode supports, such as an
+// escape in the object's name.
 func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byte) (kept []byte, ok bool) {
 	d.walk, d.Budget = walk{Item: i}, guard.BudgetOf(len(i.Raw))
 	s := &d.filter
@@ -80,7 +80,7 @@ func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byt
 // maxReusedText is the size of the largest buffer that is kept between objects.
 const maxReusedText = 1 << 12
 
-// reusable returns a buffer to keep between objects, or nil if it is too large.
+// reusable returns the buffer to keep between objects, or nil if it is too large.
 func reusable(b []byte) []byte {
 	if cap(b) > maxReusedText {
 		return nil
@@ -103,7 +103,7 @@ type fieldRow struct {
 	dropped bool
 }
 
-// keepField is called at a field that is kept, before its value.
+// keepField is called before the value of a field that is kept.
 func (d *Decoder) keepField(r *fieldRow, start int) {
 	if r.dropped && !r.kept {
 		d.cutBytes(r.end, start)

@@ -16,9 +16,9 @@ import (
 const maxDepth = 10000
 
 // Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would use
-// too much memory, or with ErrQuantity if a quantity takes too long to parse. Like the reference,
-// it visits every value, including the first of two fields with the same name. It may stop at
-// invalid JSON, because the reference rejects that before decoding anything.
+// too much memory, or with ErrQuantity if a quantity takes too long to parse. Like the reference, it visits
+// every value, even the first of two fields with the same name. It may stop at invalid JSON, because the
+// reference rejects that before decoding anything.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: guard.BudgetOf(len(raw))}
 	switch err := c.value(g); err {
@@ -31,8 +31,8 @@ func Check(g *guard.Guard, raw []byte) error {
 	}
 }
 
-// EstimateMemory returns approximately how many bytes of memory the reference allocates for the
-// JSON object raw, including the spare capacity of lists.
+// EstimateMemory estimates how many bytes of memory the reference allocates for the JSON object raw,
+// including the spare capacity of lists.
 func EstimateMemory(g *guard.Guard, raw []byte) int64 {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: math.MaxInt64, estimates: true}
 	_ = c.value(g)

@@ -13,9 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// IdentityOf reads an object's identity and decodes nothing else. ok means that the name, UID and
-// resource version are present in their usual form, so decoding the object would yield the same
-// values.
+// IdentityOf reads an object's identity and decodes nothing else. ok means that the name, UID and resource
+// version are all present in their usual form, so that decoding the object would yield the same values.
 func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	if len(i.Tape) == 0 {
 		return of, false
@@ -60,7 +59,7 @@ func ReadHead(h *head.Head, i frame.Item) bool {
 	})
 }
 
-// nameOf returns the object's name, or nil if it is not easily found.
+// nameOf returns the object's name, or nil if it is hard to find.
 func nameOf(i frame.Item) (name []byte) {
 	if len(i.Tape) == 0 {
 		return nil
@@ -135,8 +134,8 @@ func (w *walk) pass() bool {
 	return w.skip() == nil
 }
 
-// Claim is an object's kind and, for a Status, its fields. It is read for error messages, and for
-// bodies that may be a Status.
+// Claim is an object's kind and, for a Status, its fields. It is used for error messages, and for bodies that
+// may be a Status.
 type Claim struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

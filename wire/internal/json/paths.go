@@ -8,25 +8,25 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// path remembers one position in objects without a Go type, such as "metadata.labels": which
-// fields occur there, in which order, and whether sharing pays off. Objects of the same kind have
-// nearly the same fields, so the decoder usually knows the next name before reading it.
+// path remembers what the decoder has learned about one position in untyped objects, such as
+// "metadata.labels": which fields occur there, in which order, and whether sharing pays off. Objects of the
+// same kind have nearly the same fields, so the decoder usually knows the next name before reading it.
 type path struct {
 	name     string          // the field's name; shared by all objects that have the field
 	wanted   *selection.Tree // selection of the value; nil for all
 	dropped  bool            // nothing in the value is wanted
-	catchAll bool            // represents all unknown positions with the same selection
+	catchAll bool            // stands for all unknown positions with the same selection
 
 	share    *share.Site      // position within the decoder; nil if nothing is shared
 	fields   map[string]*path // an object's fields at this position
 	elem     *path            // an array's elements at this position
-	first    *path            // the field that came first here last time
+	first    *path            // the first field here last time
 	next     *path            // the field that followed this one last time
 	lastText uint32           // the mark of the last text here
 }
 
-// paths is everything that a decoder has learned. Its size is limited: names seen only once are
-// not learned, and after maxPaths positions the next object starts from scratch.
+// paths is everything that a decoder has learned. Its size is limited: names seen only once are not learned,
+// and once there are maxPaths positions, the decoder starts from scratch with the next object.
 type paths struct {
 	wanted    *selection.Tree
 	root      *path                     // an object
@@ -57,8 +57,8 @@ func (s *paths) forget() {
 	s.pathCount, s.texts = 0, memory.WeakTable[*string]{}
 	s.catchAlls = make(map[*selection.Tree]*path)
 	s.embedded = s.newPath("", nil)
-	// An object and its metadata are never shared: no other object has equal ones, and completing
-	// an object writes to them.
+	// An object and its metadata are never shared: they are unique to the object, and completing the object
+	// writes to them.
 	metadata, _ := s.wanted.Field("metadata")
 	s.root = &path{wanted: s.wanted, fields: map[string]*path{"metadata": {name: "metadata", wanted: metadata}}}
 }

@@ -29,7 +29,7 @@ type TypeInfo struct {
 	bits      int                // of a number
 	first     byte               // first byte of every value except null; 0 if unknown
 	table     *table             // of a struct
-	elem      *TypeInfo          // TypeInfo of a pointer's target, or of the elements of a slice or map
+	elem      *TypeInfo          // TypeInfo for a pointer's target, or for the elements of a slice or map
 	elements  *memory.ArrayMaker // of a slice
 	projected bool               // some fields of the value are dropped
 	share     *share.Site        // nil if sharing cannot pay off
@@ -100,7 +100,7 @@ type textName struct {
 // forty.
 const maxFields = 256
 
-// typeInfos caches all TypeInfos. A program has few types, and they live as long as the program.
+// typeInfos caches all TypeInfos. A program has only a few types, and they exist as long as the program.
 var typeInfos = struct {
 	sync.Mutex
 	known  map[typeKey]*TypeInfo
@@ -145,7 +145,7 @@ func (k *TypeInfo) set(s *selection.Tree) {
 
 func (k *TypeInfo) setAll(s *selection.Tree) {
 	t := k.typ
-	// The pointer type's methods count if a value is addressable and its type has a name.
+	// The pointer type's methods apply if a value is addressable and its type has a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
 		switch {
 		case t == reflect.TypeFor[metav1.Time]():
@@ -189,8 +189,8 @@ func (k *TypeInfo) setAll(s *selection.Tree) {
 	}
 }
 
-// leaveToReference leaves values of the type to the reference. If a value on its own has methods
-// that it lacks when nested in another value, the reference decodes the whole object.
+// leaveToReference makes the reference decode values of the type. If a top-level value has methods that it
+// lacks when nested in another value, the reference decodes the whole object.
 func (k *TypeInfo) leaveToReference() {
 	k.op = opReference
 	k.setGuard()
@@ -266,7 +266,7 @@ func (k *TypeInfo) setStruct(s *selection.Tree) {
 		f := &table.fields[i]
 		f.number, f.place = i, newPlace()
 		if table.byName[f.name] != nil {
-			k.leaveToReference() // Go's rules decide which of the two fields counts
+			k.leaveToReference() // Go's rules decide which of the two fields is used
 			return
 		}
 		table.byName[f.name] = f
@@ -323,13 +323,13 @@ func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 	return nil
 }
 
-// nameBytes are the characters in ordinary names.
+// nameBytes are the bytes that occur in ordinary names.
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 // unshareable reports whether a part must not be shared with another object, because an addressable
 // quantity can be reached from it. Reading a quantity may write to it, so a reader of one object
-// would modify the other. Map values are not addressable: reading one copies it. unshareable only
-// searches for field names, so it may return true because some text equals such a name.
+// would modify the other. Map values are not addressable: reading one copies it. unshareable only searches
+// for field names, so it may return true just because some text equals such a name.
 func (k *TypeInfo) unshareable(raw []byte) bool {
 	return slices.ContainsFunc(k.quantityFields(), func(name []byte) bool { return bytes.Contains(raw, name) })
 }

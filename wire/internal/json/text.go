@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// eachHigh is a word in which each of the eight bytes has its high bit set.
+// eachHigh is a word in which all eight bytes have the high bit set.
 const eachHigh = 0x8080808080808080
 
 // isASCII reports whether text contains only ASCII.
@@ -77,7 +77,7 @@ var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// hexRune reads the four digits at the start of text.
+// hexRune parses the four hex digits at the start of text.
 func hexRune(text []byte) (r rune, ok bool) {
 	if len(text) < 4 {
 		return 0, false

@@ -15,8 +15,8 @@ import (
 // numbers int64 if they are whole and fit, or float64 otherwise.
 //
 // It decodes a value in two steps. The first splits the value into a row of nodes and counts its
-// strings, numbers and elements. The second builds the value with one allocation of the exact size
-// for all text, one for all string headers, and so on.
+// strings, numbers and elements. The second builds the value, with one allocation of the exact size for all
+// text, one for all string headers, and so on.
 type untypedDecoder struct {
 	*walk
 	share.Sharer
@@ -59,7 +59,7 @@ type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 // maxReusedNodes is the longest row that is kept for the next value.
 const maxReusedNodes = 1 << 12
 
-// begin prepares for an object. If there are too many positions, it forgets all of them.
+// begin prepares for an object. If there are too many positions, it discards all of them.
 func (f *untypedDecoder) begin() {
 	if f.objects++; f.pathCount >= maxPaths {
 		f.paths.forget()
@@ -67,7 +67,7 @@ func (f *untypedDecoder) begin() {
 	}
 }
 
-// end is called after each object. It drops the row of a huge object.
+// end is called after each object. It releases the row if the object was huge.
 func (f *untypedDecoder) end() {
 	if cap(f.nodes) > maxReusedNodes {
 		f.nodes = nil
@@ -93,7 +93,7 @@ func (f *untypedDecoder) standalone(read func(*path) error, s *path, own backing
 	return v, err
 }
 
-// readValue appends the next value to the row.
+// readValue reads the next value and appends it to the row.
 func (f *untypedDecoder) readValue(s *path) error {
 	c := f.peek()
 	switch {
@@ -190,7 +190,7 @@ func (f *untypedDecoder) digits() error {
 	return fault.Unusual(err)
 }
 
-// part appends an object or array: either a shared one, or its elements.
+// part appends an object or array: either as a shared value, or as its elements.
 func (f *untypedDecoder) part(s *path) error {
 	raw := f.containerBytes()
 	if len(f.nodes) == 0 {

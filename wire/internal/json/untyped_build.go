@@ -71,7 +71,7 @@ func (b *builder) value() any {
 	return nil
 }
 
-// copy copies text into the memory for this value's strings.
+// copy copies text into the memory allocated for this value's strings.
 func (b *builder) copy(text string) string {
 	start := len(b.text)
 	b.text = append(b.text, text...)
@@ -103,7 +103,7 @@ func (b *builder) object(n int) any {
 		}
 		if b.nodes[0].kind == nodeDropped {
 			b.nodes = b.nodes[1:]
-			delete(fields, name) // if two fields have the same name, the second one counts
+			delete(fields, name) // if two fields have the same name, the second one wins
 			continue
 		}
 		fields[name] = b.value()

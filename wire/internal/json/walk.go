@@ -30,8 +30,8 @@ func (w *walk) peek() byte {
 	return 0
 }
 
-// enter enters the object or array that starts here. It reports whether there is anything in it; if
-// not, it has already left it again.
+// enter enters the object or array that starts here. It reports whether it contains anything; if not, the
+// walk has already left it again.
 func (w *walk) enter(closing byte) bool {
 	w.at++
 	w.next++
@@ -112,7 +112,7 @@ func (w *walk) literal(want string) error {
 	return nil
 }
 
-// number reads a number. whole means that it has neither a fraction nor an exponent.
+// number reads a number. whole means that there is neither a fraction nor an exponent.
 func (w *walk) number() (text []byte, whole bool, err error) {
 	b, n := w.Raw, w.at
 	if n < len(b) && b[n] == '-' {
@@ -144,7 +144,7 @@ func (w *walk) number() (text []byte, whole bool, err error) {
 	return text, whole, nil
 }
 
-// digits returns the end of the digits that start at n.
+// digits returns the index after the digits that start at n.
 func digits(b []byte, n int) int {
 	for n < len(b) && b[n]-'0' < 10 {
 		n++

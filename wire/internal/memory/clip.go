@@ -18,7 +18,7 @@ type visited struct {
 	at  uintptr
 }
 
-// clip reports whether it changed v itself, and not only memory that v points to.
+// clip reports whether it changed v itself, rather than only memory that v points to.
 func (c *clipper) clip(v reflect.Value) (changed bool) {
 	if !holdsSlice(v.Type()) {
 		return false
@@ -79,7 +79,7 @@ func (c *clipper) clipCopy(v reflect.Value) (clipped reflect.Value, changed bool
 	return clipped, c.clip(clipped)
 }
 
-// visit reports whether v leads to anything that has not been clipped yet.
+// visit reports whether v refers to anything that has not been clipped yet.
 func (c *clipper) visit(v reflect.Value) bool {
 	at := visited{v.Type(), v.Pointer()}
 	if _, again := c.visited[at]; again || v.IsNil() {
@@ -101,7 +101,7 @@ func isReachable(f reflect.StructField) bool {
 	return f.IsExported() || f.Anonymous && t.Kind() == reflect.Struct
 }
 
-// holdsSlice reports whether a value of type t may lead to a slice.
+// holdsSlice reports whether a slice may be reachable from a value of type t.
 func holdsSlice(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Interface:
@@ -121,7 +121,7 @@ func holdsSlice(t reflect.Type) bool {
 // slicesIn caches the results of holdsSlice, bool by reflect.Type.
 var slicesIn sync.Map
 
-// leadsToSlice is holdsSlice without the cache. met contains the types on the way to t.
+// leadsToSlice is holdsSlice without the cache. met contains the types on the path to t.
 func leadsToSlice(t reflect.Type, met map[reflect.Type]bool) bool {
 	if met[t] {
 		return false

@@ -58,11 +58,11 @@ func (t *Text) Commit() {
 	t.Discard()
 }
 
-// maxReusedRefs is the largest number of references whose memory Text keeps between objects. A
-// single huge object must not stay in memory for the hours that a watch lasts.
+// maxReusedRefs is the largest number of references whose memory Text keeps between objects. A single huge
+// object must not occupy memory for the hours that a watch lasts.
 const maxReusedRefs = 1 << 14
 
-// Discard forgets the text. Call it if decoding fails.
+// Discard drops all text. Call it if decoding fails.
 func (t *Text) Discard() {
 	if cap(t.refs) > maxReusedRefs {
 		t.refs = nil

@@ -31,9 +31,9 @@ func (r *Reusable[V]) Set(v *V) *V {
 // Release allows the garbage collector to free the value.
 func (r *Reusable[V]) Release() { r.used = nil }
 
-// WeakTable is what a decoder remembers about each place, such as text that many objects contain.
-// The table is referenced strongly while an object is decoded, and weakly between objects. Objects
-// keep the texts they use alive (W03).
+// WeakTable stores what a decoder remembers about each place, such as text that many objects contain. The
+// table is referenced strongly while an object is decoded, and weakly between objects. Objects keep the texts
+// they use alive (W03).
 type WeakTable[V any] struct {
 	table []V // by place; nil between objects
 	weak  Reusable[[]V]
@@ -70,10 +70,10 @@ func (r *WeakTable[V]) Release() {
 // variable. The zero Weak refers to nothing.
 type Weak struct{ at weak.Pointer[byte] }
 
-// WeakTo returns a Weak for the target of a pointer, which must be on the heap.
+// WeakTo returns a Weak for a pointer's target, which must be on the heap.
 func WeakTo(pointer reflect.Value) Weak { return Weak{weak.Make((*byte)(pointer.UnsafePointer()))} }
 
-// Value returns the variable's address, or nil if it was collected.
+// Value returns the variable's address, or nil if it has been collected.
 func (w Weak) Value() unsafe.Pointer { return unsafe.Pointer(w.at.Value()) }
 
 // OnCollect arranges for gone(w) to be called some time after pointer's target has been collected.
