@@ -19,15 +19,15 @@ import (
 )
 
 // jsonEncoding decodes JSON with Kubernetes' semantics: field names are case-sensitive,
-// integers stay integers, unknown fields are ignored. It decodes objects with their Go type's
-// table, or without one, and leaves anything unusual to the reference.
+// integers stay integers, unknown fields are ignored. It decodes objects with their Go type's table, or as
+// maps, and leaves anything unusual to the reference.
 type jsonEncoding struct {
 	decoderConfig
 	typeInfo *json.TypeInfo // nil for unstructured objects, and if the reference decodes all objects
 	codec    *codec         // codec for packed objects; nil if the decoder cannot pack bytes as received
 }
 
-// maxReferenceDepth is how deeply JSON may nest for the reference decoder.
+// maxReferenceDepth is the maximum nesting that the reference decoder supports.
 const maxReferenceDepth = 10000
 
 func newJSON(c decoderConfig) (encoding, error) {
@@ -61,9 +61,9 @@ func (d *jsonEncoding) wholeBody(body []byte) (frame.Item, error) {
 	return onlyObject(d.scan(frame.FromBytes(body)))
 }
 
-// onlyObject reads a JSON object surrounded only by white space. If the body is a complete value
-// other than an object, it returns a syntax error rather than io.ErrUnexpectedEOF, even for a
-// number that more digits could have followed.
+// onlyObject reads a JSON object surrounded by nothing but white space. If the body is a complete value other
+// than an object, it returns a syntax error rather than io.ErrUnexpectedEOF, even for a number, although more
+// digits could have followed.
 func onlyObject(s *frame.JSON) (frame.Item, error) {
 	if c, err := s.Space(); err == nil && c != '{' {
 		return frame.Item{}, s.Syntax("a JSON object")
@@ -257,8 +257,8 @@ func unmarshalJSON(raw []byte, opts Options) (object.Object, error) {
 }
 
 // EstimateJSONMemory estimates how many bytes of memory apimachinery's code needs to decode raw
-// into a value of type t, a pointer. While growing lists, it may need three times as much. raw
-// must be valid JSON. EstimateJSONMemory refuses nothing.
+// into a value of type t, a pointer. While growing lists, apimachinery may need three times as much. raw must
+// be valid JSON. EstimateJSONMemory refuses nothing.
 func EstimateJSONMemory(raw []byte, t reflect.Type) int64 {
 	return json.EstimateMemory(guard.Of(t), raw)
 }

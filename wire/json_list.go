@@ -107,7 +107,7 @@ func (l *jsonList) field(name string) error {
 	return nil
 }
 
-// readItems reads the items, which may also be null.
+// readItems reads the items, or null.
 func (l *jsonList) readItems() error {
 	if l.seenItems {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
@@ -145,7 +145,7 @@ func (l *jsonList) readNull() error {
 	return err
 }
 
-// itemFailed returns the error for a body that is malformed at the current item.
+// itemFailed returns the error for a body that is malformed in the current item.
 func (l *jsonList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
@@ -157,8 +157,7 @@ func (l *jsonList) itemFailed(err error) error {
 }
 
 // selectedJSON returns the selector that the server has applied to a list (shardInfo, KEP-5866),
-// from the list's metadata. apimachinery supports it since v0.36. It returns "" for anything
-// unexpected.
+// from the list's metadata. apimachinery has supported it since v0.36. It returns "" for anything unexpected.
 func selectedJSON(metadata []byte) string {
 	if !bytes.Contains(metadata, []byte("shardInfo")) {
 		return ""

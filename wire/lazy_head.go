@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// lazyHead is the head of an object that has not been decoded yet. It is passed to the filter
-// function. It reads only the fields that the function asks for, and its strings point into the
-// object's bytes. It is not safe for concurrent use, and is reused for each object.
+// lazyHead is the head of an object that has not been decoded yet. It is passed to the filter function, and
+// reads only the fields that the function accesses. Its strings point into the object's bytes. It is not safe
+// for concurrent use, and is reused for each object.
 type lazyHead struct {
 	wanted  func(object.Head) bool
 	decoder *decoder
@@ -27,7 +27,7 @@ type lazyHead struct {
 	err         error         // from decoding
 }
 
-// newLazyHead returns a lazyHead for one goroutine, or nil if all objects are wanted.
+// newLazyHead returns a lazyHead for one goroutine, or nil if there is no filter.
 func newLazyHead(d *decoder) *lazyHead {
 	if d.wanted == nil {
 		return nil

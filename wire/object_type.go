@@ -18,13 +18,13 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
-// form determines how much of an object is decoded, and into which type.
+// form determines how much of an object is decoded, and what it is decoded into.
 type form int
 
 const (
 	formTyped        form = iota // an API type; TypeMeta is left empty
 	formUnstructured             // a map; APIVersion and kind are part of it
-	formMetadata                 // only metadata, under the real kind
+	formMetadata                 // only metadata, with the real kind
 )
 
 // objectType describes a decoder's objects: which Go type to allocate, which kinds to accept, and
@@ -112,8 +112,8 @@ func (t *objectType) kindFromScheme(opts Options) error {
 	return nil
 }
 
-// checkScheme returns an error if the scheme has the Go type only under other kinds, because its
-// fields would misinterpret the bytes. A type for a different version of the same kind is allowed.
+// checkScheme returns an error if the scheme has the Go type only under other kinds, in which case decoding
+// into it would misinterpret the bytes. A type for a different version of the same kind is allowed.
 func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	if t.form != formTyped || scheme == nil {
 		return nil
@@ -189,8 +189,8 @@ func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) 
 	return t.wrongKind(apiVersion, kind, "List")
 }
 
-// isBuiltinGroup reports whether a group is part of k8s.io/api, whatever Go type its objects have.
-// Groups of custom resources contain a dot.
+// isBuiltinGroup reports whether a group is part of k8s.io/api, regardless of its objects' Go types. Groups
+// of custom resources contain a dot.
 func isBuiltinGroup(group string) bool {
 	switch name, ok := strings.CutSuffix(group, ".k8s.io"); {
 	case ok:
@@ -216,14 +216,14 @@ func (t *objectType) wrongKind(apiVersion, kind, suffix string) error {
 	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind), t.apiVersion, want)
 }
 
-// finish sets the TypeMeta required by the object's form. It fails if needName is set and the
-// object has no name.
+// finish sets the TypeMeta as required by the object's form. It fails if needName is set and the object has
+// no name.
 func (t *objectType) finish(obj object.Object, needName bool) error {
 	switch t.form {
 	case formTyped:
 		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
 	case formUnstructured:
-		// Most objects already specify their kind, and writing to a map is slow.
+		// Most objects already specify their kind; avoid writing to the map, which is slow.
 		if u := obj.(*unstructured.Unstructured); u.GetAPIVersion() != t.apiVersion || u.GetKind() != t.kind.Kind {
 			u.SetGroupVersionKind(t.kind)
 		}
@@ -247,10 +247,9 @@ func (t *objectType) project(obj object.Object) {
 }
 
 // SupportsProtobuf reports whether [NewDecoder] can decode the Go type in opts from protobuf:
-// the type has a generated Unmarshal method and does not contain itself. Generated code
-// recurses as deep as its input demands. With a type that contains itself, a few hostile
-// megabytes would overflow the stack, and the program could not recover. Decode such types from
-// JSON.
+// the type has a generated Unmarshal method and does not contain itself. Generated code recurses as deep as
+// its input demands. For a type that contains itself, a few megabytes of hostile input would overflow the
+// stack, from which a program cannot recover. Decode such types from JSON.
 func SupportsProtobuf(opts Options) bool {
 	t, err := newObjectType(opts)
 	return err == nil && protobuf.UnsupportedReason(t.goType) == ""

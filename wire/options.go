@@ -28,23 +28,21 @@ const (
 
 // DefaultMaxObjectBytes is the default size limit for an object. etcd accepts requests of 1.5
 // MiB, the API server bodies of 3 MiB, and JSON is at most a few times larger than the stored
-// form. 16 MiB is therefore enough for anything that a server could store, and limits the cost of
-// a single bad frame.
+// form. 16 MiB is therefore enough for anything a server could store, and limits the damage from a single bad
+// frame.
 const DefaultMaxObjectBytes = 16 << 20
 
-// defaultMaxDepth is the default for [Options].MaxDepth. Schemas of custom resources, the deepest
-// objects in practice, stay below a hundred levels. At 1000, a decoder needs less than a megabyte
-// of stack.
+// defaultMaxDepth is the default for [Options].MaxDepth. The deepest objects in practice, schemas of custom
+// resources, have less than a hundred levels. At 1000, a decoder needs less than a megabyte of stack.
 const defaultMaxDepth = 1000
 
 // MaxMemoryPerByte and MaxMemoryBase limit the memory of a decoded object: it may use
 // MaxMemoryBase bytes, plus MaxMemoryPerByte for each byte of input, plus its text. An empty list
-// element takes two bytes of input and may become a struct of 400 bytes or more. Objects that
-// servers store need less: 25 bytes per byte for a NetworkPolicy with empty rules, 50 for a
-// LimitRange, and 104 for a custom resource in CBOR that is a list of nested one-letter maps.
-// Larger objects fail with [ErrTooDense]. If Options.Keep leaves out the field that is too dense,
-// the tables for JSON and protobuf still decode the rest of the object; the reference and every
-// CBOR decoder reject it.
+// element takes two bytes of input and may become a struct of 400 bytes or more. Objects stored by servers
+// need less: 25 bytes per byte for a NetworkPolicy with empty rules, 50 for a LimitRange, and 104 for a
+// custom resource in CBOR that is a list of nested one-letter maps. Larger objects fail with [ErrTooDense].
+// If Options.Keep leaves out the field that is too dense, the tables for JSON and protobuf still decode the
+// rest of the object; the reference and every CBOR decoder reject it.
 const (
 	MaxMemoryPerByte = guard.MemoryPerByte
 	MaxMemoryBase    = guard.MemoryBase
@@ -56,9 +54,9 @@ type Options struct {
 	// interface. It may be nil if neither is needed.
 	Scheme *runtime.Scheme
 
-	// Kind is the objects' kind. A body with any other kind fails with ErrKind, and so does a Type
-	// that Scheme has only under other kinds. Kind may be empty if Type points to a type that
-	// Scheme has under exactly one kind.
+	// Kind is the objects' kind. A body of any other kind fails with ErrKind, and so does a Type that Scheme
+	// has only under other kinds. Kind may be empty if Type points to a type that Scheme has under exactly
+	// one kind.
 	Kind object.GVK
 
 	// Type is the type that the program uses for the objects: a pointer to a struct, such as
@@ -86,8 +84,8 @@ type Options struct {
 	// Decoder.Object, and objects decoded from CBOR, share nothing, and the caller owns them.
 	Pool *Pool
 
-	// Reference decodes every object with apimachinery's own code. That is slower, and nothing is
-	// shared. Tests compare the tables with it.
+	// Reference decodes every object with apimachinery's own code. That is slower, and nothing is shared.
+	// Tests use it to verify the tables.
 	Reference bool
 }
 
@@ -155,7 +153,7 @@ func mediaType(contentType string) (string, error) {
 	if err == nil {
 		return media, nil
 	}
-	// A malformed parameter does not matter if the type itself is clear.
+	// A malformed parameter does not matter if the media type itself is clear.
 	media, _, _ = strings.Cut(contentType, ";")
 	media = strings.ToLower(textproto.TrimString(media))
 	if media == "" {
@@ -164,18 +162,17 @@ func mediaType(contentType string) (string, error) {
 	return media, nil
 }
 
-// A Pool lets objects share equal values. If many objects have the same environment, probe or
-// set of labels, it is decoded once, and all of them point to the same copy. Objects that share
-// values must not be modified (L16). Use [NewPool] to create a Pool.
+// A Pool lets objects share equal values. If many objects contain the same environment, probe or set of
+// labels, it is decoded once, and all of them point to the same copy. Objects that share values must not be
+// modified (L16). Use [NewPool] to create a Pool.
 //
 // The parts that can be shared are pointers, slices, maps and strings inside objects. A pool
 // identifies a part by the bytes from which it was decoded, and refers to it weakly: when the last
-// object that uses a part is garbage collected, the pool forgets the part and its bytes (W03). A
-// part is remembered when it appears in a second object, so content that never repeats costs a hash
-// and no memory. Sharing starts to save memory with the third object that has the same part; with
-// only two, the pool's copy of the bytes costs up to a tenth of the part's memory. Versions of the
-// same object in a watch do not count as different objects. If a part is remembered, the parts
-// inside it are not remembered separately.
+// object that uses a part is garbage collected, the pool forgets the part and its bytes (W03). A part is
+// remembered once it appears in a second object, so content that never repeats costs only a hash and no
+// memory. Sharing starts to save memory with the third object that has the same part; with only two, the
+// pool's copy of the bytes costs up to a tenth of the part's memory. Versions of the same object in a watch
+// do not count as different objects. The parts inside a remembered part are not remembered separately.
 //
 // A Pool is safe for concurrent use.
 type Pool struct {
@@ -186,14 +183,14 @@ type Pool struct {
 // use.
 func NewPool() *Pool { return &Pool{shared: share.NewPool()} }
 
-// Forget makes the pool forget all parts. Call it if a shared part was modified in violation of L16:
+// Forget makes the pool forget all parts. Call it if a shared part was modified in violation of L16, so that
 // objects decoded later do not share any of the current parts. Existing objects keep theirs.
 func (p *Pool) Forget() { p.shared.Forget() }
 
 // Len returns the number of parts that the pool remembers.
 func (p *Pool) Len() int { return p.shared.Len() }
 
-// sharePool returns the pool for decoders, or nil if p is nil.
+// sharePool returns the pool for decoders to use, or nil if p is nil.
 func (p *Pool) sharePool() *share.Pool {
 	if p == nil {
 		return nil

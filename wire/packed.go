@@ -108,7 +108,7 @@ func (o *Packed) GetAnnotations() map[string]string {
 
 // Open returns the object, which must not be modified. While any caller is using it, all
 // callers of Open get the same object. Open fails with an [*Error] that wraps [ErrDamaged].
-// After that the Packed has no resource version, because its state is unknown.
+// From then on, the Packed has no resource version, because its state is unknown.
 func (o *Packed) Open() (object.Object, error) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, nil
@@ -123,11 +123,10 @@ func (o *Packed) Open() (object.Object, error) {
 	return o.packer.publish(o, opened), nil
 }
 
-// OpenBoth opens o and old, which is another state of the same object. It is faster than opening
-// one after the other, and the two objects share unchanged values. It opens neither object and
-// returns false if one of them cannot be opened or is already in use, or if a small old object
-// would keep a large o alive. It also returns false with [Packer.OnOpen], because a change to one
-// object could corrupt the other.
+// OpenBoth opens o and old, another state of the same object. It is faster than opening them one by one, and
+// the two objects share unchanged values. It opens neither of them and returns false if one cannot be opened
+// or is already in use, or if a small old object would keep a large o alive. It also returns false with
+// [Packer.OnOpen], because a change to one object could corrupt the other.
 func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	p, c := o.packer, o.meta.codec
 	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {
@@ -173,8 +172,8 @@ func (o *Packed) InUse() (object.Object, bool) {
 // to an equal object.
 func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 
-// Size returns the object's memory in bytes, not counting the opened object that [Packed.Open]
-// returns. Labels and owners shared by several objects are counted for the first of them.
+// Size returns how much memory the object uses, in bytes, not counting the object that [Packed.Open] returns.
+// Labels and owners shared by several objects count toward the first of them.
 func (o *Packed) Size() int {
 	size := o.text.HeldBytes() + packedSize
 	if o.meta.firstName == o.GetName() {
@@ -186,7 +185,7 @@ func (o *Packed) Size() int {
 // packedSize is the size of a Packed.
 const packedSize = 80
 
-// String returns the key and the size, without content.
+// String returns the key and the size, but no content.
 func (o *Packed) String() string {
 	return fmt.Sprintf("%s, packed in %d bytes", object.FormatKey(object.KeyOf(o)), o.Size())
 }
@@ -218,9 +217,9 @@ func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 	return dst, at
 }
 
-// packedRest contains the rest of an object's head, which is neither a name or version nor shared:
-// the generation, followed by the annotations that can be read without decoding, each with its
-// index in the packer's list. It is empty if the object has neither.
+// packedRest contains the rest of an object's head, without names, versions and shared metadata: the
+// generation, followed by the annotations that can be read without decoding, each with its index in the
+// packer's list. It is empty if the object has neither.
 type packedRest string
 
 // appendRest appends a packedRest with those of the listed annotations that the object has.
@@ -252,7 +251,7 @@ func (r packedRest) annotation(n int) (value string, ok bool) {
 		var at, size uint64
 		at, r = r.number()
 		size, r = r.number()
-		size = min(size, uint64(len(r))) // the size in a corrupt text may be too large
+		size = min(size, uint64(len(r))) // a corrupt text may specify too large a size
 		if at == uint64(n) {
 			return string(r[:size]), true
 		}

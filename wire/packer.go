@@ -23,9 +23,9 @@ var ErrDamaged = pack.ErrDamaged
 // mediaPacked is the Media of an Error about packed objects.
 const mediaPacked = "packed bytes"
 
-// A Packer compresses the objects in one cache. It compresses an object against another one that
-// has the same controller, and is therefore nearly equal, or else against samples of all objects.
-// Use [NewPacker] to create one. It is safe for concurrent use.
+// A Packer compresses the objects in one cache. It compresses an object against another one with the same
+// controller, which is usually nearly equal, or else against samples of all objects. Use [NewPacker] to
+// create one. It is safe for concurrent use.
 type Packer struct {
 	compressor      *pack.Compressor
 	metas           *metaTable
@@ -41,7 +41,7 @@ type Packer struct {
 
 	placeholders placeholders
 
-	locks [16]sync.Mutex // each guards Packed.open of some objects
+	locks [16]sync.Mutex // each guards the open field of some Packed objects
 
 	mu       sync.Mutex // guards the fields below; not held while user code runs
 	decoders map[decoderKey]Decoder
@@ -49,9 +49,8 @@ type Packer struct {
 	next     int                      // index in recent
 }
 
-// PackerRef is a *Packer for packages that only pass it on; [PackerOf] returns the Packer. A
-// package that uses a PackerRef does not compile the generic types of packed objects again
-// (docs/design/types.md).
+// PackerRef is a *Packer for packages that only pass it on; [PackerOf] returns the Packer. A package that
+// uses a PackerRef avoids compiling the generic types of packed objects again (docs/design/types.md).
 type PackerRef interface{ isPacker() }
 
 func (*Packer) isPacker() {}
@@ -62,9 +61,9 @@ func PackerOf(p PackerRef) *Packer {
 	return packer
 }
 
-// maxRecent is how many of the most recently opened objects a packer keeps alive. An object
-// that several handlers receive, or that is soon read again, is then decoded only once. For
-// Pods they use a few hundred kilobytes.
+// maxRecent is how many of the most recently opened objects a packer keeps alive. This way, an object that is
+// received by several handlers, or soon read again, is decoded only once. With Pods, this takes a few hundred
+// kilobytes.
 const maxRecent = 64
 
 // maxRecentBytes is the size of the largest object that a packer keeps alive.
@@ -79,10 +78,10 @@ func NewPacker(pool *Pool) *Packer {
 	return p
 }
 
-// Decoder is like [NewDecoder], but the decoder packs the objects it reads. If possible it keeps
-// the bytes as received, without the fields that opts.Keep leaves out, and only checks that they
-// can be decoded. Bookmarks are not packed. Equal options yield the same decoder. opts must not be
-// modified after the call.
+// Decoder is like [NewDecoder], but the decoder packs the objects it reads. If possible, it keeps the bytes
+// as received, minus the fields that opts.Keep leaves out, and only checks that they can be decoded.
+// Bookmarks are not packed. Calls with equal options return the same decoder. opts must not be modified after
+// the call.
 func (p *Packer) Decoder(contentType string, opts *Options) (Decoder, error) {
 	of := decoderKey{contentType, opts}
 	p.mu.Lock()
@@ -128,15 +127,14 @@ func (p *Packer) newDecoder(contentType string, opts Options) (Decoder, error) {
 // opened must not modify the object. OnOpen must be called before anything is packed.
 func (p *Packer) OnOpen(opened func(o *Packed, opened object.Object)) { p.onOpen = opened }
 
-// OnDamage registers damaged, which is called once for each corrupt object, when the
-// corruption is detected, with the error from [Packed.Open]. It may be called in any
-// goroutine, and with any lock held that the caller of Open holds. OnDamage must be called
-// before anything is packed.
+// OnDamage registers damaged, which is called with the error from [Packed.Open], once for each corrupt
+// object, when the corruption is detected. It may be called from any goroutine, while holding any lock that
+// the caller of Open holds. OnDamage must be called before anything is packed.
 func (p *Packer) OnDamage(damaged func(o *Packed, err error)) { p.onDamage = damaged }
 
 // KeepAnnotations keeps the values of the given annotations uncompressed, so that they can be read
-// without decoding the object. See [object.Annotation]. A value takes up as much memory as its
-// length. KeepAnnotations must be called before anything is packed.
+// without decoding the object. See [object.Annotation]. Each value uses as much memory as it is long.
+// KeepAnnotations must be called before anything is packed.
 func (p *Packer) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
 
 // Opened returns how many objects have been decoded.
@@ -191,7 +189,7 @@ func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	return &Packed{packer: p, meta: meta, text: p.compressor.Pack(meta.group, raw[:head], raw[head:]), headEnds: at}, nil
 }
 
-// packBytes packs bytes that c can decode. It does not decode them and keeps no reference to them.
+// packBytes packs bytes that c can decode. It neither decodes them nor keeps a reference to them.
 func (p *Packer) packBytes(c *codec, h *head.Head, raw []byte) *Packed {
 	meta := p.metas.intern(c, h)
 	var room [256]byte
@@ -215,7 +213,7 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	}
 	start := len(dst)
 	var written object.Object = o
-	if c.format != formatTree { // encoding a quantity stores its text in it, and other code may be using the object
+	if c.format != formatTree { // encoding a quantity caches its text in it, and other code may be using the object
 		copied, ok := o.DeepCopyObject().(object.Object)
 		if !ok {
 			return dst, false
@@ -238,8 +236,8 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	return raw, true
 }
 
-// sameContent reports whether a and b have the same meaning. They are usually identical, which is
-// quick to check.
+// sameContent reports whether a and b have the same meaning. They are usually identical, which can be checked
+// quickly.
 func sameContent(a, b object.Object) (same bool) {
 	if reflect.DeepEqual(a, b) {
 		return true
@@ -334,8 +332,8 @@ func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object), true
 }
 
-// publish makes opened the object that all callers of Open get, unless there already is one. It
-// returns that object.
+// publish makes opened the object that all callers of Open get, unless there is one already. It returns the
+// published object.
 func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 	opened = p.shareOpened(o, opened)
 	if o.text.Size() > maxRecentBytes {

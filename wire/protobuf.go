@@ -43,7 +43,7 @@ func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 	if bytes.HasPrefix(raw, []byte(protobuf.Magic)) {
 		raw = nil // an envelope is not an object
 	}
-	// The object has already been rejected, so an incomplete key will do.
+	// The object has already been rejected, so an incomplete key is good enough.
 	of, _ := protobuf.IdentityOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }
@@ -70,7 +70,7 @@ func (d *protobufEncoding) unwrap(i frame.Item) (frame.Item, error) {
 	return frame.Item{Raw: e.Raw}, nil
 }
 
-// status returns nil: the envelope distinguishes a Status from an object.
+// status always returns nil, because the envelope distinguishes a Status from an object.
 func (d *protobufEncoding) status(frame.Item) error { return nil }
 
 func (d *protobufEncoding) watchError(i frame.Item) error {

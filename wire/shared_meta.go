@@ -17,22 +17,22 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// sharedMeta is the metadata that many objects have in common, usually the Pods of one controller.
+// sharedMeta is metadata that many objects have in common, usually the Pods of one controller.
 type sharedMeta struct {
 	codec     *codec
 	namespace string
-	labels    map[string]string // without the derived ones
+	labels    map[string]string // without derived ones
 	derived   []derivedLabel
 	owners    []metav1.OwnerReference
-	deleted   *metav1.Time // when deletion was requested; nil if it was not
+	deleted   *metav1.Time // when deletion was requested; nil if it has not been
 	group     string       // the controller's UID; empty if there is none
 	unpacked  any          // the object itself, if it cannot be encoded
-	firstName string       // the name of the object that it was created for
+	firstName string       // the name of the object for which it was created
 }
 
-// metaTable contains each sharedMeta of a packer once, while any object refers to it. It is
-// separate from the packer because a sharedMeta's cleanup keeps the table alive, so the sharedMeta
-// must not be reachable from the table.
+// metaTable contains one copy of each of a packer's sharedMetas, as long as any object refers to it. It is
+// separate from the packer because a sharedMeta's cleanup keeps the table alive, so the sharedMeta must not
+// be reachable from the table.
 type metaTable struct {
 	mu   sync.Mutex // guards all
 	seed maphash.Seed
@@ -166,8 +166,8 @@ func (t *metaTable) hash(c *codec, h *head.Head) uint64 {
 }
 
 // derivedLabel is a label whose value is derived from its object's name, such as the Pod name and
-// index among the labels of a StatefulSet's Pods. It lets siblings share their labels even though
-// these values differ.
+// index among the labels of a StatefulSet's Pods. Siblings can share their labels even though these values
+// differ.
 type derivedLabel struct {
 	key  string
 	from labelSource
@@ -244,8 +244,8 @@ func (m *sharedMeta) memorySize() int {
 	return size
 }
 
-// Sizes without the memory that a value refers to. The size of a sharedMeta includes its entry in
-// the table and the cleanup that removes the entry.
+// Sizes, excluding memory that a value refers to. The size of a sharedMeta includes its table entry and the
+// cleanup that removes the entry.
 var (
 	metaSize      = sizeOf[sharedMeta]() + 150
 	derivedSize   = sizeOf[derivedLabel]()

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// A Decoder decodes bodies of one media type. It separates transport from encoding: package rest
-// uses a Decoder and knows nothing about encodings. A Decoder is safe for concurrent use. The
-// iterators it returns are not safe for concurrent use, and can be ranged over once.
+// A Decoder decodes bodies of one media type. It separates transport from encoding: package rest uses a
+// Decoder and is independent of the encoding. A Decoder is safe for concurrent use. The iterators it returns
+// are not safe for concurrent use, and can be ranged over once.
 type Decoder interface {
 	// Object decodes a body that contains one object.
 	Object(body []byte) (object.Head, error)
@@ -29,20 +29,19 @@ type Decoder interface {
 	// Watch decodes a watch stream frame by frame. If the stream ends between two frames, the
 	// iteration ends without an error. An ERROR event ends it with the API server's
 	// *errors.StatusError, and a malformed frame with an [*Error]. For ADDED events, cached objects
-	// are reused as in List, because a streaming list starts with such events. Other events are
-	// newer than anything the caller has.
+	// are reused as in List, because a streaming list starts with such events. Other events are newer than
+	// any object the caller has.
 	Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error]
 
 	// WithFilter returns a decoder that leaves out the objects for which wanted returns false:
-	// lists omit them, and their events have [Event].Passed instead of an object. wanted is called
-	// for every item in a list and for the object in every event except bookmarks, before the rest
-	// of the object is read and regardless of Options.Keep. It must not keep the head. The rest of
-	// an unwanted object is not checked. wanted may be called from any goroutine and must not
-	// block.
+	// lists omit them, and events for them have [Event].Passed instead of an object. wanted is called for
+	// every item in a list and for the object in every event except bookmarks, before the rest of the object
+	// is read and regardless of Options.Keep. It must not keep the head. The rest of an unwanted object is
+	// not checked. wanted may be called from any goroutine and must not block.
 	WithFilter(wanted func(object.Head) bool) Decoder
 
-	// OnSelector returns a decoder that calls told at the end of each list that the server has
-	// filtered by a selector, with that selector (shardInfo, KEP-5866).
+	// OnSelector returns a decoder that calls told at the end of each list that the server has filtered by a
+	// selector, and passes it that selector (shardInfo, KEP-5866).
 	OnSelector(told func(selector string)) Decoder
 }
 
@@ -64,7 +63,7 @@ type item struct {
 type Event[T object.Head] struct {
 	Type     watch.EventType
 	Object   T
-	Bytes    int       // size of the frame on the wire
+	Bytes    int       // the frame's size on the wire
 	Received time.Time // when the frame's last byte was read
 	Decoded  time.Time // when Object was ready
 

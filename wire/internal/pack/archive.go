@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// An Archive writes texts in a form that another [Compressor] can read without expanding them. Each
-// base is written with the first text that needs it, and is numbered from then on:
+// An Archive writes texts in a form that another [Compressor] can read without expanding them. Each base is
+// written along with the first text that needs it, and from then on is referred to by number:
 //
 //	text form, checksum, size, prefix, base, and the bytes unless it is a base itself
 //	base  its number; 0 for none; the next one where its own text follows
@@ -37,7 +37,7 @@ func (a *Archive) appendBase(dst []byte, b *base) []byte {
 		a.numbers = make(map[*base]uint64)
 	}
 	var own []byte
-	if b.samples == 0 { // the samples it was compressed against, which have a lower number
+	if b.samples == 0 { // the samples it was compressed against, whose number is lower
 		own = a.appendBase(nil, b.base)
 	}
 	number := uint64(len(a.numbers) + 1)
@@ -68,12 +68,12 @@ func (c *Compressor) NewArchiveReader(raw []byte) *ArchiveReader {
 	return &ArchiveReader{input: input{rest: raw}, compressor: c}
 }
 
-// maxText is the largest expanded size that a text may claim: twice the largest object that is read
-// from an API server.
+// maxText is the largest expanded size that a text may claim: twice the size of the largest object read from
+// an API server.
 const maxText = 32 << 20
 
-// Text reads a text that belongs to a group. It fails with ErrDamaged if the bytes were not written
-// by an Archive, as far as it can tell without expanding them.
+// Text reads a text that belongs to a group. It fails with ErrDamaged if it can tell, without expanding the
+// bytes, that they were not written by an Archive.
 func (x *ArchiveReader) Text(group string) (Text, error) {
 	form, sum, size, prefix := form(x.Byte()), x.uint32(), x.Uvarint(), x.Bytes()
 	base, err := x.base(false)
@@ -96,7 +96,7 @@ func (x *ArchiveReader) Text(group string) (Text, error) {
 	return Text{data: concat(prefix, data), base: base, size: uint32(size), head: uint32(len(prefix)), sum: sum, form: form}, nil
 }
 
-// fits reports whether a text may have these properties.
+// fits reports whether these properties are plausible for a text.
 func fits(form form, size uint64, held int, base *base) bool {
 	if form == plain {
 		return base == nil && size == uint64(held) && held <= maxText
@@ -104,8 +104,8 @@ func fits(form form, size uint64, held int, base *base) bool {
 	return form == packed && size <= maxText && held <= int(size)
 }
 
-// base reads a base, or the number of a base that was read before. With onlySamples it fails for
-// any other base.
+// base reads a base, or the number of a base that was read before. If onlySamples is set, it fails for any
+// base that is not samples.
 func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	number := x.Uvarint()
 	switch {
@@ -153,7 +153,7 @@ func (c *Compressor) addToGroup(group string, b *base) {
 	c.addBase(group, b)
 }
 
-// addSamples makes b the samples unless there are newer ones.
+// addSamples makes b the current samples unless there are newer ones.
 func (c *Compressor) addSamples(b *base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (i *input) uint32() uint32 {
 	return n
 }
 
-// Uvarint reads a number.
+// Uvarint reads an unsigned varint.
 func (i *input) Uvarint() uint64 {
 	n, size := binary.Uvarint(i.rest)
 	if size <= 0 {

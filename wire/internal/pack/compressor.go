@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// A Compressor compresses bytes to texts, and expands texts. Use [NewCompressor] to create one.
+// A Compressor compresses bytes into texts, and expands texts. Use [NewCompressor] to create one.
 type Compressor struct {
 	mu      sync.Mutex                      // guards the fields below
 	groups  map[string][]weak.Pointer[base] // the newest last
@@ -23,23 +23,23 @@ type Compressor struct {
 
 const (
 	// recentBases is how many bases are kept expanded. A base is as large as an object; samples are
-	// 32 KB larger. Any other base is expanded when needed, unless the garbage collector has not
-	// run since its last use.
+	// 32 KB larger. Other bases are expanded when needed, unless they were last used after the most recent
+	// garbage collection.
 	recentBases = 16
 
-	// goodRatio is the compression ratio that a text reaches if a base of its group suits it. Below
-	// that, the samples may suit it better.
+	// goodRatio is the compression ratio of a text if a base of its group is a good match. If the ratio is
+	// lower, the samples may be a better match.
 	goodRatio = 6
 
-	// maxBases is the maximum number of bases per group. A controller may have objects of several
-	// shapes, such as the head and the workers of a RayCluster.
+	// maxBases is the maximum number of bases per group. A controller may own objects of several shapes, such
+	// as the head and the workers of a RayCluster.
 	maxBases = 8
 
-	// maxTries is the maximum number of bases to try for a text. Each attempt costs time for every
-	// object without a sibling.
+	// maxTries is the maximum number of bases to try for a text. Objects without a sibling pay for every
+	// attempt.
 	maxTries = 2
 
-	// minPacked is the size from which compression pays off.
+	// minPacked is the minimum size for which compression pays off.
 	minPacked = 64
 
 	// maxBase is the size of the largest base, which is limited by S2.
@@ -222,17 +222,17 @@ func (c *Compressor) dictionary(b *base) (*dictionary, error) {
 	return dict, nil
 }
 
-// dictSlack is the spare room that S2 needs after a dictionary's bytes to avoid a copy.
+// dictSlack is the spare capacity that S2 needs after a dictionary's bytes to avoid copying them.
 const dictSlack = 16
 
 // sampler takes samples of the objects being packed: twelve of the first thirty-two objects, then
 // twelve spread evenly over the next ninety-six, and so on, with each period ending at four times
-// as many objects as the previous one. This way the samples follow changes, ever more slowly, and
-// few versions of them are in use at any time.
+// as many objects as the previous one. This way the samples follow changes, at an ever slower pace, and only
+// a few versions of them are in use at any time.
 type sampler struct {
 	seen    int // number of objects seen
 	next    int // number of the next object to sample
-	period  int // number of objects at which the period ends
+	period  int // number of objects after which the period ends
 	samples []byte
 	taken   int
 }

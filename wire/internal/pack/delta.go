@@ -6,19 +6,19 @@ import (
 	"math/bits"
 )
 
-// appendDelta appends src, compressed as an S2 block with a sibling as the dictionary. It walks
-// both in parallel. At a difference, it first looks a little ahead in both, because a value is
-// usually replaced with one of the same length. Then it searches the sibling for equal bytes near
-// the position where they started to differ.
+// appendDelta appends src, compressed as an S2 block with a sibling as the dictionary. It walks both in
+// parallel. Where they differ, it first looks a little ahead in both, because a value is usually replaced
+// with one of the same length. Then it searches the sibling for equal bytes near the position where they
+// started to differ.
 //
 // S2's own encoder looks up every position of src in a table of the whole dictionary and in a table
-// of src. Siblings are so similar that it would spend most of its time building the tables.
+// of src. With siblings, which are very similar, it would spend most of its time building the tables.
 //
 // The block starts with the length of src, followed by literals and copies. The format is Snappy's
 // (https://github.com/google/snappy/blob/main/format_description.txt), with S2's extensions
-// (https://github.com/klauspost/compress/tree/master/s2#format-extensions). A copy with a one-byte
-// offset of 0 repeats the previous copy's offset and has more room for its length. The dictionary
-// precedes src, and the initial repeat offset points to its start.
+// (https://github.com/klauspost/compress/tree/master/s2#format-extensions). A copy with a one-byte offset of
+// 0 repeats the previous copy's offset, and can encode a greater length. The dictionary precedes src, and the
+// initial repeat offset points to its start.
 //
 // All copies are from the sibling. The sizes of the sibling and src are limited; see canDelta. A
 // block is at most one byte in 256 longer than src.
@@ -34,8 +34,8 @@ func appendDelta(dst, sibling, src []byte) []byte {
 	return d.dst
 }
 
-// canDelta reports whether appendDelta accepts texts of these sizes. It does if all offsets and
-// lengths fit in two bytes.
+// canDelta reports whether appendDelta accepts texts of these sizes, in which case all offsets and lengths
+// fit in two bytes.
 func canDelta(sibling, src int) bool { return sibling+src <= math.MaxUint16 }
 
 const (
@@ -47,11 +47,11 @@ const (
 	// many bytes are compared at once.
 	minMatch = 8
 
-	// maxSkip is how far to look ahead in both texts. It exceeds the length of a UID.
+	// maxSkip is how far to look ahead in both texts. It is longer than a UID.
 	maxSkip = 64
 
 	// window is how many bytes of the sibling are searched before and after the position where the
-	// texts start to differ. The search widens while nothing is found.
+	// texts start to differ. The search widens as long as nothing is found.
 	window = 256
 
 	// stride is the distance between the indexed positions of a sibling. A match of
@@ -112,7 +112,7 @@ func (d *deltaEncoder) extendBack(s, c int) (int, int, bool) {
 	return s, c, true
 }
 
-// The types of elements, in the lowest bits of their first byte. They are 0 for a literal.
+// Element types, in the lowest bits of an element's first byte. A literal has type 0.
 const (
 	tagCopy1 = 1
 	tagCopy2 = 2
@@ -142,7 +142,7 @@ func (d *deltaEncoder) writeCopy(s, c, n int) {
 		d.offset = offset
 		first := n
 		if n > 64 {
-			first = 60 // leaves enough for another copy
+			first = 60 // leaves enough bytes for another copy
 		}
 		d.dst = append(d.dst, byte(first-1)<<2|tagCopy2, byte(offset), byte(offset>>8))
 		if n -= first; n == 0 {

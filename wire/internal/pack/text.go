@@ -14,7 +14,7 @@ import (
 // Text is compressed bytes with an uncompressed prefix. The zero Text is empty.
 type Text struct {
 	data string // prefix and bytes
-	base *base  // the base it is compressed against, or that it is; may be nil
+	base *base  // the base that it is compressed against, or the base it is itself; may be nil
 	size uint32 // of the uncompressed bytes
 	head uint32 // of the prefix
 	sum  uint32 // checksum of the prefix and the uncompressed bytes
@@ -32,7 +32,7 @@ const (
 // base is a text against which others are compressed. It has no prefix.
 type base struct {
 	Text
-	samples uint32                   // 0 for a member of a group; otherwise the number of the samples, starting at 1
+	samples uint32                   // 0 for a member of a group; otherwise the samples' number, starting at 1
 	dict    weak.Pointer[dictionary] // the base, expanded; guarded by Compressor.mu
 }
 
@@ -51,12 +51,12 @@ func (t Text) Size() int { return int(t.size) }
 // HeldBytes returns how many bytes t keeps in memory, not counting its base.
 func (t Text) HeldBytes() int { return len(t.data) }
 
-// castagnoli is the polynomial for which processors have an instruction. Verifying the checksum
-// takes far less time than expanding the bytes.
+// castagnoli is the polynomial that processors have an instruction for. Verifying the checksum takes far less
+// time than expanding the bytes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumOf returns a text's checksum. S2 has none: without a checksum, a flipped bit would usually
-// yield a different object.
+// sumOf returns a text's checksum. S2 blocks have none, and without one, a flipped bit would usually yield a
+// different object.
 func sumOf(prefix, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
 }
@@ -83,7 +83,7 @@ func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	return dst, nil
 }
 
-// expand appends data to dst, expanded with a base if it is not nil.
+// expand expands data, against a base if it is not nil, and appends the result to dst.
 func (c *Compressor) expand(dst []byte, against *base, data string, size int) ([]byte, error) {
 	raw := memory.Bytes(data)
 	if n, err := s2.DecodedLen(raw); err != nil || n != size {
@@ -108,7 +108,7 @@ func (c *Compressor) expand(dst []byte, against *base, data string, size int) ([
 	return dst[:start+size], nil
 }
 
-// grow returns dst with room for n more bytes.
+// grow returns dst with capacity for n more bytes.
 func grow(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) >= n {
 		return dst

@@ -89,11 +89,11 @@ func Tree(raw string) (any, error) {
 // tree is the remaining input.
 type tree struct {
 	rest    string
-	owed    int // values that lists and maps have announced and that have not been read yet
+	owed    int // values announced by lists and maps but not read yet
 	damaged bool
 }
 
-// deepest is how deeply corrupt bytes may nest. It exceeds the depth that decoders allow.
+// deepest is how deeply values may nest in corrupt bytes. It exceeds the depth that decoders allow.
 const deepest = 100_000
 
 func (t *tree) value(depth int) any {
@@ -165,9 +165,9 @@ func (t *tree) mapping(depth int) any {
 	return m
 }
 
-// length reads the number of values in a list or map. It fails if fewer bytes are left than all
-// announced values need, at least one each, including those in the surrounding lists. Therefore
-// nested lists cannot announce the same bytes twice. none marks a nil list or map.
+// length reads the number of values in a list or map. It fails if there are fewer bytes left than announced
+// values, including those in the surrounding lists, because each takes at least one byte. Therefore nested
+// lists cannot claim the same bytes twice. none marks a nil list or map.
 func (t *tree) length() (n int, none bool) {
 	length := t.uvarint()
 	if length == 0 {

@@ -1,6 +1,6 @@
 // Package parallel decodes the values in a body on all processors and yields them in order. The
-// goroutine that reads the body finds the values and helps to decode them. Other goroutines only
-// decode, and exit when no work is left.
+// goroutine that reads the body finds the values and helps to decode them. Other goroutines only decode, and
+// exit when there is no work left.
 package parallel
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// batchBytes is the smallest amount of work for another goroutine, in bytes of input.
+// batchBytes is the minimum amount of work to hand to another goroutine, in bytes of input.
 const batchBytes = 32 << 10
 
 // Decoder decodes the values in a body on all processors and yields them in order. The
-// goroutine that ranges over the body reads it and finds the values. When it has found a
-// batch, another goroutine may decode it. Before the first goroutine reads more, it helps
-// until everything found has been decoded and yielded:
+// goroutine that ranges over the body reads it and finds the values. Once it has found a batch, another
+// goroutine may decode it. Before it reads more, it helps until everything found so far has been decoded and
+// yielded:
 //
 //	body → source → batch | batch | batch | rest     found in what has arrived
 //	                  ↓       ↓       ↓      ↓
@@ -30,11 +30,11 @@ const batchBytes = 32 << 10
 //	                yield → yield → yield → yield    the caller
 //
 // Therefore every value is yielded before the source waits for more, values stay in the source's
-// buffer until they have been decoded, and no other part of the body is in memory. If less than a
-// batch arrives at once, only the caller decodes it, value by value.
+// buffer until they have been decoded, and no other part of the body is in memory. If less than a batch
+// arrives at once, the caller alone decodes it, value by value.
 type Decoder[V any] struct {
 	yield     func(V) bool
-	newDecode func() Decode[V] // called for each goroutine
+	newDecode func() Decode[V] // called once per goroutine
 
 	decode  Decode[V]                       // the caller's
 	spare   memory.Reusable[workerState[V]] // for workers
@@ -53,11 +53,10 @@ type Decoder[V any] struct {
 // ErrStopped stops reading when the consumer has stopped. It is not returned to callers.
 var ErrStopped = errors.New("stopped by the consumer")
 
-// Decode decodes a value. number is the value's number, for messages.
+// Decode decodes a value. number identifies the value in messages.
 type Decode[V any] func(i frame.Item, number int) (V, error)
 
-// batch is some of the values in a body, with their own tape. Decoding a value may write to its
-// part of the tape.
+// batch is a run of values in a body, with its own tape. Decoding a value may write to its part of the tape.
 type batch[V any] struct {
 	items  []frame.Item
 	tape   frame.Tape
@@ -88,7 +87,7 @@ func (p *Panic) Unwrap() error {
 
 // workerState is reused by the workers of the next burst.
 type workerState[V any] struct {
-	decode []Decode[V] // one for each worker
+	decode []Decode[V] // one per worker
 	free   []*batch[V]
 }
 
@@ -255,7 +254,7 @@ func (b *batch[V]) run(decode Decode[V]) {
 }
 
 // deliver yields a batch's values. A panic or runtime.Goexit in a worker is repeated in the
-// caller's goroutine. Otherwise a list without its last values would look complete.
+// caller's goroutine. Otherwise a list that lacks its last values would look complete.
 func (d *Decoder[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {
 		panic(b.panic)

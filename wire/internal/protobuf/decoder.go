@@ -16,8 +16,7 @@ import (
 //
 // It handles the form that API servers write: the elements of a list or map are adjacent,
 // messages occur once, lists are unpacked. For anything else it gives up with ErrUnusual,
-// and the reference decodes the object again. Therefore it need not know which input is
-// invalid.
+// and the reference decodes the object again. Therefore it does not need to know which input is invalid.
 type Decoder struct {
 	share.Sharer
 	text     memory.Text
@@ -143,8 +142,8 @@ func skipField(msg []byte) []byte {
 	return rest
 }
 
-// measureFields returns the total size and the number of the fields with this tag at the start of
-// msg. size is 0 if they are malformed.
+// measureFields returns the total size and the count of the fields with this tag at the start of msg. size is
+// 0 if they are malformed.
 func measureFields(msg []byte, tag uint64) (size, count int) {
 	for size < len(msg) {
 		got, n := varint(msg[size:])
@@ -172,7 +171,7 @@ func measureFields(msg []byte, tag uint64) (size, count int) {
 	return size, count
 }
 
-// nextValue splits the first field off a run; its tag is known, and measureFields has checked it.
+// nextValue splits the first field off a run whose tag is known and which measureFields has checked.
 func nextValue(run []byte) (value, rest []byte) {
 	_, n := varint(run)
 	run = run[n:]
@@ -199,7 +198,7 @@ func (d *Decoder) number(f *tableField, at unsafe.Pointer, v uint64) {
 	}
 }
 
-// value stores a value that consists of bytes.
+// value stores a length-delimited value.
 func (d *Decoder) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
@@ -234,7 +233,7 @@ func (d *Decoder) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	return nil
 }
 
-// string stores a field's text, shared if other objects have it.
+// string stores a field's text, which is shared if other objects have the same text.
 func (d *Decoder) string(f *tableField, at *string, raw []byte) {
 	if w := share.Word(raw); w != "" {
 		*at = w
@@ -277,7 +276,7 @@ func (d *Decoder) bytes(at *[]byte, raw []byte) {
 	}
 }
 
-// repeated stores a list or map with the count values in run. It may reuse a donor's values.
+// repeated stores a list or map with the count values in run, and may reuse a donor's values.
 func (d *Decoder) repeated(f *tableField, at unsafe.Pointer, run []byte, count int, donor donorValue) error {
 	if *(*unsafe.Pointer)(at) != nil {
 		return fault.ErrUnusual // they are not all adjacent
@@ -306,13 +305,13 @@ func (d *Decoder) part(f *tableField, raw []byte, count int, donor donorValue) (
 	if found != nil {
 		return found, n, nil
 	}
-	// A projected part would keep all its bytes alive, including those of dropped fields.
+	// A projected part would keep all of its bytes alive, including those of dropped fields.
 	if !keep || f.projected && len(raw) > count*int(f.typ.Size()) || f.partUnshareable(raw) {
 		return d.decodePart(f, raw, count, donor)
 	}
 	was := d.textMode
 	raw, d.textMode = d.BeginPart(raw), textInPlace
-	p, n, err := d.decodePart(f, raw, count, donorValue{}) // it has its own bytes
+	p, n, err := d.decodePart(f, raw, count, donorValue{}) // the part has its own copy of the bytes
 	d.textMode = was
 	holds := d.EndPart(raw)
 	if err != nil {
@@ -330,8 +329,8 @@ func (d *Decoder) unmarshalOwn(f *tableField, at unsafe.Pointer, raw []byte) err
 	return fault.Unusual(f.unmarshal(at, raw))
 }
 
-// decodePart decodes a part into new memory, which it counts first. It gives up if the object becomes
-// too large.
+// decodePart decodes a part into new memory, which it first deducts from the budget. It gives up if the
+// object becomes too large.
 func (d *Decoder) decodePart(f *tableField, raw []byte, count int, donor donorValue) (unsafe.Pointer, int, error) {
 	if f.op == opMap && !d.Budget.Take(1, f.pairs.mapBytes.Of(count)) || !d.Budget.Take(count, f.memory) {
 		return nil, 0, fault.ErrUnusual

@@ -18,7 +18,7 @@ const Magic = "k8s\x00"
 
 // Envelope is a runtime.Unknown message.
 type Envelope struct {
-	Media      string // the only content type that the object may have
+	Media      string // the only content type allowed for the object
 	APIVersion string
 	Kind       string
 	Raw        []byte
@@ -56,7 +56,7 @@ func Open(media string, body []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Set stores a small field of the envelope.
+// Set stores one of the envelope's small fields.
 func (e *Envelope) Set(number int, content []byte) error {
 	switch number {
 	case 1:

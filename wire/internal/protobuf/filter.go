@@ -26,7 +26,7 @@ type filter struct {
 // that has become shorter.
 type edit struct {
 	start, end int
-	length     int // a message's new length; removed if the field is dropped
+	length     int // the message's new length; removed if the field is dropped
 }
 
 // removed is the length of a dropped field.
@@ -35,10 +35,9 @@ const removed = -1
 // maxReusedEdits is the largest number of edits whose memory is kept between objects.
 const maxReusedEdits = 1 << 8
 
-// Filter checks an object without decoding it. It returns true if Decode would decode it. In that
-// case kept contains the bytes that Decode would read, which are raw itself or a copy in room, and
-// h contains the head. Filter also gives up in some cases that Decode supports, such as fields in
-// an unusual order.
+// Filter checks an object without decoding it. It returns true if Decode would succeed. In that case kept
+// contains the bytes that Decode would read, either raw itself or a copy in room, and h contains the head.
+// Filter also gives up in some cases that Decode supports, such as fields in an unusual order.
 func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
 	s := &d.filter
 	defer func() {
@@ -59,8 +58,7 @@ func (d *Decoder) Filter(table *Table, h *head.Head, raw []byte, room *[]byte) (
 	return raw, ReadHead(h, raw)
 }
 
-// fields checks the fields of a message that starts at byte at. cut is how many bytes shorter it
-// becomes.
+// fields checks the fields of a message that starts at byte at. cut is the number of bytes removed from it.
 func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	before := uint64(0)
 	for pos := 0; pos < len(msg); {
@@ -140,7 +138,7 @@ func (s *filter) take(f *tableField, again bool) bool {
 	return s.budget.Take(1, f.pairs.mapBytes.First)
 }
 
-// value checks a value with wire type bytes.
+// value checks a length-delimited value.
 func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 	switch f.op {
 	case opStruct, opStructPtr, opStructs:
@@ -152,7 +150,7 @@ func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		// Nothing is cut within an entry, because that would be rare.
+		// Don't cut anything within an entry; the need for it is rare.
 		cut, ok = s.value(f.pairs.value, value, at+len(raw)-len(value))
 		return 0, ok && cut == 0
 	}

@@ -32,8 +32,8 @@ type guarded struct {
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
 
-// GuardOf returns the guard of a type that does not contain itself, or nil if there is nothing to
-// check. known contains the types seen so far.
+// GuardOf returns the guard for a type that does not contain itself, or nil if there is nothing to check.
+// known contains the types seen so far.
 func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	g, ok := known[t]
 	switch {
@@ -106,8 +106,8 @@ func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 }
 
 // Check fails if generated code must not read the message msg: with ErrTooDense if it would use
-// too much memory. Check reads the bytes the way generated code does: numbers wrap around, and
-// unknown groups are skipped. It stops where that code would fail.
+// too much memory. Check reads the bytes the way generated code does: numbers wrap around, and unknown groups
+// are skipped. It stops at the point where that code would fail.
 func (g *Guard) Check(msg []byte) error {
 	budget := guard.BudgetOf(len(msg))
 	err := g.check(msg, &budget)
@@ -173,8 +173,8 @@ func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	return budget.Take(1, f.mapBytes.First)
 }
 
-// checkEntry is check for a map entry. Generated code ignores the wire types in an entry, and lets
-// a key or value extend beyond the entry: each of a million entries could copy all bytes after it.
+// checkEntry is check for a map entry. Generated code ignores the wire types in an entry, and allows a key or
+// value to extend past the entry's end: each of a million entries could copy all of the bytes after it.
 func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 	values := 0
 	for at := 0; at < len(entry); {
@@ -214,8 +214,8 @@ func (g *Guard) field(number int32) guarded {
 	return guarded{}
 }
 
-// looseVarint reads a number the way generated code does, without the bits beyond 64. after is
-// where it ends, or -1 if it does not end.
+// looseVarint reads a number the way generated code does, ignoring bits beyond the 64th. after is the index
+// after it, or -1 if it is incomplete.
 func looseVarint(msg []byte, at int) (v uint64, after int) {
 	for shift := 0; shift < 64 && at < len(msg); shift += 7 {
 		c := msg[at]
@@ -275,7 +275,7 @@ func looseSkip(msg []byte, at int) int {
 // Unmarshaler is a type with a generated Unmarshal method.
 type Unmarshaler interface{ Unmarshal(data []byte) error }
 
-// UnsupportedReason returns the reason why a type cannot be decoded from protobuf, or "".
+// UnsupportedReason explains why a type cannot be decoded from protobuf. It returns "" if the type can be.
 func UnsupportedReason(t reflect.Type) string {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]()) {
 		return "it has no Unmarshal method"
@@ -299,7 +299,7 @@ func ContainsItself(t reflect.Type) bool {
 // recursiveTypes caches ContainsItself, bool by reflect.Type.
 var recursiveTypes sync.Map
 
-// isWithin is ContainsItself. path contains the struct types on the way to t.
+// isWithin implements ContainsItself. path contains the struct types on the path to t.
 func isWithin(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:

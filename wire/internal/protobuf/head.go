@@ -31,10 +31,10 @@ const (
 	ownerBlocks     = 7
 )
 
-// IdentityOf reads an object's identity without decoding the rest. The apiVersion and kind are
-// missing, because they are in the envelope. Every API type has its ObjectMeta as field 1. ok is
-// false if one of these fields appears twice or the bytes are not in the form that API servers
-// write; in that case the identity contains what was read before that.
+// IdentityOf reads an object's identity without decoding the rest. It lacks the apiVersion and kind, which
+// are in the envelope. Every API type has its ObjectMeta as field 1. ok is false if one of these fields
+// appears twice or the bytes are not in the form that API servers write; in that case the identity contains
+// what was read before that.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	var name, namespace, uid, rv []byte
 	ok = readIdentity(raw, &name, &namespace, &uid, &rv)
@@ -98,8 +98,8 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	return true
 }
 
-// ReadHead reads an object's head, except its kind. IdentityOf must have accepted the object. It
-// returns false if only a decoder can interpret the bytes.
+// ReadHead reads an object's head, except its kind. IdentityOf must have accepted the object. It returns
+// false if the bytes require a full decoder.
 func ReadHead(h *head.Head, raw []byte) bool {
 	meta, _, ok := lengthField(raw, 1)
 	for ok && len(meta) > 0 {
@@ -152,7 +152,7 @@ func addPair(to []head.Label, entry []byte) ([]head.Label, bool) {
 	return append(to, head.Label{Key: text(key), Value: text(value)}), ok
 }
 
-// readOwner reads an owner reference.
+// readOwner parses an owner reference.
 func readOwner(h *head.Head, o *metav1.OwnerReference, raw []byte) bool {
 	for len(raw) > 0 {
 		var tag uint64

@@ -77,9 +77,9 @@ func keyAndValue(entry []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// wellFormedMap reports whether all entries of a map have the form that pair supports. For other
-// entries, the result of generated code may depend on the bytes after them, because it reads keys
-// and values beyond the end of their entry.
+// wellFormedMap reports whether all entries of a map have the form that pair supports. For other entries,
+// generated code may produce a result that depends on the bytes after them, because it reads keys and values
+// past the end of their entry.
 func wellFormedMap(run []byte) bool {
 	for len(run) > 0 {
 		var err error
@@ -90,7 +90,7 @@ func wellFormedMap(run []byte) bool {
 	return true
 }
 
-// lengthField splits off the field with this number if it comes first.
+// lengthField splits off the first field if it has this number.
 func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 	if len(msg) < 2 || msg[0] != number<<3|frame.WireBytes {
 		return nil, nil, false

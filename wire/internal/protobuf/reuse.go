@@ -11,9 +11,9 @@ import (
 )
 
 // DecodeReusing decodes raw like Decode, and reuses parts of donor, an object of the same type that was
-// decoded from was. For fields with the same bytes in both, the new object refers to donor's strings,
-// lists, maps and pointers. It also gives up in some cases that Decode supports, such as fields in a
-// different order than an API server's.
+// decoded from was. For fields with the same bytes in both, the new object shares donor's strings, lists,
+// maps and pointers. It also gives up in some cases that Decode supports, such as fields in an order that API
+// servers do not use.
 func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, donor unsafe.Pointer, was []byte) error {
 	d.BeginObject(d.nextObject(raw), len(raw))
 	defer d.EndObject()
@@ -26,11 +26,11 @@ func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, don
 	return nil
 }
 
-// donorValue is a value in the donor: a struct, or the elements of a list. The zero donorValue means
-// none.
+// donorValue is a value in the donor: a struct, or the elements of a list. The zero donorValue stands for no
+// value.
 type donorValue struct {
 	at  unsafe.Pointer
-	raw []byte // its encoding; for a list, the fields
+	raw []byte // its encoding; for a list, its fields
 }
 
 // fieldsReusing decodes a message's fields, and reuses those of a struct of the same type. It walks both
@@ -104,8 +104,8 @@ func startsWith(msg []byte, tag uint64) bool {
 	return len(msg) > 0 && next == tag
 }
 
-// skipTo returns the rest of a message from its first field whose tag is not smaller, and that tag. It
-// returns nil if the fields do not ascend.
+// skipTo returns the rest of a message, starting at the first field whose tag is not smaller, and that tag.
+// It returns nil if the field numbers do not ascend.
 func skipTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 	for before := uint64(0); len(msg) > 0; before = next {
 		var n int
@@ -166,7 +166,7 @@ func (d *Decoder) elementReusing(f *tableField, at unsafe.Pointer, raw []byte, d
 	return nil
 }
 
-// copy copies a field's value, but not its targets.
+// copy copies a field's value, but not what it points to.
 func (f *tableField) copy(to, from unsafe.Pointer) {
 	switch f.op {
 	case opBool:

@@ -19,16 +19,16 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Table describes how the selected fields of a Go struct are decoded from protobuf. It is built once
-// for each type and selection, from the struct's tags and layout, and is immutable afterwards.
+// Table describes how to decode the selected fields of a Go struct from protobuf. It is built once for each
+// type and selection, from the struct's tags and layout, and is immutable afterwards.
 type Table struct {
 	typ             reflect.Type
 	fields          []*tableField // by field number; nil for skipped fields
 	reachesQuantity bool          // a field has reachesQuantity set
 }
 
-// Message returns the table for the messages in a field, or nil if the field contains no messages
-// with a table. Map entries are messages, too.
+// Message returns the table for the messages in a field, or nil if there are none, or none with a table. Map
+// entries are messages, too.
 func (t *Table) Message(number int) *Table {
 	if t == nil || number >= len(t.fields) || t.fields[number] == nil {
 		return nil
@@ -81,11 +81,11 @@ type tableField struct {
 	pairs           *pairs      // of a map
 	projected       bool        // some fields of the value are dropped
 	hasQuantity     bool        // the value contains a quantity, which may write to itself when read
-	reachesQuantity bool        // a value with hasQuantity may be reached from the value, through a pointer or a list
+	reachesQuantity bool        // a value with hasQuantity is reachable from the value, through a pointer or a list
 	share           *share.Site // nil if sharing cannot pay off
 }
 
-// pairs describes how a map's entries are decoded.
+// pairs describes how to decode a map's entries.
 type pairs struct {
 	typ      reflect.Type
 	key      reflect.Type
@@ -108,8 +108,8 @@ type textName struct {
 	number int
 }
 
-// tables caches the table for each type and selection, or the reason why there is none. A program has
-// few types, and they live as long as the program.
+// tables caches the table for each type and selection, or the reason why there is none. A program has only a
+// few types, and they exist as long as the program.
 var tables sync.Map // tableKey → func() (*Table, error)
 
 type tableKey struct {
@@ -117,7 +117,7 @@ type tableKey struct {
 	fields string // the selection's key
 }
 
-// TableOf returns a type's table for the selection s. The type must not contain itself.
+// TableOf returns a type's table for selection s. The type must not contain itself.
 func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
 	key := tableKey{t, s.Key()}
 	compile, ok := tables.Load(key)
@@ -145,8 +145,8 @@ func HasTable(t reflect.Type) bool {
 	return true
 }
 
-// isPlainFieldsV1 reports whether t is FieldsV1 with a slice of bytes, so that its bytes can be part of the
-// object's text. Apimachinery can be built with another representation.
+// isPlainFieldsV1 reports whether t is FieldsV1 represented as a slice of bytes, so that its bytes can be
+// part of the object's text. Apimachinery can be built with another representation.
 func isPlainFieldsV1(t reflect.Type) bool {
 	return t == reflect.TypeFor[metav1.FieldsV1]() && t.NumField() == 1 && t.Field(0).Type.Kind() == reflect.Slice && t.Field(0).Tag.Get("protobuf") != ""
 }
@@ -175,7 +175,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 	return table, nil
 }
 
-// maxFieldNumber keeps tables small. The API's field numbers go up to a few dozen.
+// maxFieldNumber keeps tables small. The API's largest field numbers are a few dozen.
 const maxFieldNumber = 1 << 12
 
 func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *tableField, err error) {
@@ -337,8 +337,7 @@ func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 
 // unmarshalQuantity decodes a quantity. It fails if parsing would take long.
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
-	// Field 1 is a quantity's only field. The reference handles other fields and lengths of more than
-	// one byte.
+	// A quantity has only field 1. The reference handles any other field, and lengths of more than one byte.
 	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.AbsurdQuantity(raw[2:]) {
 		return fault.ErrUnusual
 	}

@@ -28,7 +28,7 @@ func Prune(v reflect.Value, s *Tree) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f, field := v.Type().Field(i), v.Field(i)
-			embedded := f.Anonymous && field.Kind() == reflect.Struct // its fields can be set if they are exported
+			embedded := f.Anonymous && field.Kind() == reflect.Struct // its exported fields can be set
 			if !field.CanSet() && !embedded {
 				continue
 			}

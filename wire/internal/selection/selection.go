@@ -1,6 +1,6 @@
-// Package selection selects object fields. A decoder walks the tree of a selection together with the
-// object; alternatively, a decoded object can be pruned with the tree. Paths can be checked against
-// a Go type. Trees are immutable.
+// Package selection selects object fields. A decoder walks the selection's tree along with the object;
+// alternatively, the tree can be used to prune a decoded object. Paths can be checked against a Go type.
+// Trees are immutable.
 package selection
 
 import (
@@ -123,8 +123,8 @@ func (s *Tree) Key() string {
 	return b.String()
 }
 
-// jsonName returns a field's JSON name. inlined means that the field has no name because its own
-// fields take its place. A field that JSON omits has no name and is not inlined.
+// jsonName returns a field's JSON name. inlined means that the field has no name because its own fields
+// appear in its place. A field that JSON omits has no name and is not inlined.
 func jsonName(f reflect.StructField) (name string, inlined bool) {
 	tag := f.Tag.Get("json")
 	if tag == "-" {
@@ -196,7 +196,7 @@ func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// suggestion returns the error text for an unknown field name at way, including the names that exist.
+// suggestion returns the error text for an unknown field name at way, including the names that do exist.
 func suggestion(way, name string, fields map[string]reflect.Type) string {
 	where := "it"
 	if way != "" {

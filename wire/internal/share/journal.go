@@ -6,10 +6,10 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// journal records the parts that the previous object looked up, in order. A list is sorted by key, so
-// most objects follow a sibling with nearly the same parts, and this object's next part is probably the
-// sibling's next one. Comparing bytes with it takes less time than a lookup in the pool, whose tables
-// exceed the processor's caches.
+// journal records the parts that the previous object looked up, in order. Lists are sorted by key, so most
+// objects follow a sibling with nearly the same parts, and an object's next part is probably the sibling's
+// next one. Comparing bytes with that part is faster than a lookup in the pool, whose tables do not fit in
+// the CPU caches.
 type journal struct {
 	before, now []lookup
 	next        int    // position in before where the next part is expected
@@ -36,7 +36,7 @@ const (
 	nearby     = 4   // positions tried before and after the expected one
 )
 
-// begin prepares for the next object. If the pool forgot its parts, so does the journal.
+// begin prepares for the next object. If the pool has forgotten its parts, the journal does the same.
 func (j *journal) begin(salt uint64) {
 	j.before, j.now, j.next = j.now, j.before[:0], 0
 	if j.salt != salt {

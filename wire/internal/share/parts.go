@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parts is a table of parts by hash. Lookups take no lock. A hash has a few adjacent slots. If all
-// are taken, a new part replaces the first; only an opportunity to share is lost. The table grows
-// and shrinks with the number of parts.
+// parts is a table of parts by hash. Lookups take no lock. A hash has a few adjacent slots. If all are taken,
+// a new part replaces the first one, which only costs an opportunity to share. The table grows and shrinks
+// with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64
@@ -15,8 +15,8 @@ type parts struct {
 	mu sync.Mutex // guards writes
 }
 
-// slot stores a part. Its hash saves following the pointer to a wrong part. The hash may still, or
-// already, be another part's.
+// slot stores a part. The hash avoids following the pointer to a wrong part. It may still, or already, belong
+// to a different part.
 type slot struct {
 	hash atomic.Uint64
 	part atomic.Pointer[part]
@@ -67,7 +67,7 @@ func (p *parts) add(made *part) {
 	}
 }
 
-// crowded reports whether there are too many parts for the slots: half as many, or an eighth and no
+// crowded reports whether there are too many parts for the slots: half as many as slots, or an eighth and no
 // free slot for this hash.
 func (p *parts) crowded(slots []slot, hash uint64) bool {
 	n := p.len.Load()
@@ -104,7 +104,7 @@ func place(slots []slot, made *part) bool {
 	return free >= 0
 }
 
-// resize moves all parts into n slots, and forgets those that find no slot.
+// resize moves all parts into n slots, and forgets those for which there is no slot.
 func (p *parts) resize(slots []slot, n int) []slot {
 	resized := make([]slot, n)
 	for i := range slots {

@@ -18,7 +18,7 @@ type Pool struct {
 	parts *parts
 	seen  seenHashes // hashes of parts that have been seen once
 	small atomic.Pointer[smallValues]
-	salt  atomic.Uint64 // part of every hash; Forget changes it
+	salt  atomic.Uint64 // mixed into every hash; changed by Forget
 }
 
 // part is a remembered part. It is immutable.
@@ -28,9 +28,9 @@ type part struct {
 	raw   []byte // its encoding, which contains its strings; nil for a string
 	at    weak.Pointer[byte]
 	n     uint32 // the length of a slice or string
-	holds uint32 // bytes of raw and of the parts within it
+	holds uint32 // size of raw and of the parts within it
 
-	memory guard.Budget // how much of the object's budget decoding it took
+	memory guard.Budget // how much of the object's budget it took to decode
 }
 
 // partKind is a kind of part: a type, an encoding and a projection. Parts are shared
@@ -39,7 +39,7 @@ type partKind struct {
 	salt uint64
 }
 
-// partKinds counts the kinds, for their salts.
+// partKinds counts the kinds, to derive their salts.
 var partKinds atomic.Uint64
 
 func newPartKind() *partKind { return &partKind{salt: partKinds.Add(1) * oddSalt} }
@@ -57,7 +57,7 @@ func NewPool() *Pool {
 	return p
 }
 
-// hash identifies a part's bytes for lookup, repeats and remember.
+// hash returns the hash that identifies a part's bytes in lookup, repeats and remember.
 func (p *Pool) hash(kind *partKind, raw []byte) uint64 {
 	return maphash.Bytes(p.seed, raw) ^ kind.salt ^ p.salt.Load()
 }
@@ -98,7 +98,7 @@ func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	return memory.String(own)
 }
 
-// Forget makes the pool forget all parts. Objects keep theirs.
+// Forget removes all parts from the pool. Objects keep theirs.
 func (p *Pool) Forget() {
 	p.small.Store(newSmallValues())
 	p.salt.Add(oddSalt) // parts with the old hashes are no longer found

@@ -9,7 +9,7 @@ import (
 // and grows up to a limit. From then on, new hashes replace old ones.
 //
 // A mark is a hash whose lowest bits are replaced with the number of the object that had it.
-// The hash determines a few adjacent slots for the mark.
+// The hash determines a few adjacent slots that the mark may occupy.
 type seenHashes struct {
 	marks atomic.Pointer[[]atomic.Uint64] // their number is a power of two
 	noted atomic.Int64                    // marks since the last growth; not counted at the final size
@@ -22,7 +22,7 @@ const (
 	lastMarks  = 1 << 15 // 256 KB
 )
 
-// hashed masks the hash bits in a mark.
+// hashed is the mask for the hash bits in a mark.
 const hashed = ^uint64(0xff)
 
 // repeats reports whether another object has had the hash before, and records that this object
@@ -63,8 +63,8 @@ func marksOf(marks []atomic.Uint64, mark uint64) []atomic.Uint64 {
 	return marks[first : first+places]
 }
 
-// grow replaces the marks from, unless another goroutine has already replaced them. Marks
-// recorded at the same time may be lost.
+// grow replaces the marks from, unless another goroutine has already done so. Marks recorded concurrently may
+// be lost.
 func (s *seenHashes) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,39 +9,40 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Sharer looks up parts in a pool on behalf of one goroutine. If a kind of part is never found, it
-// looks up only samples, so content that does not repeat costs almost nothing. Without a pool it
-// finds nothing.
+// Sharer looks up parts in a pool on behalf of one goroutine. If a kind of part is never found, it looks up
+// only a sample of them, so content that does not repeat costs almost nothing. Without a pool, it finds
+// nothing.
 type Sharer struct {
 	Pool      *Pool
 	Budget    guard.Budget // memory that the object may still use, shared or not
 	stats     []siteStats  // by site
 	object    uint8        // number of the current object; wraps around
-	lookBytes int          // how many of the object's bytes may still be looked up
+	lookBytes int          // how many more of the object's bytes may be looked up
 	journal   *journal     // nil between objects
 	held      memory.Reusable[journal]
 
 	// While a part that will be remembered is decoded, parts within it are looked up but not
-	// remembered, because its bytes include theirs. The parts found may hold at most room bytes.
+	// remembered, because its bytes include theirs. The parts that are found may hold at most room bytes in
+	// total.
 	keeping      bool
 	room         int
-	budgetBefore guard.Budget // Budget at the start of the part
+	budgetBefore guard.Budget // the Budget when the part began
 }
 
 // siteStats counts a site's recent lookups and their hits, and the lookups to skip.
 type siteStats struct{ asked, found, rest, pause int }
 
 const (
-	minPart     = 8       // bytes; decoding a smaller part is as cheap as a lookup
-	trialPeriod = 512     // lookups after which the hit rate is checked
+	minPart     = 8       // in bytes; decoding a smaller part is as cheap as a lookup
+	trialPeriod = 512     // number of lookups after which the hit rate is checked
 	minHitRate  = 16      // one in this many lookups must hit
-	maxPause    = 16 << 9 // maximum number of lookups skipped otherwise; each pause doubles
+	maxPause    = 16 << 9 // otherwise, the maximum number of lookups to skip; each pause is twice as long as the previous one
 
-	// looksPerByte limits how often a byte of an object is part of a lookup, because parts nest.
+	// looksPerByte limits how many lookups may include the same byte of an object, because parts nest.
 	looksPerByte = 16
 )
 
-// BeginObject begins an object with the given number and encoded size.
+// BeginObject starts an object with the given number and encoded size.
 func (s *Sharer) BeginObject(object uint8, size int) {
 	s.object, s.lookBytes, s.keeping = object, looksPerByte*size, false
 	s.Budget = guard.BudgetOf(size)
@@ -54,21 +55,21 @@ func (s *Sharer) BeginObject(object uint8, size int) {
 	s.journal.begin(s.Pool.salt.Load())
 }
 
-// EndObject ends the object. Until the next object begins, the collector may free the journal (W03).
+// EndObject ends the object. Until the next object starts, the garbage collector may free the journal (W03).
 func (s *Sharer) EndObject() {
 	s.journal = nil
 	s.held.Release()
 }
 
-// NextObject returns a different number than the current object's.
+// NextObject returns a number that differs from the current object's.
 func (s *Sharer) NextObject() uint8 { return s.object + 1 }
 
 // ObjectNamed returns the number of the object with this name. A watch delivers several versions of
-// the same object. They have parts in common that no other object has, such as the name. Remembering
+// the same object. They have parts in common that occur in no other object, such as the name. Remembering
 // these does not pay off, so all versions count as one object.
 func (s *Sharer) ObjectNamed(name []byte) uint8 { return uint8(s.Pool.hash(stringKind, name)) }
 
-// Worthwhile reports whether to look up a part of this size.
+// Worthwhile reports whether looking up a part of this size pays off.
 func (s *Sharer) Worthwhile(at *Site, size int) bool {
 	if s.Pool == nil || at == nil || size < minPart {
 		return false
@@ -123,7 +124,7 @@ func (s *Sharer) Remember(part *Site, hash uint64, raw []byte, at unsafe.Pointer
 	s.Pool.remember(part.kind, hash, raw, at, n, holds, s.budgetBefore-s.Budget)
 }
 
-// BeginPart begins a part that will be remembered, and returns a copy of its bytes.
+// BeginPart starts a part that will be remembered, and returns a copy of its bytes.
 func (s *Sharer) BeginPart(raw []byte) []byte {
 	s.keeping, s.room, s.budgetBefore = true, len(raw), s.Budget
 	return bytes.Clone(raw)
@@ -137,7 +138,7 @@ func (s *Sharer) EndPart(raw []byte) (holds int) {
 	return 2*len(raw) - s.room
 }
 
-// ContinueFrom makes s continue with the part that other has begun.
+// ContinueFrom makes s continue the part that other has started.
 func (s *Sharer) ContinueFrom(other *Sharer) {
 	s.keeping, s.room, s.Budget = other.keeping, other.room, other.Budget
 }
@@ -145,8 +146,8 @@ func (s *Sharer) ContinueFrom(other *Sharer) {
 // ForgetStats forgets the hit rates of all sites.
 func (s *Sharer) ForgetStats() { clear(s.stats) }
 
-// Site is a position in objects where parts of one kind occur. Each Sharer counts lookups by the
-// site's number.
+// Site is a position in objects at which parts of one kind occur. Each Sharer counts lookups by the site's
+// number.
 type Site struct {
 	kind   *partKind
 	Number int
@@ -155,9 +156,9 @@ type Site struct {
 // WithNumber returns a site for the same kind of part with a different number.
 func (s *Site) WithNumber(number int) *Site { return &Site{kind: s.kind, Number: number} }
 
-// OwnMemory is the size in bytes from which a value is certain to have its own allocation. The
-// allocator may combine smaller values in one allocation, and gives empty values none, so the pool
-// would learn late, or never, that they were collected.
+// OwnMemory is the minimum size in bytes at which a value is certain to have its own allocation. The
+// allocator may combine smaller values in one allocation, and does not allocate empty ones, so the pool would
+// learn late or never that they were collected.
 const OwnMemory = 16
 
 var sites = struct {

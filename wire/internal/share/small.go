@@ -2,7 +2,7 @@ package share
 
 import "sync/atomic"
 
-// smallValues are the numbers and booleans that optional fields often point to.
+// smallValues are numbers and booleans that optional fields often point to.
 type smallValues struct {
 	bools  [2]bool
 	int32s smallNumbers[int32]
@@ -11,7 +11,7 @@ type smallValues struct {
 
 func newSmallValues() *smallValues { return &smallValues{bools: [2]bool{false, true}} }
 
-// smallNumbers are the numbers below tooLarge. They are created on demand, some at a time.
+// smallNumbers are the numbers below tooLarge. They are created on demand, a few at a time.
 type smallNumbers[V int32 | int64] [tooLarge / atATime]atomic.Pointer[[atATime]V]
 
 const (

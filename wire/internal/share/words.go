@@ -1,7 +1,7 @@
 package share
 
-// wordTable contains strings that the API and its components put into nearly every object. Objects
-// point to these strings, which saves memory and lookups in the pool.
+// wordTable contains strings that the API and its components put into nearly every object. Objects refer to
+// these strings, which saves memory and pool lookups.
 var wordTable = newWordLookup(
 	// Metadata.
 	"v1", "apps/v1", "batch/v1", "status", "scale", "Update", "Apply", "FieldsV1",
@@ -36,8 +36,8 @@ type wordLookup struct {
 	longest int
 }
 
-// newWordLookup returns a wordLookup for fewer than 256 words that differ in length, or in the first,
-// middle or last byte.
+// newWordLookup returns a wordLookup for fewer than 256 words. Any two words must differ in length or in
+// their first, middle or last byte.
 func newWordLookup(list ...string) *wordLookup {
 	x := &wordLookup{list: append([]string{""}, list...), factor: 1}
 	for _, w := range list {
