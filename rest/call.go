@@ -20,8 +20,7 @@ import (
 // maxObjectBody limits the size of a body that contains one object.
 const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
 
-// call is one use of a verb, before the resource's location and the server's encodings
-// are known.
+// call is one use of a verb, before the resource's location and the server's encodings have been determined.
 type call struct {
 	verb   string
 	method string
@@ -31,8 +30,8 @@ type call struct {
 	repeat repeat
 	stream bool // the caller reads the response body as it arrives
 
-	object      object.Object // object to send, in an encoding that the server accepts
-	body        []byte        // or the bytes to send as is
+	object      object.Object // object to send, in an encoding accepted by the server
+	body        []byte        // or bytes to send as is
 	contentType string        // type of body
 }
 
@@ -78,10 +77,10 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 	return req, resp, err
 }
 
-// placeMissing reports whether err means that the server does not serve the resource at
-// all, as opposed to an object being missing. Lists and watches do not refer to an object.
-// For other verbs, the API server's 404 for a missing object names it in a Status; its 404
-// for an unknown path comes from the web server and contains none.
+// placeMissing reports whether err means that the server does not serve the resource at all, as opposed to a
+// single object being missing. Lists and watches do not refer to an object. For other verbs, the API server's
+// 404 for a missing object has a Status that identifies the object, whereas its 404 for an unknown path comes
+// from the web server and has no Status.
 func placeMissing(err error, stream bool) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -134,7 +133,7 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	}
 	obj, err := decoder.Object(body)
 	if err == nil {
-		return obj.(object.Object), nil // decoders for whole objects return an object.Object
+		return obj.(object.Object), nil // decoders for whole objects return object.Object
 	}
 	if isSuccess(err) && c.object != nil {
 		return c.object, nil
@@ -142,9 +141,9 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	return none, req.wrap(r.client.concealed(resp, err))
 }
 
-// none sends a call whose response only confirms success, with a Status or the deleted object, and
-// returns what the response says about that object. If the response does not come from the API, none
-// returns an error.
+// none sends a call whose response only confirms success, with a Status or the deleted object, and returns
+// what the response reveals about that object. It returns an error if the response does not come from the
+// API.
 func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
@@ -160,7 +159,7 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	}
 	body, err := readBody(resp, maxStatusBytes)
 	if len(body) > maxStatusBytes {
-		return d, nil // too big for a Status or an error page, so it is a collection's objects
+		return d, nil // too big for a Status or an error page, so it contains a collection's objects
 	}
 	if err != nil {
 		return d, req.wrap(err)

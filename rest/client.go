@@ -20,15 +20,15 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxRawBytes limits the body of a raw response. The largest one, the OpenAPI document of a server with
-// many custom resources, is around ten megabytes.
+// maxRawBytes limits the body of a raw response. The largest one, the OpenAPI document of a server with many
+// custom resources, has around ten megabytes.
 const maxRawBytes = 64 << 20
 
-// maxPlain limits the size of Client.plain. No server has that many resources.
+// maxPlain limits the size of Client.plain. No server has as many resources.
 const maxPlain = 10_000
 
-// Client talks to one API server. It is safe for concurrent use. It keeps connections open but starts
-// no goroutines other than net/http's.
+// Client talks to one API server. It is safe for concurrent use. It keeps connections open, but starts no
+// goroutines except net/http's.
 type Client struct {
 	http     *http.Client
 	base     *url.URL
@@ -37,7 +37,7 @@ type Client struct {
 	scheme   *runtime.Scheme
 	cbor     bool // request CBOR first
 	learned  *discovery.Mapper
-	mapper   kindMapper // learned from the server, unless a test replaces it
+	mapper   kindMapper // set from the server, unless a test replaces it
 	warnings warningLog
 
 	fieldManager, fieldValidation string // from the Config
@@ -48,8 +48,8 @@ type Client struct {
 	refused pause   // see Cluster
 }
 
-// NewClient returns a client for the server described by cfg. It sends no requests, so an unreachable
-// server only shows up at the first verb. The client looks up Go types in scheme, which may be nil if
+// NewClient returns a client for the server described by cfg. It sends no requests, so an unreachable server
+// goes unnoticed until the first verb is used. The client looks up Go types in scheme, which may be nil if
 // all objects are unstructured or metadata-only.
 func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
@@ -105,8 +105,8 @@ func (c *Client) Mapper() *discovery.Mapper {
 // is no longer needed.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// Raw gets an absolute path, such as "/version" or "/healthz?verbose", and returns the
-// response body, at most 64 MiB. If the response does not indicate success, the error is an
+// Raw sends a GET for an absolute path, such as "/version" or "/healthz?verbose", and returns the response
+// body, which is limited to 64 MiB. If the response does not indicate success, the error is an
 // *errors.StatusError.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	path, rawQuery, _ := strings.Cut(path, "?")
@@ -148,8 +148,8 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 	return concealDocument(body, c.conceal(resp)), resp.Header.Get("Content-Type"), nil
 }
 
-// wantsPlain reports whether the server has rejected a request for gvr that asked for more than plain
-// JSON: protobuf, CBOR or dropped managed fields.
+// wantsPlain reports whether the server has rejected a request for gvr that asked for more than plain JSON:
+// protobuf, CBOR or the omission of managed fields.
 func (c *Client) wantsPlain(gvr object.GVR) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,13 +160,13 @@ func (c *Client) setPlain(gvr object.GVR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.plain) >= maxPlain {
-		clear(c.plain) // otherwise every resource costs an extra request
+		clear(c.plain) // otherwise every resource would cost an extra request
 	}
 	c.plain[gvr] = true
 }
 
-// maxWarnings limits how many distinct warnings are remembered. If there are more, the log forgets them
-// all and may repeat some.
+// maxWarnings limits how many distinct warnings are remembered. If it is exceeded, all of them are forgotten,
+// so some may be logged again.
 const maxWarnings = 1000
 
 // maxWarning limits the length of a warning, in bytes. The API server limits all webhooks' warnings
@@ -191,13 +191,13 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	if len(headers) == 0 {
 		return
 	}
-	// Conceal before parsing as well: parsing removes backslashes, so a credential that contains any
-	// would no longer be recognized.
+	// Conceal before parsing, too: parsing removes backslashes, so a credential that contains some would no
+	// longer be recognized.
 	shown := slices.Clone(headers[:min(len(headers), maxAnswerWarnings)])
 	for i, header := range shown {
 		shown[i] = conceal(header)
 	}
-	// A malformed header has no text to show, and the caller cannot fix it.
+	// A malformed header has no text to log, and the caller cannot fix it.
 	warnings, _ := utilnet.ParseWarningHeaders(shown)
 	more := len(headers) > maxAnswerWarnings || len(warnings) > maxAnswerWarnings
 	for _, warning := range warnings[:min(len(warnings), maxAnswerWarnings)] {

@@ -84,7 +84,7 @@ func (c *codec) check() error {
 	return err
 }
 
-// plain reports whether requests ask for nothing that a server could reject.
+// plain reports whether requests contain nothing that a server could reject.
 func (c *codec) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
 // writable reports whether an object may be sent back as read. The server keeps an object's
@@ -93,13 +93,12 @@ func (c *codec) writable() bool { return c.opts.Keep.Whole() }
 
 func (c *codec) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
 
-// dropManagedFields asks the server to leave out managed fields (KEP-5958). A server that
-// does not know the parameter ignores it; a server that rejects it uses the next clause of
-// the header.
+// dropManagedFields asks the server to leave out managed fields (KEP-5958). Servers that do not know the
+// parameter ignore it; servers that reject it use the next clause of the header.
 const dropManagedFields = ";drop=metadata.managedFields"
 
-// accept returns the Accept header for one object or for a list. If plain is true, the header asks
-// for nothing that a server could reject.
+// accept returns the Accept header for one object or for a list. If plain is set, the header contains nothing
+// that a server could reject.
 func (c *codec) accept(list, plain bool) string {
 	as := ""
 	switch {
@@ -116,7 +115,7 @@ func (c *codec) accept(list, plain bool) string {
 		clauses = append(clauses, media+as)
 	}
 	if c.metadataOnly {
-		// A server that cannot reduce objects to metadata sends whole objects.
+		// A server that cannot strip objects down to their metadata sends whole objects.
 		clauses = append(clauses, wire.MediaJSON)
 	}
 	return strings.Join(clauses, ",")
@@ -153,7 +152,7 @@ func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, content
 	return body, wire.MediaJSON, nil
 }
 
-// withKind returns obj with its kind set. It does not modify obj, which may belong to a cache.
+// withKind returns obj with its kind set. It does not modify obj, which may be in a cache.
 func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	v := reflect.ValueOf(obj)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

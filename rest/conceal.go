@@ -24,7 +24,7 @@ func (c *Client) conceal(resp *http.Response) func(string) string {
 
 // foreign is like notTheAPI, but removes the request's credentials.
 func (c *Client) foreign(resp *http.Response) error {
-	start, _ := readBody(resp, maxPageStart) // the start is enough, even if the read failed
+	start, _ := readBody(resp, maxPageStart) // the beginning is enough, even if the read failed
 	return notTheAPI(c.base.Host, resp, start, c.conceal(resp))
 }
 
@@ -63,7 +63,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	decoder.UseNumber()
 	err := decoder.Decode(&document)
 	if _, end := decoder.Token(); err != nil || end != io.EOF {
-		return []byte(whole) // the text is no longer parsed, only quoted in an error
+		return []byte(whole) // the text will not be parsed, only quoted in an error
 	}
 	shown, err := json.Marshal(concealTexts(document, conceal))
 	if err != nil {
@@ -134,8 +134,8 @@ func concealStatus(s *metav1.Status, conceal func(string) string) {
 	}
 }
 
-// retoldAlone replaces an error's text. It matches the same targets in errors.Is but does
-// not unwrap, so the original text stays hidden.
+// retoldAlone replaces an error's text. It matches the same targets in errors.Is but cannot be unwrapped, so
+// the original text stays hidden.
 type retoldAlone struct {
 	text string
 	is   func(target error) bool

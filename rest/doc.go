@@ -1,5 +1,5 @@
-// Package rest is a client for the Kubernetes API server. It lists, watches, reads and writes objects,
-// and takes their Go type as a type parameter.
+// Package rest is a client for the Kubernetes API server. It lists, watches, reads and writes objects, whose
+// Go type is a type parameter.
 //
 // # Usage
 //
@@ -29,15 +29,15 @@
 //   - An unsuccessful response becomes apimachinery's *errors.StatusError, whether the
 //     API server or a proxy sent it. source.RetryAfter returns when to
 //     retry.
-//   - List and Watch are sent once, because their caller judges the failure and backs off (L19). Other
-//     calls are retried if the server sends a Retry-After, at most ten times within 30 seconds: after
-//     429, which means that the server has not started on the request, and after 5xx if sending the
+//   - List and Watch are not retried, because their caller decides how to handle a failure and backs off
+//     (L19). Other calls are retried if the server sends a Retry-After, at most ten times within 30 seconds:
+//     after 429, which means that the server has not started on the request, and after 5xx if sending the
 //     request twice is harmless. A Get is also retried once if its connection breaks.
 //   - Every request has time limits: Config.Timeout for sending it, once there is a
 //     connection, and again for the response's header; one minute for the body of a
 //     single object; half a minute for discovery. The bodies of lists and watches may
 //     take any time; only the caller's context limits them.
-//   - Objects to be sent are not modified, because they may come from a cache (L16).
+//   - Objects passed in are not modified, because they may come from a cache (L16).
 //   - The client does not limit its request rate; the server does that with priority and fairness.
 //   - Neither credentials nor parts of objects appear in logs and errors.
 //
@@ -59,8 +59,8 @@
 // response could not be decoded. Apimachinery's predicates, such as apierrors.IsForbidden,
 // work on the server's errors.
 //
-// If a request timed out, errors.As finds a *source.StuckError, which contains the step
-// that took too long: the connection, the TLS handshake, an exec plugin or the response.
+// If a request timed out, errors.As finds a *source.StuckError, which identifies the step that took too long:
+// the connection, the TLS handshake, an exec plugin or the response.
 //
 // # Debugging
 //

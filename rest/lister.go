@@ -74,8 +74,8 @@ func (r *lister) List(ctx context.Context, req source.Request) source.List[objec
 	}}
 }
 
-// maxEmptyPages limits consecutive pages without items. A selector may leave some pages
-// empty, but a server that keeps announcing more is broken.
+// maxEmptyPages limits consecutive pages without items. With a selector, some pages may be empty, but a
+// server that keeps announcing more is broken.
 const maxEmptyPages = 1000
 
 // pageReader reads a list page by page.
@@ -120,15 +120,15 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server repeated a continue token", l.reading, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
-			l.token = page.Continue // set at powers of two, which finds a cycle within three rounds
+			l.token = page.Continue // set at powers of two, which detects a cycle within three rounds
 		}
-		// The token implies the resource version of the first page.
+		// The token implies the first page's resource version.
 		l.Continue = page.Continue
 		l.ResourceVersion, l.ResourceVersionMatch = "", ""
 	}
 }
 
-// page reads one page and reports whether the consumer wants more.
+// page reads one page and reports whether the consumer wants to continue.
 func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func(object.Head, error) bool) (bool, error) {
 	values, err := query(&l.ListOptions)
 	if err != nil {
@@ -234,8 +234,8 @@ func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire
 // shardSelector is the parameter of KEP-5866. metav1.ListOptions has it since v0.36.
 const shardSelector = "shardSelector"
 
-// ask sends a list or watch with the selector and, if the server rejects that, again
-// without it. selecting reports whether the response is to the request with the selector.
+// ask sends a list or watch with the selector. If the server rejects that, ask sends it again without the
+// selector. selecting reports whether the response is for the request with the selector.
 func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
 	if confidential.Named(r.kind.Kind) || confidential.Type(r.declared) {
 		ctx = confidential.Mark(ctx) // recorders must not see the request or the response
@@ -260,8 +260,8 @@ func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Res
 	return req, resp, false, err
 }
 
-// refusesSelector reports whether a request may have been rejected because of the selector:
-// the server does not understand it, or it makes the URL too long for a proxy.
+// refusesSelector reports whether a request may have been rejected because of the selector, which the server
+// may not understand, or which may make the URL too long for a proxy.
 func refusesSelector(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {

@@ -14,15 +14,14 @@ type kindMapper interface {
 	MappingForKind(ctx context.Context, gvk object.GVK) (discovery.Mapping, error)
 }
 
-// location is where a kind is served. It is looked up on first use, and only success is remembered, so
-// the kind may be installed later.
+// location is the place where a kind is served. It is looked up on first use, and only successful lookups are
+// remembered, so the kind may be installed later.
 //
 // The lookup first tries a location that the mapper knows without a request, then the remembered
 // mapping, then the fixed location of a built-in kind. Only if all of these are missing does it let
-// the mapper send a request. After the server answered 404 for the location, forget makes the next
-// lookup ask the mapper, even for a built-in kind. If a definition was recreated with a different
-// scope, there may be no 404, because the client itself rejects requests with the wrong scope. In
-// that case doubt asks the mapper.
+// the mapper send a request. After a 404 for the location, forget makes the next lookup ask the mapper, even
+// for a built-in kind. If a definition was recreated with a different scope, there may be no 404, because the
+// client itself rejects requests with the wrong scope. In that case doubt asks the mapper.
 type location struct {
 	kind   object.GVK
 	mapper kindMapper // nil if the location was set by the caller and never changes
@@ -30,10 +29,10 @@ type location struct {
 	mu      sync.Mutex // guards the rest; not held during discovery
 	known   bool       // mapping is valid
 	seen    bool       // mapping has been valid
-	wrong   bool       // the server answered 404: do not use the built-in location
+	wrong   bool       // the server responded with 404: do not use the built-in location
 	mapping discovery.Mapping
 	asked   time.Time // when the mapper last answered; zero if never
-	doubts  int       // calls to doubt that are asking the mapper
+	doubts  int       // number of calls to doubt that are asking the mapper
 }
 
 // doubtEvery is the minimum time between a lookup of a kind's scope and another one made because a
@@ -88,8 +87,8 @@ func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery
 	return m, true
 }
 
-// forget makes the next call ask the mapper, after the server answered 404 for the
-// location. A location set by the caller is kept.
+// forget makes the next call ask the mapper. It is called after a 404 for the location. A location set by the
+// caller is kept.
 func (l *location) forget() {
 	if l.mapper == nil {
 		return

@@ -38,7 +38,7 @@ func (c *Client) address() string {
 	address.User = nil
 	authority := c.config.TLS.CAData
 	if file := c.config.TLS.CAFile; file != "" {
-		authority, _ = config.ReadFile(file) // if the file cannot be read, no request succeeds either
+		authority, _ = config.ReadFile(file) // if the file is unreadable, no request succeeds either
 	}
 	if len(authority) == 0 {
 		return address.String()
@@ -49,7 +49,7 @@ func (c *Client) address() string {
 
 // Cluster returns the UID of the kube-system namespace, which identifies the cluster. The result is
 // empty if the caller may not read the namespace or it does not exist. Cluster remembers a successful
-// result. After a failure the next call tries again, but first waits as long as the server asked, or
+// result. After a failure the next call tries again, but first waits for as long as the server asked, or
 // until ctx is done.
 func (c *Client) Cluster(ctx context.Context) (string, error) {
 	c.mu.Lock()

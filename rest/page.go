@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxPageStart is how many bytes of a foreign response are searched for a title.
+// maxPageStart is how many bytes of a response that is not from an API server are searched for a title.
 const maxPageStart = 4 << 10
 
 // notTheAPI returns an error that describes a successful response that cannot come from an API server.
@@ -22,8 +22,8 @@ func notTheAPI(host string, resp *http.Response, start []byte, conceal func(stri
 		host, conceal(resp.Status), describePage(contentType, foreignText(contentType, start, conceal)))
 }
 
-// foreignText returns a foreign response's body without the credentials it echoes. It unescapes pages
-// first, because an escaped credential would not be recognized.
+// foreignText returns the body of a response that is not from an API server, without the credentials it
+// echoes. It unescapes pages first, because an escaped credential would not be recognized.
 func foreignText(contentType string, body []byte, conceal func(string) string) []byte {
 	text := conceal(string(body))
 	if media, _, _ := mime.ParseMediaType(contentType); media != "text/plain" && media != wire.MediaJSON {
@@ -32,7 +32,8 @@ func foreignText(contentType string, body []byte, conceal func(string) string) [
 	return []byte(text)
 }
 
-// describePage describes a foreign response by its title or, if it has none, by its start.
+// describePage describes a response that is not from an API server by its title or, if it has none, by its
+// start.
 func describePage(contentType string, start []byte) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -61,7 +62,7 @@ func pageTitle(page []byte) string {
 	return excerpt(strings.Join(strings.Fields(string(match[1])), " "))
 }
 
-// isJSON reports whether a response declares itself JSON.
+// isJSON reports whether a response's content type is JSON.
 func isJSON(resp *http.Response) bool {
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	return err == nil && media == wire.MediaJSON

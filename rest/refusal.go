@@ -27,7 +27,7 @@ type refusal struct {
 	status *apierrors.StatusError
 	code   int
 
-	// When to retry. asked is false if the server did not say when. The status cannot distinguish that
+	// When to retry. asked is false if the server did not say when. The Status cannot express the difference
 	// from zero seconds.
 	after time.Duration
 	asked bool
@@ -100,10 +100,10 @@ func readStatus(contentType string, body []byte) *apierrors.StatusError {
 // as an unknown kind's. For a missing object it sends a Status.
 const routerNotFound = "404 page not found"
 
-// foreignStatus creates a Status for a response without one. Apimachinery has good messages
-// for codes that API servers use. For pages, and for other codes such as 502, the code, the
-// host and the title are more informative. A 404 from anything but the API server becomes
-// "unavailable", because it says nothing about the object.
+// foreignStatus creates a Status for a response without one. Apimachinery has good messages for the codes
+// that API servers use. For pages, and for other codes such as 502, the code, the host and the title are more
+// informative. A 404 from anything but the API server becomes "unavailable", because it does not mean that
+// the object is missing.
 func foreignStatus(host string, r *request, resp *http.Response, body []byte, seconds int) *apierrors.StatusError {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text := excerpt(string(body))
@@ -130,8 +130,7 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	return status
 }
 
-// excerpt makes foreign text safe for a message: one line of at most 100 printable
-// characters.
+// excerpt makes untrusted text safe for a message: one line of at most 100 printable characters.
 func excerpt(s string) string {
 	var b strings.Builder
 	n := 0

@@ -22,7 +22,7 @@ import (
 
 // request is one API call in a form that can be sent repeatedly.
 type request struct {
-	verb        string // Kubernetes API verb, for messages: "list"
+	verb        string // Kubernetes verb, for messages: "list"
 	what        string // the object or resource, for messages: "pods in namespace x"
 	resource    schema.GroupResource
 	name        string
@@ -33,13 +33,13 @@ type request struct {
 	contentType string // type of body
 	body        []byte
 	repeat      repeat
-	stream      bool // the response body may take long: a list or a watch
+	stream      bool // the response body may take long to arrive: a list or a watch
 }
 
 // describe identifies the request in messages: "list pods in namespace x".
 func (r *request) describe() string { return strings.TrimSpace(r.verb + " " + r.what) }
 
-// wrap adds the request to err, unless the caller does that.
+// wrap adds a description of the request to err, unless the caller does that.
 func (r *request) wrap(err error) error {
 	if r.what == "" {
 		return err
@@ -79,7 +79,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 // send sends the request once. An unsuccessful response is returned as a *refusal.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so the error says nothing about the server
+		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so the error does not reflect on the server
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, progress, sending := traced(ctx, c.base.Host, cmp.Or(c.config.Timeout, maxBodyTime), cancel)
@@ -92,7 +92,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	sending.Stop()
 	if err != nil {
-		defer cancel(nil) // after noAnswer has checked whether the caller canceled
+		defer cancel(nil) // noAnswer must check first whether the caller canceled
 		err = withoutURL(err)
 		c.logRequest(ctx, r, start, slog.Any("error", err))
 		err = noAnswer(ctx, c.base.Host, progress, err)
@@ -163,19 +163,19 @@ func withoutURL(err error) error {
 }
 
 const (
-	// maxDrain is how much of a body is read just to reuse its connection. Reading more
-	// would cost more than a new connection.
+	// maxDrain is how much of a body to read just to be able to reuse its connection. Reading more would be
+	// costlier than a new connection.
 	maxDrain = 64 << 10
 
 	// maxDrainTime is the time limit for reading that much.
 	maxDrainTime = time.Second
 
-	// maxBodyTime is the time limit for reading a body that is not a stream: the server
-	// sends its few megabytes at once. It also limits sending if Config.Timeout is zero.
+	// maxBodyTime is the time limit for reading a body that is not a stream, which is at most a few megabytes
+	// that the server sends at once. It also limits sending if Config.Timeout is zero.
 	maxBodyTime = time.Minute
 )
 
-// finishBody closes a response body. It first drains a short remainder, so that HTTP/1.1 can reuse
+// finishBody closes a response body. If little is left, it first drains the body, so that HTTP/1.1 can reuse
 // the connection.
 func finishBody(resp *http.Response) {
 	if resp.ContentLength > maxDrain {

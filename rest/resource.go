@@ -25,8 +25,8 @@ import (
 )
 
 // Resource reads, watches and writes the objects of one kind. The first verb looks up where the kind is
-// served. The locations of built-in kinds are known, so discovery is used for them only after the server
-// has answered 404.
+// served. The locations of built-in kinds are known, so discovery is used for them only after a 404 from the
+// server.
 //
 // A Resource is immutable and safe for concurrent use. [Resource.Namespace],
 // [Resource.Subresource], [Resource.Keep] and [Resource.Sharing] return modified
@@ -53,8 +53,8 @@ type resource struct {
 }
 
 // ResourceFor returns the resource for a Go type that the client's scheme has under exactly
-// one kind, such as *corev1.Pod. If the scheme does not have the type, each verb fails with
-// a *source.ResolveError that says so. ResourceFor panics if c is nil.
+// one kind, such as *corev1.Pod. If the type is not in the scheme, each verb fails with a
+// *source.ResolveError that says so. ResourceFor panics if c is nil.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf(c, reflect.TypeFor[T]())
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
@@ -81,8 +81,8 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 
 // ResourceOf returns the resource for o's kind: the kind set in o or, if it is not set, the
 // kind that the client's scheme has for its Go type. Use it to handle objects of any kind,
-// such as those in a manifest. Responses have type T. If T is object.Object, they have the
-// Go type that the scheme has for the kind; the scheme must have one.
+// such as those in a manifest. Responses have type T. If T is object.Object, they have the Go type that the
+// scheme has for the kind, which must exist.
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	kind, err := c.KindOf(o)
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
@@ -119,8 +119,7 @@ func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 }
 
 // ResourceForMapping returns the resource at a known location and needs no discovery.
-// The location never changes, even if the server answers 404. For T, see
-// [ResourceForKind].
+// The location never changes, even after a 404 from the server. For T, see [ResourceForKind].
 func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
 }
@@ -185,9 +184,8 @@ func as[T object.Object](o object.Head, err error) (T, error) {
 	return typed, err
 }
 
-// Namespace returns the resource restricted to one namespace: List and Watch see only
-// that namespace, and keys and objects without a namespace belong to it. The empty
-// namespace means all.
+// Namespace returns the resource restricted to one namespace: List and Watch see only that namespace, and
+// keys and objects without a namespace are taken to be in it. The empty namespace means all namespaces.
 func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
 	return &Resource[T]{of: r.of.in(namespace)}
 }
@@ -199,16 +197,16 @@ func (r *resource) in(namespace string) *resource {
 }
 
 // Subresource returns a subresource whose body has the object's own type, such as
-// "status". For others see [SubresourceFor].
+// "status". For other subresources, see [SubresourceFor].
 func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	named := *r.of
 	named.subresource = name
 	return &Resource[T]{of: &named}
 }
 
-// Keep returns the resource with objects that contain only the wanted fields. If the
-// objects have no such field, each verb fails with wire.ErrFields. If managed fields are
-// not wanted, the client asks the server to omit them; old servers send them anyway.
+// Keep returns a copy of the resource whose objects contain only the wanted fields. If the objects have no
+// such field, each verb fails with wire.ErrFields. If managed fields are not wanted, the client asks the
+// server to omit them; old servers send them anyway.
 //
 // Update fails, because a partial object would replace the whole one, unless only managed fields are
 // left out (wire.WithoutManagedFields).
@@ -219,14 +217,14 @@ func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 // Source returns the resource as an informer's source. It honors every field of a source.Request.
 func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.of} }
 
-// Sharing returns the resource with lists and watches whose objects share equal values with
-// all other objects in the pool. Such objects must not be modified. The other verbs still
-// return objects that the caller owns. A nil pool disables sharing.
+// Sharing returns a copy of the resource in whose lists and watches objects share equal values with all other
+// objects in the pool. Such objects must not be modified. The other verbs still return objects that the
+// caller owns. A nil pool disables sharing.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Pool = pool })}
 }
 
-// decoding returns the resource with change applied to its decoding options.
+// decoding returns a copy of the resource with change applied to its decoding options.
 func (r *resource) decoding(change func(*wire.Options)) *resource {
 	changed := *r
 	if r.codec != nil {
@@ -254,9 +252,8 @@ func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOp
 }
 
 // Create creates obj, in its own namespace or the resource's, and returns it as the server
-// stored it. It does not modify obj. It retries only after 429 with a Retry-After, which
-// means that the server has not started on the request. After any other failure the object
-// may exist.
+// stored it. It does not modify obj. It retries only after 429 with a Retry-After, which means that the
+// server has not started to process the request. After any other failure, the object may exist.
 //
 // On a subresource such as "eviction", obj's name selects the parent object. If the server responds with
 // a successful Status instead of an object, Create returns obj itself.
@@ -284,19 +281,18 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // exist. The server sets the fields in obj and records opts.FieldManager as their
 // owner, or Config.FieldManager if that is empty. One of the two is required.
 //
-// For a typed object, Apply omits fields that are unset but that Go encodes nevertheless,
-// so that they get no owner: null, and an empty struct tagged omitempty, such as a status
-// or a container's resources. A zero number, string or bool is sent if its field lacks
-// omitempty, because it may be intended, and is not sent otherwise. To send such a zero or
-// a null, use an unstructured object, or [Resource.Patch] with an apply patch.
+// For a typed object, Apply omits fields that are unset but which Go encodes nevertheless, so that they get
+// no owner: null, and an empty struct tagged omitempty, such as a status or a container's resources. A zero
+// number, string or bool is sent if its field lacks omitempty, because it may be intended, and is not sent
+// otherwise. To send such a zero or a null, use an unstructured object, or [Resource.Patch] with an apply
+// patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
 	return as[T](r.of.apply(ctx, obj, opts))
 }
 
 // Change reads an object from the server, calls change to modify it, and sends the
 // difference as a JSON merge patch (RFC 7386), so other clients may write other fields at
-// the same time. If nothing changed, it sends nothing. It returns the object as stored on
-// the server.
+// the same time. It sends no patch if nothing changed. It returns the object as stored on the server.
 //
 // After a conflict, Change reads the object and calls change again, as many times as
 // [RetryOnConflict] does. change must not keep its argument. If change returns an error,
@@ -308,7 +304,7 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 	return as[T](r.of.changeUntilDone(ctx, key, func(o object.Object) error { return change(o.(T)) }, opts))
 }
 
-// Delete deletes an object, which may continue to exist for its grace period or until its finalizers are
+// Delete deletes an object. The object may continue to exist for its grace period or until its finalizers are
 // done. It retries like [Resource.Get].
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	_, err := r.of.delete(ctx, key, opts)
@@ -340,8 +336,8 @@ func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOp
 //	defer log.Close()
 //
 // Stream returns once the server starts to respond. The caller reads the stream, which may have any
-// size, as it arrives. The stream ends when the server closes it or ctx is done. The error from a failed
-// Read includes the request and, if ctx is done, its cause. opts become the query and may be nil. Only
+// size, as it arrives. The stream ends when the server closes it or ctx is done. The error from a failed Read
+// identifies the request and includes ctx's cause if ctx is done. opts become the query and may be nil. Only
 // one goroutine may read the stream, and the caller must close it. Stream retries like [Resource.Get].
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
 	return r.of.stream(ctx, key, opts)
@@ -353,8 +349,8 @@ func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.O
 //
 // If opts.Limit is set, List follows the pages. If a later page's continue token has
 // expired, the iteration ends with the server's 410 (apierrors.IsResourceExpired), and the
-// caller should list again. List does not retry: its caller should see each failure and
-// back off. source.RetryAfter returns how long the server asked to wait.
+// caller should list again. List does not retry, because its caller should see each failure and back off.
+// source.RetryAfter returns how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	list := r.Source().List(ctx, source.Request{ListOptions: opts})
 	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
@@ -364,8 +360,8 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 
 // Watch opens a watch and returns once the server has accepted it. It sets opts.Watch;
 // opts.TimeoutSeconds limits how long the watch lasts. Contradictory options are an error.
-// Watch does not retry: its caller should see each failure and back off. source.RetryAfter
-// returns how long the server asked to wait.
+// Watch does not retry, because its caller should see each failure and back off. source.RetryAfter returns
+// how long the server asked to wait.
 //
 // The iterator can be used once. It ends without an error if the server closes the watch
 // between two events, as servers do every few minutes. It ends with the server's
@@ -398,9 +394,8 @@ func (r *Resource[T]) Client() *Client { return r.of.client }
 // Kind returns the objects' kind, or the empty kind if the Go type does not determine it.
 func (r *Resource[T]) Kind() object.GVK { return r.of.kind }
 
-// Mapping returns where the kind is served, looking it up if necessary. For a built-in
-// kind, the mapping may contain only the location; see discovery.Builtin. Its error is a
-// *source.ResolveError.
+// Mapping returns the location of the kind, looking it up if necessary. For a built-in kind, the mapping may
+// contain only the location; see discovery.Builtin. Its error is a *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	return r.of.mapping(ctx)
 }
@@ -440,8 +435,7 @@ func (r *resource) describe(key object.Key) string {
 	return r.in("").String() + " " + object.FormatKey(key)
 }
 
-// complete adds the resource's namespace to a key without one, and checks that the key fits the
-// resource.
+// complete adds the resource's namespace to a key that has none, and checks that the key suits the resource.
 func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 	key := c.key
 	name := object.ResourceName(m.Resource)
@@ -472,7 +466,7 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 		segments = []string{"api", m.Resource.Version}
 	}
 	if m.Namespaced && key.Namespace != "" {
-		// The server would find no objects at that path and report success.
+		// At that path, the server would find no objects and report success.
 		if len(content.IsDNS1123Label(key.Namespace)) > 0 {
 			return "", fmt.Errorf("%.80q cannot be a namespace: want at most 63 of a-z, 0-9 and '-', and no '-' at either end", key.Namespace)
 		}
@@ -498,8 +492,8 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 	return "/" + strings.Join(segments, "/"), nil
 }
 
-// segmentFault returns the reason why the API server would reject a path segment, or "". The rule is
-// IsPathSegmentName from k8s.io/apimachinery, which is in a different package in v0.35.
+// segmentFault explains why the API server would reject a path segment. It returns "" if it would not. The
+// rule is IsPathSegmentName from k8s.io/apimachinery, which is in a different package in v0.35.
 func segmentFault(segment string) string {
 	var faults []string
 	if segment == "." || segment == ".." {

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxTries     = 10
-	minRetryWait = 100 * time.Millisecond // minimum, even if the server asks for less
+	minRetryWait = 100 * time.Millisecond // minimum delay, even if the server asks for less
 	maxRetryWait = 30 * time.Second       // limit for all attempts together
 )
 
@@ -23,8 +23,8 @@ const (
 type repeat uint8
 
 const (
-	// By default, requests are retried after 429, which means that the server has not started on
-	// the request. That is safe for every verb.
+	// By default, requests are retried after 429, which means that the server has not started to process the
+	// request. That is safe for every verb.
 	_ repeat = iota
 	// idempotent requests are also retried after 5xx, which a proxy may send even though
 	// the server has done the work. A GET is also retried once if its connection breaks
@@ -41,8 +41,8 @@ func (r repeat) after(code int) bool {
 	return code >= 500 && r == idempotent
 }
 
-// disconnected reports whether err means that a connection broke. Servers and load balancers that
-// restart close connections on which a response is still pending.
+// disconnected reports whether err means that a connection broke. When servers and load balancers restart,
+// they close connections on which a response is still pending.
 func disconnected(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
 		strings.Contains(err.Error(), "http: server closed idle connection") // this error has no type
@@ -55,8 +55,8 @@ type patience struct {
 	recall *jitter.Recall // if the client is replaying a recording
 }
 
-// next returns how long to wait before the next attempt, or false if there is none. It adds up to a
-// quarter to the server's delay, because the server sends many clients the same delay.
+// next returns how long to wait before the next attempt, or false if there is none. It extends the server's
+// delay by up to a quarter, because the server sends the same delay to many clients.
 func (p *patience) next(r *refusal) (time.Duration, bool) {
 	if !r.asked {
 		return 0, false

@@ -29,18 +29,17 @@ const (
 // errUnread is the cancellation cause of a request whose sending timed out.
 var errUnread = errors.New("the server is not reading it")
 
-// traced returns a context that records the request's steps, also in the caller's Progress
-// if there is one. The timer cancels a request that has not been sent within limit after
-// getting a connection, because net/http would wait for that indefinitely. The caller must
-// stop the timer when the response arrives.
+// traced returns a context that records the request's steps, including in the caller's Progress if there is
+// one. The timer cancels a request that has not been sent within limit after it got a connection, because
+// net/http would wait indefinitely. The caller must stop the timer when the response arrives.
 func traced(ctx context.Context, host string, limit time.Duration, cancel context.CancelCauseFunc) (context.Context, *source.Progress, *time.Timer) {
 	p := source.ProgressOf(ctx).Part()
 	ctx = source.WithProgress(ctx, p)
 	p.Step(host, stepConnection)
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
 	sending.Stop() // until there is a connection
-	// A request that gets another request's connection abandons its own dial, which continues in the
-	// background. On HTTP/2, all but one of the requests that start at the same time do this.
+	// A request that is given another request's connection abandons its own dial, which continues in the
+	// background. On HTTP/2, that happens to all but one of the requests that start at the same time.
 	var mu sync.Mutex // guards connected; p's lock may be taken under it
 	connected := false
 	dial := func(what string) {
@@ -92,7 +91,7 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
 
-// silentFor is how long a connection must be silent before it may be half open.
+// silentFor is how long a connection must be silent before it is suspected to be half open.
 const silentFor = time.Second
 
 // halfOpen reports whether a request may have failed because its connection was half
@@ -147,8 +146,8 @@ func timedOut(err error) bool {
 // because a write failed: the peer is gone.
 const brokenOff = "http2: client connection force closed via ClientConn.Close"
 
-// body is a response body. If the connection dies midway, Read's error reports how long it was silent,
-// or that it broke.
+// body is a response body. If the connection dies midway, Read's error includes how long it was silent, or
+// that it broke.
 type body struct {
 	io.ReadCloser
 	host   string

@@ -16,8 +16,8 @@ import (
 // zero times, and structs tagged omitempty, which encoding/json never considers empty. Such
 // a field is dropped if it has its zero value or if nothing is left in it.
 //
-// Everything else is sent, because a zero value without omitempty may be intended, and so may
-// elements of lists and maps, and pointer targets.
+// Everything else is sent, because zero values without omitempty may be intentional, as may elements of lists
+// and maps and pointer targets.
 func applied(obj object.Object, body []byte) ([]byte, error) {
 	if marshalsItself(reflect.TypeOf(obj)) {
 		return body, nil // such as unstructured objects, whose fields were all set on purpose

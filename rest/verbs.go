@@ -176,9 +176,9 @@ var (
 // ChangeOptions are the options for [Resource.Change]. The zero value is valid.
 type ChangeOptions struct {
 	// Locked makes the server reject the patch if the object was written after it was read.
-	// Set it if change appends to a list, increments a counter, or removes a whole map:
-	// without it, the patch removes the map's entries one by one and may leave an empty
-	// map. Changes to finalizers and owner references are always locked.
+	// Set it if change appends to a list, increments a counter, or removes a whole map: without it, the patch
+	// removes the map's entries one by one and may leave behind an empty map. Changes to finalizers and owner
+	// references are always locked.
 	Locked bool
 
 	// Patch contains the options for the write request.
@@ -247,10 +247,9 @@ const (
 )
 
 // RetryOnConflict calls try until it returns no conflict (apierrors.IsConflict), at
-// most five times, and returns its last error. It waits 10 ms after the first conflict and
-// doubles the wait after each further one, adding up to half at random so that competing
-// writers spread out. try must read the object again each time. RetryOnConflict stops if
-// ctx is done.
+// most five times, and returns its last error. It waits 10 ms after the first conflict and doubles the wait
+// after each further one, adding a random amount of up to half so that competing writers spread out. try must
+// read the object again each time. RetryOnConflict stops if ctx is done.
 func RetryOnConflict(ctx context.Context, try func() error) error {
 	wait := conflictWait
 	for n := 1; ; n++ {

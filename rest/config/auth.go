@@ -21,8 +21,8 @@ import (
 // authTransport adds the authentication headers to every request. If the server answers
 // 401, it renews the credential and resends the request once, if the body can be replayed.
 //
-// It does not modify a request that already has an Authorization header, and keeps any
-// impersonation headers that a request already has.
+// It does not modify a request that already has an Authorization header, and keeps existing impersonation
+// headers.
 type authTransport struct {
 	base    *url.URL // the only server that may receive the credentials
 	headers http.Header
@@ -30,7 +30,7 @@ type authTransport struct {
 	next    http.RoundTripper
 	network *network
 	log     *slog.Logger
-	config  *Config // to conceal credentials in errors
+	config  *Config // for concealing credentials in errors
 }
 
 func newAuthTransport(c *Config, base *url.URL, source credentialSource, next http.RoundTripper, n *network) *authTransport {
@@ -135,8 +135,8 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	return resp, nil
 }
 
-// addedHeaders collects a request's credentials as net/http wrote them, since the user's
-// RoundTripper may have added some.
+// addedHeaders collects a request's credentials as written by net/http, since the user's RoundTripper may
+// have added some.
 type addedHeaders struct {
 	mu      sync.Mutex // guards headers
 	headers http.Header
@@ -169,8 +169,8 @@ func (a *addedHeaders) to(req *http.Request) *http.Request {
 // impersonatePrefix is the prefix of impersonation headers.
 const impersonatePrefix = "Impersonate-"
 
-// impersonates reports whether the request itself sets an identity to impersonate. Merged with the
-// Config's identity, it would form a third identity.
+// impersonates reports whether the request itself sets an identity to impersonate. Merging it with the
+// Config's identity would result in a third one.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, impersonatePrefix) {
@@ -195,8 +195,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// conceal removes a request's credentials from an error. net/http quotes malformed headers and
-// trailers and rejections from proxies, which may echo credentials.
+// conceal removes a request's credentials from an error. net/http quotes malformed headers and trailers, and
+// proxies' error responses, all of which may echo credentials.
 func (t *authTransport) conceal(req *http.Request, err error) error {
 	text := err.Error()
 	if shown := t.config.Conceal(text, req); shown != text {
@@ -217,12 +217,12 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 		resp.Body = http.NoBody
 	}
 	if err == nil && resp.Request == nil {
-		resp.Request = req // Conceal needs the request's credentials
+		resp.Request = req // needed to conceal the request's credentials
 	}
 	return resp, err
 }
 
-// advise adds advice for the user to a network error, if there is any.
+// advise adds advice for the user to a network error, if it has any to give.
 func advise(err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
@@ -242,7 +242,7 @@ func advise(err error) error {
 }
 
 // CloseIdleConnections implements the interface that http.Client.CloseIdleConnections
-// looks for. The RoundTripper from Config.WrapTransport may have connections too.
+// looks for. The RoundTripper from Config.WrapTransport may have its own connections.
 func (t *authTransport) CloseIdleConnections() {
 	t.network.CloseIdleConnections()
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
@@ -307,9 +307,9 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are only for the former: check the server's address", origin(base), origin(target))
 }
 
-// within reports whether target belongs to the API server at base. One origin may serve
-// several, each under its own path, as with Rancher. Paths are compared both as is and
-// cleaned, since a proxy may clean them.
+// within reports whether target belongs to the API server at base. One origin may host several API servers,
+// each under its own path, as Rancher does. Paths are compared both as is and cleaned, since a proxy may
+// clean them.
 func within(base, target *url.URL) bool {
 	if target.Host != "" && !sameServer(base, target) {
 		return false

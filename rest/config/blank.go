@@ -8,8 +8,8 @@ import (
 )
 
 // blank returns a function that overwrites the request's credentials in a response that
-// echoes them. It finds the same credentials as Conceal. The response keeps its length,
-// because most encodings include lengths.
+// echoes them. It finds the same credentials as Conceal. The length of the response does not change, because
+// most encodings include lengths.
 func (c *Config) blank(sent *http.Request) recording.Blank {
 	var all []spelling
 	for _, s := range c.sent(sent) {
@@ -41,8 +41,7 @@ func (c *Config) blank(sent *http.Request) recording.Blank {
 	}
 }
 
-// overlap returns the length of the longest suffix of text that is a proper prefix of
-// other.
+// overlap returns the length of text's longest suffix that is a proper prefix of other.
 func overlap(text, other string) int {
 	for n := min(len(text), len(other)-1); n > 0; n-- {
 		if text[len(text)-n:] == other[:n] {

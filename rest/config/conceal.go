@@ -28,7 +28,7 @@ func WithSecret(ctx context.Context, secret string) context.Context {
 	return context.WithValue(ctx, secretKey{}, secret)
 }
 
-// told is a secret that is sent, with the readable text before it, such as a user name.
+// told is a secret sent to the server, with the readable text before it, such as a user name.
 type told struct{ open, secret string }
 
 // pair returns the two forms of a user name and password.
@@ -36,8 +36,8 @@ func pair(user, password string) []told {
 	return []told{{secret: password}, {user + ":", password}}
 }
 
-// sent returns the secrets that a request reveals. A certificate's key is not among them, because
-// it is never sent.
+// sent returns the secrets contained in a request. A certificate's key is not among them, because it is never
+// sent.
 func (c *Config) sent(req *http.Request) []told {
 	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
 	if req != nil {
@@ -51,7 +51,7 @@ func (c *Config) sent(req *http.Request) []told {
 		}
 	}
 	if req == nil || req.URL == nil {
-		req = &http.Request{URL: new(url.URL)} // any request will do if ProxyURL is set
+		req = &http.Request{URL: new(url.URL)} // any request works if ProxyURL is set
 	}
 	if choose, _ := c.proxy(); choose != nil {
 		if proxy, _ := choose(req); proxy != nil { // no proxy, no secret
@@ -126,8 +126,8 @@ func conceal(text string, secrets []told) string {
 	}
 }
 
-// search finds spellings in text from left to right. It scans the text once per spelling, however
-// often they occur.
+// search finds spellings in text from left to right. It scans the text once per spelling, no matter how often
+// the spellings occur.
 type search struct {
 	low   string
 	all   []spelling

@@ -32,9 +32,8 @@ import (
 // fields: in an unexported struct field, keep a *Config, not a Config.
 //
 // The Authorization header comes from the first of these that is set: BearerTokenFile and BearerToken;
-// Username and Password; Exec. Setting both a token and a user name is an error, because one of them
-// must be a mistake. A client certificate may be combined with any of them; the API server checks it
-// first.
+// Username and Password; Exec. Setting both a token and a user name is an error, because one of the two must
+// be a mistake. A client certificate may be combined with any of them; the API server checks it first.
 type Config struct {
 	// Host is the server's URL, such as https://10.0.0.1:6443. If it has a path, the path
 	// is prepended to the path of every request. Without a scheme, https is used if any
@@ -46,7 +45,7 @@ type Config struct {
 
 	TLS TLS
 
-	// BearerToken is the token to authenticate with. If BearerTokenFile is also set, BearerToken is used
+	// BearerToken is the token to authenticate with. If BearerTokenFile is also set, BearerToken is used only
 	// until the file has been read for the first time.
 	BearerToken string
 	// BearerTokenFile is a file with a token that is replaced regularly, such as a projected service
@@ -66,18 +65,17 @@ type Config struct {
 
 	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it is
 	// empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply; if Dial is set, no proxy is used.
-	// An https proxy is verified by its own name, against the system's authorities and
-	// those in TLS, and never receives the client certificate.
+	// An https proxy is verified under its own name, against the system's authorities and those in TLS, and
+	// never receives the client certificate.
 	ProxyURL string
 
 	// Proxy, if set, chooses the proxy for each request (nil for none), and overrides ProxyURL and
-	// the environment. It is also called when a client is created, and to find the proxy's password
-	// in responses and errors. It is not passed to exec plugins.
+	// the environment. It is also called when a client is created, and to determine the proxy's password,
+	// which is concealed in responses and errors. Exec plugins do not use it.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// Dial opens connections to the server or the proxy. Its context is canceled after at
-	// most 30 seconds. Nil means TCP with keep-alive probes. Tests use it to connect to an
-	// in-memory server.
+	// Dial opens connections to the server or the proxy. Its context is canceled after 30 seconds at the
+	// latest. Nil means TCP with keep-alive probes. Tests use it to connect to an in-memory server.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// AcceptGzip requests compressed responses from the server and decompresses them as they arrive. It
@@ -93,30 +91,29 @@ type Config struct {
 
 	// Timeout limits the wait for each response's header. Zero means 90 seconds, which is 1.5 times the
 	// API server's own default limit. It does not limit reading the body, so watches are not affected;
-	// use the context for that. A rest.Client also applies it to sending each request, where zero means
-	// a minute.
+	// use the context for that. A rest.Client also applies it to sending each request, for which zero means
+	// one minute.
 	Timeout time.Duration
 
 	// UserAgent is the User-Agent header. Empty means the program's name, Millrace's
 	// version and the platform.
 	UserAgent string
 
-	// FieldManager is the default owner of written fields, used if a call's options set
-	// none. If it is empty, the server uses the start of UserAgent.
+	// FieldManager is the default owner of written fields, used if the options of a call do not specify one.
+	// If it is empty, the server uses the start of UserAgent.
 	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 	FieldManager string
 
-	// FieldValidation determines how the server treats unknown and duplicate fields if a call's options
-	// do not say: Strict, Warn or Ignore. If it is empty, the server warns.
+	// FieldValidation determines how the server treats unknown and duplicate fields: Strict, Warn or Ignore.
+	// It is used if the options of a call do not specify one. If it is empty, the server warns.
 	FieldValidation string
 
 	// Logger receives problems that need no immediate action, such as a token file that could not be
 	// reread. Nil means no logging.
 	Logger *slog.Logger
 
-	// WrapTransport, if set, is called once per client and may wrap the RoundTripper that
-	// accesses the network. The wrapper sees all request headers, including the
-	// credentials.
+	// WrapTransport, if set, is called once per client and may wrap the RoundTripper that talks to the
+	// network. The wrapper sees all request headers, including the credentials.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
 	// Recorder, if set, records the server's responses to lists and watches for replay;
@@ -138,12 +135,11 @@ type Impersonation struct {
 	Extra    map[string][]string
 }
 
-// TLS configures how to verify the server, and the client certificate to present. Each of
-// the three PEM documents may be given inline or as a file, but not both. Files are reread
-// once a minute, and immediately if the server's certificate is rejected or the server
-// answers 401; new connections use the new contents. Connections that presented a replaced
-// client certificate are closed after 90 seconds, or after Config.Timeout if that is
-// longer. The minimum version is TLS 1.2.
+// TLS configures how to verify the server, and the client certificate to present. Each of the three PEM
+// documents may be specified inline or as a file, but not both. Files are reread once a minute, and
+// immediately if the server's certificate is rejected or the server answers 401; new connections use the new
+// contents. Connections that presented a replaced client certificate are closed after 90 seconds, or after
+// Config.Timeout if that is longer. The minimum version is TLS 1.2.
 type TLS struct {
 	// Insecure accepts any server certificate. Anyone on the network path can then read and modify
 	// everything, including the credentials.
@@ -188,7 +184,7 @@ func (c *Config) Clone() *Config {
 }
 
 // clearCredentials removes all credentials and reports whether there were any. It keeps Impersonation,
-// because without it the server would permit more, not less.
+// because removing it would give the client more permissions, not fewer.
 func (c *Config) clearCredentials() bool {
 	t := &c.TLS
 	had := c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.Exec != nil || t.CertFile != "" || len(t.CertData) > 0
@@ -237,8 +233,8 @@ func (c *Config) validate() error {
 	return joinLine(errs)
 }
 
-// joinLine joins errors on a single line. It drops the error chain, because validation errors are read
-// only by people.
+// joinLine joins errors on a single line. It drops the error chain, because only people read validation
+// errors.
 func joinLine(errs []error) error {
 	var texts []string
 	for _, err := range errs {

@@ -32,7 +32,7 @@ func (c *connections) dialer(dial func(context.Context, string, string) (net.Con
 			return nil, err
 		}
 		return &connection{conn, c.open, context.AfterFunc(c.open, func() {
-			_ = conn.Close() // its reader receives errCertificateReplaced
+			_ = conn.Close() // readers receive errCertificateReplaced
 		})}, nil
 	}
 }

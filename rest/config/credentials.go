@@ -27,7 +27,7 @@ type credential struct {
 
 // credentialSource provides credentials. It is safe for concurrent use.
 type credentialSource interface {
-	// get returns the current credential. It may block, and fails with ctx's cause.
+	// get returns the current credential. It may block. It fails with ctx's cause.
 	get(ctx context.Context) (credential, error)
 
 	// renew reports that the server answered 401 to refused. It returns the credential to use
@@ -61,9 +61,8 @@ func (s staticCredential) renew(context.Context, credential) (credential, error)
 	return credential(s), nil
 }
 
-// tokenFile follows a file with a bearer token. While the file cannot be read, the last
-// token stays in use: the file may be in the middle of being replaced, and the server
-// decides how long the token is valid.
+// tokenFile follows a file with a bearer token. The last token stays in use while the file is unreadable: the
+// file may be in the middle of being replaced, and it is up to the server how long the token is valid.
 type tokenFile struct {
 	path string
 	log  *slog.Logger
@@ -92,8 +91,7 @@ func (f *tokenFile) get(ctx context.Context) (credential, error) {
 	return cred, nil
 }
 
-// renew fails if reading the file hangs, so that the error mentions the file instead of blaming the
-// token.
+// renew fails if reading the file hangs, so that the error refers to the file instead of blaming the token.
 func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
 	cred, _ := f.current()
 	if cred != refused {

@@ -22,8 +22,8 @@ const (
 // Exec is a program that prints a credential: an ExecCredential object of client.authentication.k8s.io,
 // v1 or v1beta1. The credential is used until its expirationTimestamp, and replaced if the server
 // answers 401. Connections that presented a replaced client certificate are closed as described at
-// [TLS]. Concurrent requests share one run and its outcome. If a request gives up, the run continues for
-// the next request. It may take five minutes, or fifteen if the plugin has a terminal.
+// [TLS]. Concurrent requests share one run and its outcome. If a request gives up, the run continues, for the
+// benefit of the next request. It may take five minutes, or fifteen if the plugin has a terminal.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 type Exec struct {
 	// Command is a path, or a name to look up in PATH.
@@ -32,7 +32,7 @@ type Exec struct {
 	// Env is added to this process's environment, as NAME=value.
 	Env []string
 
-	// APIVersion is the protocol version, which the plugin's output must have.
+	// APIVersion is the protocol version, which the plugin's output must match.
 	APIVersion string
 
 	// InstallHint is added to the error if the program cannot be run.

@@ -73,9 +73,8 @@ func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 	return string(text), nil
 }
 
-// parseExecAnswer checks the plugin's output. Its errors quote only the version and the
-// kind, unless those look like a misplaced token. The status is set as far as it could be
-// read.
+// parseExecAnswer checks the plugin's output. Its errors quote only the version and the kind, unless those
+// look like a misplaced token. The status contains as much as could be read.
 func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	var answer execCredential
 	err := unmarshalYAML(stdout, &answer)
@@ -106,7 +105,7 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 
 var isVersion = regexp.MustCompile(`^client\.authentication\.k8s\.io/v\d(alpha\d|beta\d)?$`)
 
-// shortVersion formats a version for a message. It hides text that is not a version.
+// shortVersion formats a version for a message. It hides text that does not look like a version.
 func shortVersion(s string) string {
 	if isVersion.MatchString(s) {
 		return s
@@ -114,7 +113,7 @@ func shortVersion(s string) string {
 	return shorten(prose(s))
 }
 
-// shorten limits the length of foreign text in a message.
+// shorten limits the length of untrusted text in a message.
 func shorten(s string) string {
 	const limit = 64
 	if len(s) > limit {

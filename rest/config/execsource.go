@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	// refusalInterval is the minimum time between two plugin runs caused by rejected
-	// credentials. Without it, a user without access would start a process with every
-	// request.
+	// refusalInterval is the minimum time between two plugin runs caused by rejected credentials. Otherwise,
+	// every request by a user without access would start a process.
 	refusalInterval = 5 * time.Second
 
-	// slowPlugin is how long a plugin may run before that is reported, because it may be waiting for a
-	// login that the user has not noticed.
+	// slowPlugin is how long a plugin may run before a warning is logged, because it may be waiting for a
+	// login prompt that the user has not noticed.
 	slowPlugin = 30 * time.Second
 
 	// maxPluginTime limits a run, during which the user may have to log in, in a
@@ -30,17 +29,17 @@ const (
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
-	// abandonedAfter is how long a run continues after the last caller stopped waiting for it. Callers
-	// that retry would be back by then.
+	// abandonedAfter is how long a run continues after the last caller stopped waiting for it. Callers that
+	// retry would have done so by then.
 	abandonedAfter = 30 * time.Second
 )
 
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
 // A caller gets the cached credential or waits for the current run, starting one if
-// necessary. All callers waiting for a run share its outcome, even a failure or a
-// credential that has already expired. A run continues if a caller gives up, so a series of
-// impatient callers still gets a slow plugin's credential.
+// necessary. All callers waiting for a run share its outcome, even if it is a failure or an expired
+// credential. A run continues if a caller gives up, so that a slow plugin's credential eventually reaches
+// even a series of impatient callers.
 type execSource struct {
 	config    *Config
 	log       *slog.Logger
@@ -59,15 +58,15 @@ type execSource struct {
 	running *pluginRun // nil if no plugin is running
 }
 
-// pluginRun is a running plugin. Its goroutine ends with the plugin: after at most maxPluginTime, or
-// when it is abandoned.
+// pluginRun is a running plugin. Its goroutine exits along with the plugin: after at most maxPluginTime, or
+// when the run is abandoned.
 type pluginRun struct {
 	began time.Time
 	stop  context.CancelCauseFunc
 
 	waiting int         // callers; guarded by the source's mu, as are the next two
 	idle    *time.Timer // stops the run; scheduled while no caller is waiting
-	givenUp bool        // it is being stopped; do not use its outcome
+	givenUp bool        // the run is being stopped; do not use its outcome
 
 	done chan struct{} // closed once the remaining fields are set
 	cred credential
@@ -117,8 +116,8 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 	}
 }
 
-// join returns the current credential, or else a run to wait for, which the caller must leave. If that
-// run was given up, the caller waits for it only in order to start the next one.
+// join returns the current credential, or else a run to wait for, which the caller must leave. If that run
+// has been given up, the caller waits for it only to start the next one.
 func (s *execSource) join() (*pluginRun, credential) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

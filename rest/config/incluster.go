@@ -18,11 +18,10 @@ const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 // ErrNotInCluster is returned by [InCluster] outside a pod.
 var ErrNotInCluster = errors.New("not in a pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set)")
 
-// InCluster returns the configuration for a program running in a pod: the server given by
-// KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, the pod's service account token and
-// the cluster's certificate authority. The token and the authority are reread when they
-// rotate. Without a ca.crt file, the system's authorities apply. The namespace is
-// POD_NAMESPACE, or else the service account's, or else "default".
+// InCluster returns the configuration for a program running in a pod: the server from KUBERNETES_SERVICE_HOST
+// and KUBERNETES_SERVICE_PORT, the pod's service account token and the cluster's certificate authority. The
+// token and the authority are reread when they rotate. If there is no ca.crt file, the system's authorities
+// are used. The namespace is POD_NAMESPACE, or else the service account's, or else "default".
 //
 // Outside a pod the error is [ErrNotInCluster].
 func InCluster() (*Config, error) {

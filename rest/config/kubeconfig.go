@@ -20,7 +20,7 @@ import (
 
 const defaultNamespace = "default"
 
-// kubeconfig is the content of one file, or of several merged files.
+// kubeconfig is the content of one file, or of several files merged together.
 // https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 type kubeconfig struct {
 	currentContext string
@@ -118,8 +118,8 @@ func readKubeconfig(path string) (*kubeconfig, error) {
 	return k, nil
 }
 
-// unmarshalYAML reads YAML or JSON. Keys are case-sensitive, as in kubectl, so a file
-// means the same to both.
+// unmarshalYAML reads YAML or JSON. Keys are case-sensitive, as in kubectl, so both interpret a file the same
+// way.
 func unmarshalYAML(data []byte, into any) error {
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -179,8 +179,8 @@ var (
 	yamlQuoted = regexp.MustCompile("`[^`]*`?|'[^']*'?|\"[^\"]*\"?")
 )
 
-// describeSyntax turns an error from the YAML or JSON decoder into one that gives the position of the
-// mistake without quoting the file.
+// describeSyntax turns an error from the YAML or JSON decoder into one that contains the position of the
+// mistake but does not quote the file.
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would repeat the number
@@ -424,12 +424,12 @@ func (u *kubeUser) apply(c *Config, extension json.RawMessage) error {
 	return nil
 }
 
-// maxFile limits the size of configured files, in bytes: kubeconfigs with hundreds of clusters and
+// maxFile limits the size of configured files, in bytes. Even kubeconfigs with hundreds of clusters and
 // bundles of authorities are much smaller.
 const maxFile = 16 << 20
 
-// ReadFile is like os.ReadFile, for files listed in a configuration, which may be anything. It fails if
-// the file is larger than 16 MiB.
+// ReadFile is like os.ReadFile, for files referred to by a configuration, which could be anything. It fails
+// if the file is larger than 16 MiB.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -33,8 +33,7 @@ type LoadOptions struct {
 	// Namespace overrides the context's namespace.
 	Namespace string
 
-	// Server overrides the cluster's URL, and therefore the name that the server's certificate must
-	// match.
+	// Server overrides the cluster's URL, and with it the name that the server's certificate must match.
 	Server string
 	// TLSServerName overrides the name that the server's certificate must match.
 	TLSServerName string
@@ -49,10 +48,9 @@ type LoadOptions struct {
 	// server would check first.
 	Token string
 
-	// Inline rejects a kubeconfig whose context refers to a file or a program. A kubeconfig
-	// from an untrusted author can send any local token file to its server, and run any
-	// program. The CertificateAuthority file and a pod's service account files are not
-	// affected.
+	// Inline rejects a kubeconfig whose context refers to a file or a program. With a kubeconfig from an
+	// untrusted author, the client could be made to send any local file as a token to the author's server, or
+	// to run any program. The CertificateAuthority file and a pod's service account files are not affected.
 	Inline bool
 
 	// Impersonate overrides the user's impersonation if its UserName is set.
@@ -80,9 +78,9 @@ func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 //  4. The service account of the pod that the program runs in, unless the options specify
 //     a context, cluster, user or server.
 //
-// If files are merged, the first current-context wins, and so does the first cluster, user or context
-// with a given name; entries are not combined. Relative paths are relative to their file. A
-// kubeconfig's credentials are not sent to a server with an http address; LoadWith logs a warning.
+// When files are merged, the first current-context wins, and so does the first cluster, user or context with
+// a given name; entries are not combined. Relative paths are relative to their file. A kubeconfig's
+// credentials are not sent to a server with an http address; LoadWith logs a warning.
 //
 // If there is nothing to load, the error wraps [ErrNoConfig].
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
@@ -128,8 +126,8 @@ func LoadWith(o LoadOptions) (*Config, error) {
 }
 
 // Parse builds a Config from the text of a kubeconfig, in YAML or JSON, for example
-// from a Secret. Relative paths in it are relative to the working directory. Untrusted text
-// may refer to local files and programs: see LoadOptions.Inline.
+// from a Secret. Relative paths in it are relative to the working directory. Untrusted text may refer to
+// local files and programs; see LoadOptions.Inline.
 func Parse(data []byte) (*Config, error) { return ParseWith(data, LoadOptions{}) }
 
 // ParseWith is [Parse] with options. LoadOptions.Kubeconfig must be empty.

@@ -16,8 +16,8 @@ import (
 const (
 	maxPluginOutput = 1 << 20 // in bytes; a credential with a certificate chain has a few KiB
 
-	// Only the end of standard error is shown. More is kept until secrets are removed, so
-	// that a secret is never cut in half and partly shown.
+	// Only the end of standard error is shown. More is kept until secrets have been removed, so that no
+	// secret is cut in half and shown in part.
 	shownPluginStderr = 2 << 10
 	keptPluginStderr  = 64 << 10
 
@@ -52,7 +52,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	}
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		err = nil // it succeeded, but left behind a child that keeps its output open
+		err = nil // the plugin succeeded, but left behind a child that keeps its output open
 	}
 	if stdout.full {
 		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
@@ -60,7 +60,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	return pluginOutput{stdout: stdout.buf.Bytes(), stderr: strings.TrimSpace(string(stderr.tail))}, err
 }
 
-// describeRun returns the reason why a plugin failed or could not run, with advice.
+// describeRun explains why a plugin failed or could not run, with advice.
 func describeRun(ctx context.Context, e *Exec, err error, stderr string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped before it printed a credential: %w", context.Cause(ctx))

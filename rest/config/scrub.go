@@ -28,7 +28,7 @@ func scrub(text string, secrets ...string) string {
 	return text
 }
 
-// spelling is one way to write a secret, after open bytes of readable text.
+// spelling is one way to write a secret. Its first open bytes are readable text.
 type spelling struct {
 	text string
 	open int
@@ -46,7 +46,7 @@ func spellings(open, secret string) []spelling {
 		func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
 		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 		func(s string) string {
-			quoted, _ := json.Marshal(s) // cannot fail for a string
+			quoted, _ := json.Marshal(s) // cannot fail on a string
 			return string(quoted[1 : len(quoted)-1])
 		},
 		func(s string) string { // also JSON that is not escaped for HTML
@@ -73,8 +73,8 @@ func spellings(open, secret string) []spelling {
 	return all
 }
 
-// prose removes everything that does not read like prose from text, because it may be an unknown secret:
-// PEM keys, the words after "Bearer" or "password:", all values in JSON, and random-looking words.
+// prose removes everything from text that does not read like prose, because it may be an unknown secret: PEM
+// keys, the words after "Bearer" or "password:", all values in JSON, and random-looking words.
 func prose(text string) string {
 	for _, rule := range []struct{ find, put string }{
 		{`(?s)-----BEGIN .*?(-----END [A-Z ]*-----|$)`, redacted},

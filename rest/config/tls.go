@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// pemSet is the PEM text for the TLS settings at a point in time, inline or read from
-// files.
+// pemSet contains the PEM text for the TLS settings at a point in time, whether inline or read from files.
 type pemSet struct {
 	ca, cert, key []byte
 }
@@ -78,9 +77,8 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 	return out, nil
 }
 
-// proxyTLS returns the settings for a proxy, which is a different server: it has its own
-// name, receives no client certificate, and may also be signed by one of the system's
-// authorities.
+// proxyTLS returns the settings for a proxy. Since it is a different server, it has its own name, receives no
+// client certificate, and its certificate may also be signed by one of the system's authorities.
 func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	out := &tls.Config{MinVersion: server.MinVersion, ServerName: name, InsecureSkipVerify: server.InsecureSkipVerify}
 	if server.RootCAs != nil {
@@ -94,7 +92,7 @@ func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	return out
 }
 
-// place describes the origin of a PEM document for messages.
+// place describes where a PEM document comes from, for messages.
 func (t *TLS) place(file string) string {
 	if file == "" {
 		return "the inline data"

@@ -27,7 +27,7 @@ const (
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 
-	// HTTP/1.1 has no pings. There, TCP keep-alive probes detect a dead peer in the same time.
+	// HTTP/1.1 has no pings; TCP keep-alive probes detect a dead peer after the same time.
 	probeAfter    = 15 * time.Second
 	probeInterval = 10 * time.Second
 	probeCount    = 3
@@ -36,9 +36,8 @@ const (
 	tlsHandshakeTimeout = 10 * time.Second
 	idleConnTimeout     = 90 * time.Second
 
-	// headTimeout limits the wait for a response's header if Config.Timeout is zero. An API
-	// server times out after 60 seconds by default (--request-timeout); watches and lists
-	// start sooner.
+	// headTimeout limits the wait for a response's header if Config.Timeout is zero. API servers time out
+	// after 60 seconds by default (--request-timeout); the responses to watches and lists start sooner.
 	headTimeout = 90 * time.Second
 
 	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame passes from the goroutine
@@ -50,8 +49,8 @@ const (
 	// chunk per event; with the default of 4 KiB, reading each chunk takes two system calls.
 	readBuffer = 64 << 10
 
-	// HTTP/2 needs only one connection. With HTTP/1.1, each watch occupies a connection, and a burst of
-	// short requests should not have to dial again.
+	// HTTP/2 needs only one connection. With HTTP/1.1, each watch occupies a connection, and bursts of short
+	// requests should not have to dial each time.
 	maxIdleConnsPerHost = 32
 )
 
@@ -90,8 +89,8 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	return &http.Client{Transport: c.recorded(newAuthTransport(c, base, source, next, n))}, base, nil
 }
 
-// recorded wraps next with the recorder, if any. The recorder sits above authentication, so it sees no
-// credentials, and sees a single request even if it was sent twice.
+// recorded wraps next with the recorder, if any. The recorder sits above authentication, so that it sees no
+// credentials, and only one request even if it is sent twice.
 func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	if c.Recorder == nil {
 		return next
@@ -101,9 +100,9 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 
 // network is the RoundTripper that accesses the network. It uses one http.Transport at a time, and
 // replaces it when a certificate or the certificate authority changes. Requests in progress keep their
-// connections, and new requests use the new files. Verification is left to crypto/tls. A watch would
-// continue under the identity of a replaced client certificate, so connections that presented it are
-// closed once all other requests must have completed.
+// connections, and new requests use the new files. Verification is left to crypto/tls. Watches would continue
+// under the identity of a replaced client certificate, so connections that presented it are closed after
+// enough time for all other requests to complete.
 type network struct {
 	config          *Config
 	log             *slog.Logger
@@ -126,9 +125,8 @@ func newNetwork(c *Config) *network {
 	return n
 }
 
-// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and the
-// authority file has changed, it tries once more, because the request has not been sent
-// yet.
+// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and the authority file has
+// changed, it tries again once, because the request has not been sent yet.
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, err := n.transport(req.Context())
 	if err != nil {
@@ -205,8 +203,8 @@ func (n *network) reload(ctx context.Context) bool {
 	return after != before
 }
 
-// take receives the files' contents or the read error. If the files cannot be read or do
-// not match yet, the last good set stays in use. take fails only if there is none.
+// take receives the files' contents or the read error. If the files cannot be read or do not match each other
+// yet, the last good set stays in use. take fails only if there is none.
 func (n *network) take(contents [][]byte, err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -282,7 +280,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 		return nil, err
 	}
 	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
-		// All requests go to one server, and they will report an invalid environment.
+		// All requests go to the same server, and they will report an invalid environment.
 		via, err := t.Proxy(&http.Request{URL: base})
 		if c.Proxy != nil || err == nil && via != nil && via.Scheme == "https" {
 			t.DialTLSContext = tlsDialer(t.DialContext, func(address string) *tls.Config {
@@ -318,8 +316,8 @@ func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	return nil, nil
 }
 
-// tlsDialer opens TLS connections to a proxy, or to the server if Config.Proxy chooses none. net/http
-// would use the server's settings for both.
+// tlsDialer opens TLS connections to a proxy, or to the server if Config.Proxy returns none. net/http would
+// use the server's settings for both.
 func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), settings func(address string) *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -342,8 +340,8 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 
 var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
-// dialer limits the user's dialer to the same timeout as the default one. net/http calls it in a
-// separate goroutine, where a panic would crash the process and runtime.Goexit would hang the request.
+// dialer subjects the user's dialer to the default dialer's timeout. net/http calls it in a separate
+// goroutine, where a panic would crash the process and runtime.Goexit would hang the request.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// aggregatedAccept requests the aggregated format, which is stable since Kubernetes 1.30 and was
-// beta since 1.27. Servers without it send the classic format.
+// aggregatedAccept requests the aggregated format, which has been stable since Kubernetes 1.30 and was beta
+// from 1.27. Servers that lack it send the classic format.
 const aggregatedAccept = wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
 	wire.MediaJSON
@@ -28,8 +28,8 @@ func aggregatedVersion(contentType string) string {
 	return params["v"]
 }
 
-// readAggregated parses an aggregated document. It keeps entries for stale group versions. If the
-// backend is down, the next request reports that better than discovery could.
+// readAggregated parses an aggregated document. It keeps entries for stale group versions. If the backend is
+// down, the next request will report that better than discovery could.
 func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	var doc apidiscoveryv2.APIGroupDiscoveryList
 	if err := decodeDocument(body, apidiscoveryv2.GroupName+"/"+version, "APIGroupDiscoveryList", &doc); err != nil {
@@ -77,7 +77,7 @@ func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDisco
 	return mapping, true
 }
 
-// kindIn completes a kind without a group version with the document's.
+// kindIn fills in the document's group version for a kind that has none.
 func kindIn(gv schema.GroupVersion, kind metav1.GroupVersionKind) object.GVK {
 	if kind.Version == "" {
 		return gv.WithKind(kind.Kind)

@@ -8,11 +8,11 @@ import (
 )
 
 // Builtin returns the location of a built-in kind in a stable version, which is the
-// same on every API server. It needs no discovery, which may be slow, be rejected, or be
-// answered by something other than an API server. It sets only Kind, Resource, Namespaced
-// and Singular. It returns false for all other kinds.
+// same on every API server. It needs no discovery, which may be slow or rejected, or reach something other
+// than an API server. It sets only Kind, Resource, Namespaced and Singular. It returns false for all other
+// kinds.
 //
-// An older server may lack a newer kind and answer 404.
+// An older server may lack a newer kind and respond with 404.
 func Builtin(kind object.GVK) (Mapping, bool) {
 	namespaced, cluster := builtinKinds(kind.GroupVersion().String())
 	m := Mapping{Kind: kind, Singular: strings.ToLower(kind.Kind)}
@@ -26,7 +26,7 @@ func Builtin(kind object.GVK) (Mapping, bool) {
 	return m, true
 }
 
-// plural returns the plural of a built-in resource's singular.
+// plural returns the plural for a built-in resource's singular.
 func plural(singular string) string {
 	switch {
 	case singular == "endpoints":
@@ -39,8 +39,8 @@ func plural(singular string) string {
 	return singular + "s"
 }
 
-// builtinKinds returns the namespaced and the cluster-scoped kinds of a stable group
-// version that are resources. A test compares them with the markers in k8s.io/api's source.
+// builtinKinds returns the namespaced and the cluster-scoped kinds in a stable group version that are
+// resources. A test compares them with the markers in k8s.io/api's source.
 func builtinKinds(groupVersion string) (namespaced, cluster string) {
 	switch groupVersion {
 	case "v1":

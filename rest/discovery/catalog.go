@@ -14,25 +14,25 @@ import (
 // catalog is the result of one discovery run, indexed for lookups. It is immutable, so
 // reading it needs no lock.
 type catalog struct {
-	run     uint64 // number of the mapper's run, starting at 1
+	run     uint64 // number of the mapper's run, counting from 1
 	served  []servedVersion
 	partial *Error // the parts that could not be discovered, nil if none
 
-	// byKind contains a kind's mappings in order of preference, by version, and those of all versions
+	// byKind maps a kind to its mappings, in order of preference. The mappings for all versions are stored
 	// under the empty version.
 	byKind map[object.GVK][]*Mapping
 
-	// byName contains the resources that a lower-case name may mean, in order of preference.
+	// byName maps a lower-case name to the resources it may refer to, in order of preference.
 	byName map[string][]namedMapping
 }
 
-// namedMapping is a resource under one of its names.
+// namedMapping is a resource together with one of its names.
 type namedMapping struct {
 	*Mapping
 	as nameForm
 }
 
-// nameForm is the type of a name. The smallest form wins, in kubectl's order: a resource's plural is
+// nameForm is the form of a name. The smallest one wins, in kubectl's order, so that a resource's plural is
 // never mistaken for another's short name.
 type nameForm int
 
@@ -87,7 +87,7 @@ func (c *catalog) addName(name string, m *Mapping, as nameForm) {
 	c.byName[name] = append(named, namedMapping{m, as})
 }
 
-// find returns the mappings that q can mean, in order of preference.
+// find returns the mappings that q may refer to, in order of preference.
 func (c *catalog) find(q question) []*Mapping {
 	if q.kind.Kind != "" {
 		return c.byKind[q.kind]
@@ -96,8 +96,8 @@ func (c *catalog) find(q question) []*Mapping {
 	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
 }
 
-// inGroup keeps the mappings in a group. The empty group means any group. A group that
-// matches nothing is treated as a prefix, so "storageclasses.storage" finds storage.k8s.io.
+// inGroup returns the mappings in a group. The empty group means any group. A group that matches nothing is
+// treated as a prefix, so that "storageclasses.storage" finds storage.k8s.io.
 func inGroup(named []namedMapping, group string) []namedMapping {
 	if group == "" {
 		return named
@@ -116,8 +116,7 @@ func inVersion(named []namedMapping, version string) []namedMapping {
 	return keep(named, func(n namedMapping) bool { return n.Resource.Version == version })
 }
 
-// strongest keeps the mappings with the strongest form. If there is a plural, singulars count as
-// plurals.
+// strongest returns the mappings with the strongest form. If there is a plural, singulars count as plurals.
 func strongest(named []namedMapping) []*Mapping {
 	if len(named) == 0 {
 		return nil
@@ -166,9 +165,8 @@ func pick(q question, found []*Mapping) (Mapping, error) {
 	return *rivals[0], nil
 }
 
-// keepKnown fills in the parts of a run that failed with results from an earlier one, so that kinds do
-// not become unknown because their API is briefly unavailable. It does not keep parts that the server
-// reports as gone.
+// keepKnown fills in failed parts of a run with results from an earlier one, so that kinds do not become
+// unknown while their API is briefly unavailable. It does not fill in parts that the server reports as gone.
 func keepKnown(served []servedVersion, partial *Error, earlier []servedVersion) []servedVersion {
 	if partial == nil {
 		return served

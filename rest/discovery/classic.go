@@ -13,8 +13,7 @@ import (
 )
 
 // classicParallel limits concurrent requests in classic discovery. Clusters have thirty to a hundred
-// group versions. With eight at a time, this takes about ten round trips and leaves room for other
-// clients.
+// group versions. Eight at a time take about ten round trips and leave capacity for other clients.
 const classicParallel = 8
 
 // readClassicRoot parses the group versions in a root document, preferred versions first, without their
@@ -40,7 +39,7 @@ func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// readAPIVersions parses the core group's versions, the preferred one first. So far there is only one.
+// readAPIVersions parses the core group's versions, the preferred one first. So far, there has only been one.
 func readAPIVersions(body []byte) ([]servedVersion, error) {
 	var doc metav1.APIVersions
 	if err := decodeDocument(body, "v1", "APIVersions", &doc); err != nil {

@@ -24,8 +24,8 @@ const (
 	groupsRoot = "/apis"
 )
 
-// Error lists the parts of the server's API that could not be discovered, usually because an
-// APIService's backend is down. All other parts were discovered.
+// Error lists the parts of the server's API that could not be discovered, usually because an APIService's
+// backend is down. Discovery of all other parts succeeded.
 type Error struct {
 	Failures []Failure // at least one
 }
@@ -53,7 +53,7 @@ func (f Failure) name() string {
 	return f.GroupVersion.String()
 }
 
-// covers reports whether the failure may hide resources in a group.
+// covers reports whether resources in a group may be missing because of the failure.
 func (f Failure) covers(group string) bool {
 	switch f.Path {
 	case coreRoot:
@@ -95,7 +95,7 @@ func (e *Error) Unwrap() []error {
 	return reasons
 }
 
-// servedVersion is the result of discovery for one group version.
+// servedVersion is the discovery result for one group version.
 type servedVersion struct {
 	schema.GroupVersion
 	preferred bool // whether it is the group's preferred version
@@ -105,17 +105,17 @@ type servedVersion struct {
 	err error
 }
 
-// discover asks the server for everything it serves: the core group first, then the
-// groups in the server's order, each with its preferred version first.
+// discover asks the server for everything that it serves: the core group first, then the groups in the
+// server's order, each with its preferred version first.
 //
-// It requests the aggregated document (KEP-3352) of /api and /apis, one request each. A
-// server without that format sends the classic document, and discover then requests the
-// resources of each group version.
+// It requests the aggregated document (KEP-3352) for /api and /apis, in one request each. A server that lacks
+// this format sends the classic document, in which case discover requests the resources of each group
+// version.
 //
-// It takes at most maxRun; requests still unanswered by then fail.
+// It takes at most maxRun; requests that are still unanswered by then fail.
 //
-// If ctx is done, the error is ctx's. Otherwise it is an *Error, possibly together with mappings. If
-// there are no mappings, the first result is nil.
+// If ctx is done, it returns ctx's error. Otherwise the error is an *Error, possibly together with mappings.
+// If there are no mappings, the first result is nil.
 func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	get = get.guarded()
 	roots := []string{coreRoot, groupsRoot}
@@ -134,9 +134,9 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 
 	var failures []Failure
 	for i, err := range errs {
-		// A server may have only one of the roots; for example, API servers for custom resources may
-		// have no core group. The missing root is then not a failure, whatever happened to the other
-		// one.
+		// A server may have only one of the roots; for example, API servers for custom resources may have no
+		// core group. In that case the missing root is not a failure, regardless of what happened to the
+		// other one.
 		if err == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(errs[1-i]) {
 			continue
 		}
@@ -170,7 +170,7 @@ func ending(ctx context.Context, errs []error) error {
 }
 
 // guarded turns a panic or runtime.Goexit in get into an error, because get calls the user's functions
-// in this package's goroutines. A Goexit without an error would look like a server that serves nothing.
+// in this package's goroutines. Without an error, a Goexit would look like a server that serves nothing.
 func (get Get) guarded() Get {
 	return func(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 		err = failure.Apart("the transport", func() (err error) {
@@ -206,9 +206,9 @@ func versionPath(gv schema.GroupVersion) string {
 	return groupsRoot + "/" + gv.Group + "/" + gv.Version
 }
 
-// decodeDocument parses a discovery document of the given kind into doc. It fails if the
-// document has a different kind: JSON from a proxy or some other server must not look like
-// an empty API server. API servers omit the apiVersion in the core group's documents.
+// decodeDocument parses a discovery document of the given kind into doc. It fails if the document has a
+// different kind, because JSON from a proxy or some other server must not look like an empty API server. API
+// servers omit the apiVersion from the core group's documents.
 func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 	var is metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &is); err != nil {
@@ -224,7 +224,7 @@ func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 	return nil
 }
 
-// errSlow cancels the requests of a run that takes longer than maxRun.
+// errSlow is the cancellation cause for requests in a run that takes longer than maxRun.
 var errSlow = fmt.Errorf("discovery gave up after %v: check the network between this process and the API server", maxRun)
 
 // errStale is the failure for a group version whose document the server could not refresh.

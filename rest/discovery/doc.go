@@ -1,4 +1,4 @@
-// Package discovery finds out which kinds an API server serves, and where.
+// Package discovery determines which kinds an API server serves, and where.
 //
 // # Usage
 //
@@ -18,8 +18,7 @@
 //     again, so it finds custom resource definitions that are installed later.
 //   - Concurrent callers share a discovery run. Runs are at least a second apart and
 //     take at most 30 seconds.
-//   - If a part of the API does not answer, the other parts are still discovered, and its kinds stay
-//     known.
+//   - If one part of the API does not respond, the others are still discovered, and its kinds stay known.
 //
 // # Concurrency
 //

@@ -18,22 +18,21 @@ const (
 	// requests a second are a negligible load for a server.
 	minRediscovery = time.Second
 
-	// maxRediscovery limits how long a failed lookup is answered from memory before the
-	// server is asked again. It limits how late a repeated lookup finds a new custom
-	// resource definition, apart from the caller's own back-off.
+	// maxRediscovery limits how long a failed lookup is answered from memory before asking the server again.
+	// Apart from the caller's own back-off, this is the longest delay until a repeated lookup finds a new
+	// custom resource definition.
 	maxRediscovery = 10 * time.Second
 
-	// maxRun limits a run. Servers answer within a second, and one unanswered request must not hold up
-	// all callers.
+	// maxRun limits a run. Servers respond within a second, and one unanswered request must not hold up all
+	// callers.
 	maxRun = 30 * time.Second
 
-	// maxMisses limits the number of failed lookups whose back-off is remembered.
+	// maxMisses limits the number of failed lookups for which the back-off is remembered.
 	maxMisses = 1024
 )
 
-// Mapper finds out where kinds are served. It asks the server on first use, and again for
-// anything it does not know, so it finds custom resource definitions that are installed
-// later.
+// Mapper determines where kinds are served. It asks the server on first use, and again for anything it does
+// not know, so it also finds custom resource definitions that are installed later.
 //
 // A lookup works as follows:
 //
@@ -46,16 +45,16 @@ const (
 //     four, and up to 10 seconds. This back-off is forgotten if the lookup is not repeated within
 //     another 10 seconds.
 //
-// A run takes at most 30 seconds; requests still unanswered by then fail. If a run fails
-// completely, earlier results stay valid; lookups that needed the run return the reason, and so do
-// lookups within the next second, without a request. If only some groups fail, the run counts as a
-// success that keeps the earlier results of those groups; see [Error].
+// A run takes at most 30 seconds; requests still unanswered by then fail. If a run fails completely, earlier
+// results stay valid. Lookups that needed the run return the reason, and so do lookups within the next
+// second, without a request. If only some groups fail, the run counts as a success and the earlier results
+// for those groups are kept; see [Error].
 //
 // If the server rejects a document request with a Retry-After, the Mapper does not repeat
 // it until that time (at most source.MaxRetryAfter) has passed; until then it returns the
 // same reason.
 //
-// Lookups still find a definition after it has been removed. If the server answers 404 for a whole
+// Lookups still find a definition after it has been removed. If the server responds with 404 for a whole
 // resource, call [Mapper.Invalidate].
 //
 // All methods are safe for concurrent use. The slices in a Mapping are shared and must not
@@ -66,8 +65,8 @@ type Mapper struct {
 	get Get // honors Retry-After
 	log *slog.Logger
 
-	// turn contains a token, held while deciding whether to run discovery, waiting until it may run, and
-	// running it. Acquire it before mu, never while holding mu.
+	// turn contains a token, which is held while deciding whether to run discovery, waiting until it may run,
+	// and running it. Acquire it before mu, never while holding mu.
 	turn chan struct{}
 
 	mu sync.Mutex // guards the fields below; held briefly, never while calling other code
@@ -83,7 +82,7 @@ type Mapper struct {
 	runs    uint64
 	ended   time.Time
 	failure error
-	// misses contains the back-off for failed lookups.
+	// misses contains the back-off state of failed lookups.
 	misses map[question]*miss
 }
 
@@ -110,9 +109,8 @@ func NewMapper(get Get, logger *slog.Logger) *Mapper {
 	return &Mapper{get: new(refusals).heed(get), log: logger, turn: make(chan struct{}, 1), misses: make(map[question]*miss)}
 }
 
-// MappingForKind returns where gvk is served. Group and kind must match exactly, and
-// the empty group is the core group. An empty version means the server's preferred
-// version of the kind.
+// MappingForKind returns the location of gvk. Group and kind must match exactly, and the empty group is the
+// core group. An empty version means the server's preferred version of the kind.
 //
 // It fails with a [*NoMatchError] if the server does not serve the kind, with an [*AmbiguousError], with
 // ctx's error, or with the reason why discovery failed.
@@ -120,12 +118,11 @@ func (m *Mapper) MappingForKind(ctx context.Context, gvk object.GVK) (Mapping, e
 	return m.one(ctx, question{kind: gvk})
 }
 
-// MappingForResource returns the resource that gvr means, interpreted as in kubectl: a
-// plural, a singular, a short name or a kind, in any case. The group may be empty, meaning
-// any group, or a prefix of a group's name. The version may be empty. If several resources
-// match, a plural wins over a short name, a short name over a singular, and a singular over
-// a kind; then the core group wins, then the groups in the server's order, preferred
-// versions first.
+// MappingForResource returns the resource that gvr refers to, interpreted as in kubectl: a plural, a
+// singular, a short name or a kind, in upper or lower case. The group may be empty, meaning any group, or a
+// prefix of a group's name. The version may be empty. If several resources match, a plural wins over a short
+// name, a short name over a singular, and a singular over a kind; then the core group wins, then the groups
+// in the server's order, preferred versions first.
 //
 // It fails with a [*NoMatchError] if the server does not serve the resource, with an
 // [*AmbiguousError] if two resources in one group version match equally well, with ctx's
@@ -134,12 +131,12 @@ func (m *Mapper) MappingForResource(ctx context.Context, gvr object.GVR) (Mappin
 	return m.one(ctx, question{resource: gvr})
 }
 
-// Mappings returns everything the server serves: the core group first, then the groups
-// in the server's order, each with its preferred version first. It asks the server only
-// before the first successful run and after Invalidate.
+// Mappings returns everything that the server serves: the core group first, then the groups in the server's
+// order, each with its preferred version first. It asks the server only before the first successful run and
+// after Invalidate.
 //
-// If the error is an [*Error], it lists the parts that could not be discovered, and Mappings returns the
-// rest. With any other error there are no mappings.
+// If the error is an [*Error], it lists the parts that could not be discovered, and the rest is returned.
+// With any other error there are no mappings.
 func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	known, asked := m.known()
 	if known == nil {
@@ -158,8 +155,8 @@ func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	return all, nil
 }
 
-// Known returns where gvk is served according to the last run, even after Invalidate,
-// or false if the run did not find gvk. It sends no request and does not block.
+// Known returns the location of gvk according to the last run, even after Invalidate, or false if that run
+// did not find it. It sends no request and does not block.
 func (m *Mapper) Known(gvk object.GVK) (Mapping, bool) {
 	m.mu.Lock()
 	known := m.catalog
@@ -194,8 +191,8 @@ func (m *Mapper) one(ctx context.Context, q question) (Mapping, error) {
 	return pick(q, found)
 }
 
-// find returns the mappings that q can mean, at least one, in order of preference. It
-// asks the server if necessary.
+// find returns the mappings, at least one, that q may refer to, in order of preference. It asks the server if
+// necessary.
 func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 	if q.kind.Kind == "" && q.resource.Resource == "" {
 		return nil, errors.New("look up a mapping: no kind or resource given")
@@ -249,7 +246,7 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	if known != nil || err != nil {
 		return known, err
 	}
-	// If there is nothing to wait for, the timer might win against a context that is already done.
+	// If the wait is zero, the timer might win over a context that is already done.
 	if ctx.Err() == nil && wait > 0 {
 		pause := time.NewTimer(wait)
 		defer pause.Stop()
@@ -283,8 +280,8 @@ func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	return nil, wait, nil
 }
 
-// run asks the server and installs the results. The caller holds the turn. A run stopped by its context
-// does not count: the next caller with the turn starts a new one.
+// run asks the server and installs the results. The caller holds the turn. A run stopped by its context does
+// not count: the next caller that gets the turn starts a new one.
 func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	m.mu.Lock()
 	earlier, epoch, number := m.catalog, m.epoch, m.runs+1 // no concurrent run while holding the turn
@@ -337,7 +334,7 @@ func (m *Mapper) logRun(earlier, now *catalog, took time.Duration) {
 	m.log.Warn("part of the API could not be discovered", "error", now.partial)
 }
 
-// backingOff reports whether q failed recently and must not be asked again yet.
+// backingOff reports whether q failed recently and may not be looked up again yet.
 func (m *Mapper) backingOff(q question) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -345,8 +342,8 @@ func (m *Mapper) backingOff(q question) bool {
 	return past != nil && time.Now().Before(past.until)
 }
 
-// missed returns the error for a lookup that known does not answer. If the server was asked
-// for it, q's back-off grows, once per run, even if several callers share the run.
+// missed returns the error for a lookup that known does not answer. If the server was asked for it, q's
+// back-off is increased, but only once per run, even if several callers share the run.
 func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	past := m.misses[q]
@@ -371,8 +368,8 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.misses) >= maxMisses {
-		// A caller with this many different lookups loses their back-off; the minimum
-		// time between runs still applies.
+		// With this many different lookups, their back-off is lost; the minimum time between runs still
+		// applies.
 		clear(m.misses)
 	}
 	m.misses[q] = next
@@ -387,7 +384,7 @@ type Mapping struct {
 	Singular   string
 	ShortNames []string
 	Categories []string
-	Verbs      []string // the resource's own verbs, such as "list" and "watch"
+	Verbs      []string // verbs on the resource itself, such as "list" and "watch"
 
 	// Subresources are an object's subresources, such as "status" and "scale".
 	Subresources []string

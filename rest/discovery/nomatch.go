@@ -96,9 +96,8 @@ func newAmbiguousError(q question, rivals []*Mapping) *AmbiguousError {
 	return e
 }
 
-// newMissError returns the error for a lookup that c does not answer: a *NoMatchError or,
-// if the lookup's group could not be discovered, that failure, which must not be mistaken
-// for "not installed".
+// newMissError returns the error for a lookup that c cannot answer: a *NoMatchError or, if the lookup's group
+// could not be discovered, that failure, which must not be mistaken for "not installed".
 func newMissError(q question, c *catalog) error {
 	if c.partial != nil && slices.ContainsFunc(c.partial.Failures, q.hiddenBy) {
 		return fmt.Errorf("look up %s: %w", q, c.partial)
@@ -167,7 +166,7 @@ func (c *catalog) similar(q question) []string {
 		for i := range version.mappings {
 			m := &version.mappings[i]
 			p := proposal{distance: nearest(asked, m)}
-			// One mistake in four letters is a typo; more mistakes mean another word.
+			// One mistake in four letters is a typo; with more, it is a different word.
 			if p.distance > 1+len(asked)/4 {
 				continue
 			}
@@ -190,8 +189,8 @@ func (c *catalog) similar(q question) []string {
 	return names
 }
 
-// propose formats m the way q should have named it. It shows the version of a resource only
-// if everything else was right.
+// propose formats m the way q should have spelled it. It includes a resource's version only if everything
+// else was right.
 func (q question) propose(m *Mapping, distance int) string {
 	if q.kind.Kind != "" {
 		return kindName(m.Kind)

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// refusals remembers the documents that the server asked to request later, with its errors.
-// It does not delay a run: the run continues without these documents, so a caller whose
-// kind is in the others does not wait.
+// refusals remembers the documents that the server asked us to request later, along with its errors. It does
+// not delay a run: the run continues without these documents, so callers whose kinds are in other documents
+// do not wait.
 type refusals struct {
 	mu sync.Mutex // guards of; never held while sending requests
 	of map[string]refused
@@ -27,7 +27,7 @@ type refused struct {
 	until time.Time
 }
 
-// heed wraps get: a request sent too early fails with the earlier error.
+// heed wraps get such that a request made too early fails with the earlier error.
 func (r *refusals) heed(get Get) Get {
 	return func(ctx context.Context, path, accept string) ([]byte, string, error) {
 		if err := r.standing(path); err != nil {

@@ -17,13 +17,13 @@
 // # Concurrency
 //
 // A runtime.Scheme is safe for concurrent reads, but must not be modified at the same time, so
-// register all kinds before you create a client. Schemes returned by New share nothing, so one
-// component of a program cannot add kinds to another's scheme. Building a scheme takes about a
-// millisecond and half a megabyte, so call New once per program or test, not per request.
+// register all kinds before you create a client. Schemes returned by New are independent, so one component of
+// a program cannot add kinds to another's scheme. Building a scheme takes about a millisecond and half a
+// megabyte, so call New once per program or test, not per request.
 //
 // # Failure
 //
-// New cannot fail with the release of k8s.io/api that it was compiled with.
+// New cannot fail with the release of k8s.io/api that it was built with.
 //
 // # Debugging
 //

@@ -85,8 +85,8 @@ func New() *runtime.Scheme {
 	return s
 }
 
-// groups returns the registration functions of all groups that every supported release of k8s.io/api
-// has, with each group's most stable version first, because a scheme that must choose a version takes
+// groups returns the registration functions for all groups that exist in every supported release of
+// k8s.io/api. Each group's most stable version comes first, because a scheme that must choose a version takes
 // the one registered first.
 func groups() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{
