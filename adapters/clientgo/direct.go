@@ -38,7 +38,7 @@ func (d *direct) informer(name string, example runtime.Object, resync time.Durat
 	return i
 }
 
-// narrowed returns from with tweak applied to each request.
+// narrowed returns from, with tweak applied to each request.
 func narrowed(from source.ListerWatcher, tweak func(*metav1.ListOptions)) source.ListerWatcher {
 	if tweak == nil {
 		return from

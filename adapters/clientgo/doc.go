@@ -1,4 +1,4 @@
-// Package clientgo provides Millrace informers behind client-go's interfaces, so a program written for
+// Package clientgo provides Millrace informers behind client-go's interfaces, so that a program written for
 // client-go can switch by changing one line.
 //
 // # Usage
@@ -12,8 +12,8 @@
 //
 // # Guarantees
 //
-// Everything that client-go promises for a SharedInformer holds, and so do Millrace's laws L01 to L23.
-// If the two differ, the stricter one applies. README.md lists the differences.
+// All of client-go's promises for a SharedInformer hold, and so do Millrace's laws L01 to L23. Where they
+// differ, the stricter one applies. README.md lists the differences.
 //
 // # Concurrency
 //
@@ -23,21 +23,21 @@
 // # Packed caches
 //
 // With WithStore or ResourceOptions.Store, a cache can store objects as packed bytes. The store's
-// List and ByIndex then decode every object they return. HeadsOf decodes nothing until asked, and
-// its result can return copies that the caller owns.
+// List and ByIndex then decode every object they return. HeadsOf decodes nothing until asked, and the Heads
+// it returns can make copies that the caller owns.
 //
 // # Failure
 //
 // If an object's bytes are corrupted in memory, reads that would return it fail until the informer has
 // refetched it.
 //
-// Failures to list and watch go to the watch error handler; all others go to utilruntime.ErrorHandlers.
+// Failures to list and watch are passed to the watch error handler, all others to utilruntime.ErrorHandlers.
 // An informer's WaitForSync and a factory's WaitForCacheSyncWithContext report why an informer has not
 // synced.
 //
 // # Debugging
 //
 // Status reports the state of an informer, or of all informers in a factory; an Observer does the same
-// for client-go's own informers. A factory and an Observer implement metrics.InformerSource. Pass them
-// to manager.Manager.AddInformers to show them in /metrics, /readyz and /debug/status.
+// for client-go's own informers. A factory and an Observer implement metrics.InformerSource. Pass them to
+// manager.Manager.AddInformers to include them in /metrics, /readyz and /debug/status.
 package clientgo

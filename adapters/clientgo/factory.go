@@ -28,11 +28,11 @@ import (
 // [NewSharedInformerFactory] or [NewSharedInformerFactoryForConfig].
 //
 // Informers obtained from an API group, such as Core().V1().Pods(), or from ForResource are
-// Millrace informers. If a function passed to InformerFor creates some other informer, that
-// informer is used as is. To get a Millrace informer there too, call [NewInformer] in the function.
+// Millrace informers. If a function passed to InformerFor creates some other informer, that one is used as
+// is. To get a Millrace informer in that case too, call [NewInformer] in the function.
 type Factory struct {
 	client kubernetes.Interface
-	direct *direct // nil if the clientset lists and watches
+	direct *direct // nil if the clientset does the listing and watching
 	options
 	runner runner[reflect.Type]
 }
@@ -61,7 +61,7 @@ func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Durat
 	return &Factory{client: client, direct: d, options: gather(resync, options)}, nil
 }
 
-// kinds is the view of the factory that the API groups use. It looks up informers by type alone.
+// kinds is the factory as seen by the API groups. It looks up informers by type alone.
 type kinds struct{ *Factory }
 
 // InformerFor returns the Millrace informer for example's type.
@@ -98,8 +98,7 @@ func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	return found[0], nil
 }
 
-// nameResource returns the name that Millrace's messages use for a resource, such as "pods in namespace
-// shop".
+// nameResource returns the name of a resource in Millrace's messages, such as "pods in namespace shop".
 func nameResource(resource schema.GroupResource, namespace string) string {
 	if namespace == "" {
 		return resource.String()
@@ -113,7 +112,7 @@ func (f *Factory) InformerFor(example runtime.Object, newInformer internalinterf
 	return f.runner.get(kind, func() cache.SharedIndexInformer {
 		i := newInformer(f.client, f.resyncOf(kind))
 		if f.transform != nil {
-			_ = i.SetTransform(f.transform) // fails only if the caller already runs the informer
+			_ = i.SetTransform(f.transform) // fails only if the caller is already running the informer
 		}
 		return i
 	})
@@ -122,7 +121,7 @@ func (f *Factory) InformerFor(example runtime.Object, newInformer internalinterf
 // InformerName implements informers.SharedInformerFactory.
 func (f *Factory) InformerName() *cache.InformerName { return f.identity }
 
-// ForResource returns the informer of a built-in resource.
+// ForResource returns the informer for a built-in resource.
 func (f *Factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
 	for _, t := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
 		example, ok := reflect.New(t).Interface().(runtime.Object)

@@ -15,8 +15,8 @@ import (
 
 // MoveHandler is a cache.ResourceEventHandler that is also notified when an object moves to another
 // process (see [ResourceOptions].Shard). The informer then calls OnMoved instead of OnDelete, with the
-// last state known to this process. A handler that keeps state per object should release that state.
-// Moves are not reported to other handlers, or to a MoveHandler wrapped in another handler, such as a
+// last state known to this process. A handler that keeps per-object state should release it. Moves are not
+// reported to other handlers, or to a MoveHandler wrapped in another handler, such as a
 // cache.FilteringResourceEventHandler. client-go wraps every cache.TypedResourceEventHandler.
 type MoveHandler interface {
 	cache.ResourceEventHandler
@@ -33,7 +33,7 @@ func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
 	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &resync})
 }
 
-// minimumResync is the shortest resync period of a handler, as in client-go.
+// minimumResync is the shortest resync period that a handler may have, as in client-go.
 const minimumResync = time.Second
 
 // AddEventHandlerWithOptions adds a handler at any time before the informer has stopped. Resyncs work as
@@ -81,7 +81,7 @@ func (i *informer) join(r *registration) {
 	})
 }
 
-// period returns the effective resync period of a handler.
+// period returns a handler's effective resync period.
 func (i *informer) period(resync time.Duration) time.Duration {
 	if resync <= 0 || i.check <= 0 {
 		return 0
@@ -106,7 +106,7 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 		r.finished()
 	} else {
 		r.inner.Close()
-		i.leaving.Go(func() { // waits for the call in progress, which may be the one that called RemoveEventHandler
+		i.leaving.Go(func() { // waits for the call in progress, from which RemoveEventHandler may have been called
 			_ = r.inner.CloseAndWait(context.Background())
 			r.finished()
 		})

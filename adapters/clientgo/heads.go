@@ -39,8 +39,8 @@ func (h Heads) ByIndex(name, value string) (iter.Seq[object.Head], error) {
 	return i.found.Heads(value), nil
 }
 
-// Open returns the full object for a head. The caller must not modify it. If a packed object's bytes are
-// corrupt, Open returns an error that wraps wire.ErrDamaged, and the informer refetches the object.
+// Open returns the full object for a head. It must not be modified. If a packed object's bytes are corrupt,
+// Open returns an error that wraps wire.ErrDamaged, and the informer refetches the object.
 func (h Heads) Open(head object.Head) (object.Object, error) { return opened(h.of.informer.Open(head)) }
 
 // Copy returns a copy of a head's object, owned by the caller. A packed object that is not in use is

@@ -65,12 +65,12 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 	return i
 }
 
-// describe returns the name of an example's type.
+// describe returns the name of example's type.
 func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if reflect.ValueOf(example).IsZero() { // a typed nil has only a type
+	if reflect.ValueOf(example).IsZero() { // a typed nil has nothing but a type
 		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
@@ -85,8 +85,8 @@ const decodedListTime = 10 * time.Minute
 // transform wraps a source so that its objects pass through a cache.TransformFunc.
 type transform = func(source.ListerWatcher) source.ListerWatcher
 
-// informer is a Millrace informer behind client-go's interface. It collects settings before it runs; Run
-// creates the Millrace informer from them.
+// informer is a Millrace informer behind client-go's interface. It collects settings until Run creates the
+// Millrace informer from them.
 type informer struct {
 	name      string
 	holds     string // the Go type of the objects; empty if unknown
@@ -109,8 +109,8 @@ type informer struct {
 	handlers     map[*registration]struct{}
 	order        []*registration                         // handlers added before Run, in order
 	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
-	refused      error                                   // why Run failed; nil if it did not
-	leaving      sync.WaitGroup                          // removed handlers with a call in progress
+	refused      error                                   // why Run failed; nil if it has not
+	leaving      sync.WaitGroup                          // removed handlers that have a call in progress
 }
 
 func newInformer(name string, resync time.Duration, indexers cache.Indexers) *informer {
@@ -129,8 +129,8 @@ var errStarted = errors.New("informer has already started: set this before Run")
 // Run is RunWithContext until stop is closed.
 func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
-// RunWithContext updates the store and calls the handlers until ctx is done. When it returns, all its
-// goroutines have ended (L23). It runs once.
+// RunWithContext updates the store and calls the handlers until ctx is done. By the time it returns, all its
+// goroutines have exited (L23). It runs once.
 func (i *informer) RunWithContext(ctx context.Context) {
 	running, err := i.begin()
 	if err != nil {
@@ -198,10 +198,10 @@ func (i *informer) end() {
 	clear(i.handlers)
 }
 
-// failed reports a failure to the watch error handler if listing or watching failed, and to
-// utilruntime.ErrorHandlers otherwise.
+// failed reports failures to list or watch to the watch error handler, and all others to
+// utilruntime.ErrorHandlers.
 //
-// If the watch error handler panics, utilruntime.PanicHandlers receive the panic and the informer
+// If the watch error handler panics, the panic is passed to utilruntime.PanicHandlers and the informer
 // continues.
 func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdict {
 	defer utilruntime.HandleCrashWithContext(ctx)
@@ -332,7 +332,7 @@ func (i *informer) status() sharedinformer.Status {
 	}
 }
 
-// unsynced returns the reason why the informer had not synced when ctx was done (L22).
+// unsynced explains why the informer had not synced by the time ctx was done (L22).
 func (i *informer) unsynced(ctx context.Context) error {
 	i.mu.Lock()
 	running, refused := i.running, i.refused
@@ -346,7 +346,7 @@ func (i *informer) unsynced(ctx context.Context) error {
 	return running.WaitUntil(ctx, running.HasSynced)
 }
 
-// controller is a cache.Controller that runs nothing.
+// controller is a cache.Controller without anything to run.
 type controller struct{ *informer }
 
 // Run does nothing: the informer's owner runs it.

@@ -21,7 +21,7 @@ type located[T object.Object] struct {
 	resource  schema.GroupVersionResource
 	namespace string
 	keep      wire.Fields
-	pool      *wire.Pool // nil to share nothing
+	pool      *wire.Pool // nil to disable sharing
 }
 
 // Describe implements source.ListerWatcher. The resource supports every request option.

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// numbering assigns resource versions to the objects of a source whose own are unusable: fake clientsets
-// store objects as given, and handwritten sources in tests omit versions. It starts at the first object
-// without a usable version, or immediately if the versions are known to be meaningless. From then on it
-// numbers everything in order of arrival. It does not change objects from an API server.
+// numbering assigns resource versions to objects from a source whose own versions are unusable: fake
+// clientsets store objects as given, and handwritten sources in tests omit versions. It starts with the first
+// object that has no usable version, or immediately if the versions are known to be meaningless. From then on
+// it numbers everything in order of arrival. It does not change objects from an API server.
 //
 // It is used only by the reflector's goroutine.
 type numbering struct {
@@ -25,7 +25,7 @@ type numbering struct {
 	fake bool              // the objects' versions are meaningless
 	on   bool              // numbering has started
 	last uint64            // the last number, or the last version before numbering started
-	own  map[string]string // maps each number that a watch may resume from to the source's version
+	own  map[string]string // maps each number that a watch may resume from to the corresponding version at the source
 }
 
 // numbered is an object with an assigned version. It is visible only to the informer; bare unwraps it.
@@ -56,7 +56,7 @@ func bare(o object.Object) object.Object {
 // Describe implements source.ListerWatcher.
 func (n *numbering) Describe() source.Description { return n.ListerWatcher.Describe().Plain() }
 
-// see checks a version from the source, and starts numbering if the version is unusable.
+// see checks a version from the source, and starts numbering if it is unusable.
 func (n *numbering) see(version string) {
 	v, err := strconv.ParseUint(version, 10, 64)
 	if n.on = n.on || n.fake || err != nil || v == 0; !n.on {
@@ -88,7 +88,7 @@ func (n *numbering) List(ctx context.Context, opts source.Request) source.List[o
 				item = n.number(item)
 			}
 			if !yield(item, err) || err != nil {
-				if n.on && list.Meta.ResourceVersion != "" { // the consumer has seen the first page's version
+				if n.on && list.Meta.ResourceVersion != "" { // the consumer has already seen the first page's version
 					n.numberList(list.Meta)
 				}
 				return

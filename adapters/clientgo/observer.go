@@ -16,16 +16,16 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Observer reports the state of client-go's own informers as Millrace statuses, as far as it is visible
-// from outside. It is a metrics.InformerSource, which manager.Manager.AddInformers accepts. The zero
+// Observer reports the state of client-go's own informers as Millrace statuses, to the extent that it is
+// visible from outside. It is a metrics.InformerSource, which manager.Manager.AddInformers accepts. The zero
 // Observer observes no informers.
 type Observer struct {
 	mu  sync.Mutex // guards all; not held during calls
 	all []*Observed
 }
 
-// Status returns the status of every informer, in the order in which they were added. Counting objects
-// makes client-go copy all the store's keys, so do not call Status too often.
+// Status returns the status of every informer, in the order in which they were added. Counting objects makes
+// client-go copy all keys in the store, so do not call Status too often.
 func (o *Observer) Status() []sharedinformer.Status {
 	o.mu.Lock()
 	all := slices.Clone(o.all)
@@ -39,12 +39,12 @@ func (o *Observer) Status() []sharedinformer.Status {
 
 // Observe adds an informer under a name such as "pods". It adds a handler that counts changes, and sets
 // a watch error handler that calls onWatchError, or cache.DefaultWatchErrorHandler if that is nil.
-// client-go keeps only the last watch error handler set, and does not expose it. A running informer
-// rejects a new one; its status then reports that failures are not visible. Observe returns an error if
-// the informer has stopped.
+// client-go keeps only the last watch error handler set, and does not expose it. A running informer rejects a
+// new handler; in that case its status reports that failures are not visible. Observe returns an error if the
+// informer has stopped.
 //
-// client-go calls that handler if a list fails or the server refuses a watch, but not if a watch breaks
-// or gets no response.
+// client-go calls that handler if a list fails or the server rejects a watch, but not if a watch breaks or
+// gets no response.
 func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWatchError cache.WatchErrorHandlerWithContext) (*Observed, error) {
 	if onWatchError == nil {
 		onWatchError = cache.DefaultWatchErrorHandler
@@ -65,7 +65,7 @@ func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWa
 	return i, nil
 }
 
-// Observed is one of client-go's informers.
+// Observed is one of client-go's own informers.
 type Observed struct {
 	name     string
 	informer cache.SharedIndexInformer
@@ -97,9 +97,9 @@ func (i *Observed) failed(err error) {
 	i.failure, i.failedAt = f, version
 }
 
-// Status returns the current status. It does not show recovery from a failure before the next change or
-// bookmark. The state is Listing before the first sync, then Watching, and BackingOff during a failure.
-// If failures are not visible, Failure says so, and Watching means only that the informer has synced.
+// Status returns the current status. Recovery from a failure does not show up before the next change or
+// bookmark. The state is Listing before the first sync, then Watching, and BackingOff during a failure. If
+// failures are not visible, Failure says so, and Watching means only that the informer has synced.
 func (i *Observed) Status() sharedinformer.Status {
 	version, synced := i.informer.LastSyncResourceVersion(), i.informer.HasSynced()
 	s := sharedinformer.Status{
@@ -141,10 +141,10 @@ func (i *Observed) present() []*observedHandler {
 	return slices.Clone(i.handlers)
 }
 
-// AddEventHandler adds a handler to the informer and measures its calls. The status includes the
-// handler's lag, its number of calls and the longest one, until the handler has been removed and its
-// last call has returned. Pending may be off by the number of changes that happened while a running
-// informer added the handler. Behind is the duration of the call in progress.
+// AddEventHandler adds a handler to the informer and measures its calls. The status includes the handler's
+// lag, the number of calls and the longest call, until the handler has been removed and its last call has
+// returned. Pending may be off by the number of changes that occurred while the handler was being added to a
+// running informer. Behind is the duration of the call in progress.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	o := &observedHandler{next: h, name: name, place: caller()}
 	o.joined, o.found = i.changes.live.Load(), uint64(len(i.informer.GetStore().ListKeys()))
@@ -156,7 +156,7 @@ func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (c
 	if r, ok := registration.(interface{ ShutdownChan() <-chan struct{} }); ok {
 		o.ended = r.ShutdownChan()
 	}
-	i.present() // drops removed handlers even if nothing calls Status
+	i.present() // drop removed handlers even if Status is never called
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.handlers = append(i.handlers, o)
@@ -198,12 +198,12 @@ type observedHandler struct {
 	name, place   string
 	joined, found uint64 // changes before the handler was added, and objects at that time
 	registration  atomic.Pointer[cache.ResourceEventHandlerRegistration]
-	ended         <-chan struct{} // closed after its last call; nil if client-go does not report that
+	ended         <-chan struct{} // closed after its last call; nil if client-go does not provide it
 
 	changes   counter       // received
 	delivered atomic.Uint64 // calls that have returned
 	panics    atomic.Uint64
-	began     atomic.Int64 // start of the call in progress, in ns since 1970; 0 if idle
+	began     atomic.Int64 // when the call in progress began, in Unix ns; 0 if idle
 	slowest   atomic.Int64 // in ns
 }
 
@@ -243,7 +243,7 @@ func (h *observedHandler) time(call func()) {
 	returned = true
 }
 
-// left reports whether the handler will not be called again.
+// left reports whether the handler's last call is over.
 func (h *observedHandler) left() bool {
 	select {
 	case <-h.ended:
@@ -253,7 +253,7 @@ func (h *observedHandler) left() bool {
 	}
 }
 
-// status compares the handler's changes with all changes.
+// status compares the changes that the handler has received with all changes.
 func (h *observedHandler) status(all *counter) sharedinformer.HandlerStatus {
 	s := sharedinformer.HandlerStatus{
 		Name: h.name, Place: h.place, Delivered: h.delivered.Load(), Panics: h.panics.Load(),

@@ -39,7 +39,7 @@ func gather(resync time.Duration, chosen []Option) options {
 	return o
 }
 
-// whole returns the options for a factory whose clientset does the decoding.
+// whole returns the options of a factory whose clientset does the decoding.
 func (o options) whole() options {
 	if o.keeps {
 		panic("clientgo: WithKeep requires a factory created for a config, as by NewSharedInformerFactoryForConfig: a clientset decodes whole objects")
@@ -62,10 +62,10 @@ func WithTransform(transform cache.TransformFunc) Option {
 	return func(o *options) { o.transform = transform }
 }
 
-// WithKeep sets which fields of objects the informers keep, such as wire.WithoutManagedFields. The
-// decoder skips all other fields, and objects share equal values in the remaining ones. Informers for
-// objects without such a field fail to sync with wire.ErrFields. WithKeep requires a factory created for
-// a config, which does its own decoding; the constructors for clientsets panic.
+// WithKeep sets the object fields that the informers keep, such as wire.WithoutManagedFields. The decoder
+// skips all other fields, and objects share equal values in the remaining ones. Informers for objects without
+// such a field fail to sync with wire.ErrFields. WithKeep requires a factory created for a config, which does
+// its own decoding; the constructors for clientsets panic.
 func WithKeep(wanted wire.Fields) Option {
 	return func(o *options) { o.keep, o.keeps = wanted, true }
 }
@@ -75,7 +75,7 @@ func WithKeep(wanted wire.Fields) Option {
 // many objects. Listing all objects with GetStore().List() or a lister decodes all of them each time.
 func WithStore(s sharedinformer.Store) Option { return func(o *options) { o.store = s } }
 
-// caching sets how an informer created by this package caches objects.
+// caching determines how an informer created by this package caches objects.
 func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if made, ok := i.(*informer); ok {
 		made.caches = o.store
@@ -107,12 +107,12 @@ func (o *options) resyncOf(t reflect.Type) time.Duration {
 	return o.resync
 }
 
-// listing returns a cache.ListerWatcher with tweaked options. It supports streaming lists if client does.
+// listing returns a cache.ListerWatcher that tweaks the options. It supports streaming lists if client does.
 func listing[L runtime.Object](o *options, from typedClient[L], client any) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(o.tweaked(listWatch(from)), client)
 }
 
-// tweaked returns lw with tweaked options.
+// tweaked returns lw with its options tweaked.
 func (o *options) tweaked(lw *cache.ListWatch) *cache.ListWatch {
 	if o.tweak == nil {
 		return lw

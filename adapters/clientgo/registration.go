@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// registration is an informer's handler. It implements cache.ResourceEventHandlerRegistration, and the
-// ShutdownChan that cache.ShutDownEventHandler needs.
+// registration is a handler registered on an informer. It implements cache.ResourceEventHandlerRegistration,
+// and the ShutdownChan that cache.ShutDownEventHandler needs.
 type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
@@ -44,16 +44,16 @@ func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
 
 func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
 
-// Handle implements sharedinformer.Handler. As in client-go, utilruntime.PanicHandlers receive a panic
-// with the handler's logger. The panic then propagates to the informer, which counts it and crashes
-// the process if utilruntime.ReallyCrash is set.
+// Handle implements sharedinformer.Handler. As in client-go, panics are passed to utilruntime.PanicHandlers
+// with the handler's logger. They then propagate to the informer, which counts them and crashes the process
+// if utilruntime.ReallyCrash is set.
 func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object.Object]) error {
 	if r.logger != nil {
 		ctx = klog.NewContext(ctx, *r.logger)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			// Skip the handler, this function and the runtime's, to reach the line that panicked.
+			// Skip the frames of the handler, this function and the runtime to reach the line that panicked.
 			ctx := klog.NewContext(ctx, klog.FromContext(ctx).WithCallDepth(3))
 			for _, hear := range utilruntime.PanicHandlers {
 				hear(ctx, p)

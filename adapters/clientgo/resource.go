@@ -27,11 +27,11 @@ type ResourceOptions struct {
 	// Tweak changes the options of every list and watch, for example to set selectors.
 	Tweak func(*metav1.ListOptions)
 
-	// Pages requests lists in pages even if the server could stream them.
+	// Pages requests paged lists even if the server could stream them.
 	Pages bool
 
-	// Pool stores equal values in objects only once. Informers with a transform ignore it, because a
-	// transform may change objects. If Pool is nil, nothing is shared.
+	// Pool is used to store equal values in objects only once. Informers with a transform ignore it, because
+	// a transform may change objects. If Pool is nil, nothing is shared.
 	Pool *wire.Pool
 
 	// Store sets how objects are cached; see WithStore.
@@ -44,10 +44,10 @@ type ResourceOptions struct {
 	// Shard selects this process's share of the objects; see sharedinformer.Options. The zero value
 	// selects all of them.
 	//
-	// An object that moves to another process leaves the store without a call to OnDelete, because it was
-	// not deleted (S03). A handler that needs to be notified implements MoveHandler. An object moving to
-	// this process is reported by OnAdd, but not as part of the initial list. So a handler may receive
-	// two OnAdd calls for an object, with nothing in between.
+	// When an object moves to another process, it leaves the store without a call to OnDelete, because it was
+	// not deleted (S03). Handlers that need to be notified implement MoveHandler. When an object moves to
+	// this process, OnAdd is called, but not as part of the initial list. So a handler may receive two OnAdd
+	// calls in a row for the same object.
 	Shard shard.Scope
 }
 

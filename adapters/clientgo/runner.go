@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// runner stores informers by key and runs each once.
+// runner stores informers by key and runs each of them once.
 type runner[K comparable] struct {
-	mu        sync.Mutex // guards the fields below; held while informers are created, which calls no user functions except InformerFor's
+	mu        sync.Mutex // guards the fields below; held while creating informers, which calls no user functions except InformerFor's
 	informers map[K]cache.SharedIndexInformer
 	started   map[K]bool
 	tasks     sync.WaitGroup

@@ -22,9 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// upstream adapts a client-go lister-watcher to source.ListerWatcher. Objects arrive decoded, so a whole
-// list is in memory before its first item is yielded. If lw ignores its context, Run cannot return until
-// lw returns.
+// upstream adapts a client-go lister-watcher to source.ListerWatcher. Objects arrive decoded, so the whole
+// list is in memory before the first item is yielded. If lw ignores its context, Run cannot return until lw
+// returns.
 type upstream struct {
 	lw   cache.ListerWatcherWithContext
 	of   reflect.Type            // type of the objects; nil for any
@@ -84,9 +84,9 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 				return
 			}
 			if pages&(pages-1) == 0 {
-				token = page.GetContinue() // at powers of two: this detects a cycle within three rounds
+				token = page.GetContinue() // set at powers of two, which detects a cycle within three rounds
 			}
-			// The token implies the resource version of the first page.
+			// The token implies the first page's resource version.
 			opts.Continue = page.GetContinue()
 			opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 		}
@@ -153,9 +153,9 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 	}, nil
 }
 
-// traced returns a context that makes requests record what they are waiting for. If the server refuses
-// a request with a Retry-After, client-go does not return. It sleeps that long and retries, up to ten
-// times. All we can see here is that the server responded.
+// traced returns a context in which requests record what they are waiting for. If the server rejects a
+// request with a Retry-After, client-go does not return: it sleeps that long and retries, up to ten times.
+// All we can see is that the server responded.
 func traced(ctx context.Context) context.Context {
 	p := source.ProgressOf(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -167,7 +167,7 @@ func traced(ctx context.Context) context.Context {
 // endTime is how long a stopped watch may take to close its channel.
 const endTime = time.Second
 
-// end stops w and drains its channel, because otherwise some watches (such as watch.Filter's) leak a
+// end stops w and drains its channel, since some watches (such as watch.Filter's) would otherwise leak a
 // goroutine. A stopped watch must close its channel; if it does not, end gives up after endTime.
 func end(w watch.Interface) {
 	w.Stop()
@@ -185,8 +185,8 @@ func end(w watch.Interface) {
 	}
 }
 
-// event checks one event of a watch. client-go ignores objects of the wrong type in a watch and accepts
-// them in a list. Here, it is an error in both (L21).
+// event checks one watch event. client-go ignores objects of the wrong type in a watch and accepts them in a
+// list; here, they are an error in both (L21).
 func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	now := time.Now()
 	event := wire.Event[object.Head]{Type: e.Type, Received: now, Decoded: now}
@@ -207,7 +207,7 @@ func (s *upstream) event(e watch.Event) (wire.Event[object.Head], error) {
 	return event, nil
 }
 
-// check compares an object's type and kind with the expected ones.
+// check checks an object's type and kind against the expected ones.
 func (s *upstream) check(o object.Object) error {
 	if got := reflect.TypeOf(o); s.of != nil && got != s.of {
 		return fmt.Errorf("is a %v, want a %v", got, s.of)

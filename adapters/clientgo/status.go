@@ -19,8 +19,8 @@ func Status(informer cache.SharedIndexInformer) (sharedinformer.Status, bool) {
 }
 
 // WaitForSync waits until the informer's store contains a complete list, ctx is done, or the informer has
-// stopped. The error explains why it has not synced (L22). For client-go's own informers the error
-// contains no reason, and WaitForSync does not notice if they stop.
+// stopped. The error explains why it has not synced (L22). For client-go's own informers, the error contains
+// no reason, and WaitForSync does not notice when they stop.
 func WaitForSync(ctx context.Context, informer cache.SharedIndexInformer) error {
 	c, ours := informer.GetController().(controller)
 	var stopped <-chan struct{}

@@ -22,18 +22,18 @@ import (
 var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
 
 // store is an informer's cache.Indexer. Until the informer has synced, store uses one of
-// client-go's indexers, which is writable. From then on it exposes the informer's cache, without
-// anything that was written before.
+// client-go's indexers, which is writable. From then on it exposes the informer's cache, without anything
+// written earlier.
 type store struct {
 	written cache.Indexer // also stores the names and functions of all indexes
 	reads   atomic.Pointer[reads]
 	synced  atomic.Bool // true once reads contains a complete list
 
-	mu sync.Mutex // held while indexes are added to both stores or copied, which calls index functions and failure handlers
+	mu sync.Mutex // held while adding indexes to both stores or copying them, which calls index functions and failure handlers
 }
 
 func newStore(indexers cache.Indexers) *store {
-	own := make(cache.Indexers) // a copy that may be extended
+	own := make(cache.Indexers) // a private copy, which may be extended
 	maps.Copy(own, indexers)
 	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, own)}
 }
@@ -115,7 +115,7 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the heads of the objects with a given index value. Each call sees a consistent state.
+// finder finds the heads of the objects with a given index value. Each call is consistent in itself.
 type finder interface {
 	Heads(value string) iter.Seq[object.Head]
 	HeadsOfAny(values []string) iter.Seq[object.Head]
@@ -168,11 +168,11 @@ func isNamespace(values cache.IndexFunc) bool {
 	return reflect.ValueOf(values).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
 
-// AddIndexers creates an index for each function, and never fails. An object for which a function fails is
-// missing from that index, and the failure is reported (L15); client-go panics.
+// AddIndexers creates an index for each function, and never fails. If a function fails on an object, the
+// object is missing from that index and the failure is reported (L15), whereas client-go panics.
 func (r *reads) AddIndexers(indexers cache.Indexers) error {
 	for name, values := range indexers {
-		found := &index{r.finder(name, values), values} // calls the function with every object
+		found := &index{r.finder(name, values), values} // calls the function on every object
 		r.mu.Lock()
 		r.indexes[name] = found
 		r.mu.Unlock()
@@ -253,7 +253,7 @@ func (r *reads) GetByKey(key string) (any, bool, error) {
 	}
 	o, err := opened(r.informer.Open(head))
 	if err != nil {
-		return nil, false, err // a corrupt object is not a deleted one
+		return nil, false, err // a corrupt object has not been deleted
 	}
 	return o, true, nil
 }

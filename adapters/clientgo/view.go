@@ -18,7 +18,7 @@ func ViewOf(informer cache.SharedIndexInformer) (sharedinformer.View, bool) {
 	return view{c.informer}, true
 }
 
-// view is a view of an informer, even before it runs.
+// view is a view of an informer that works even before the informer runs.
 type view struct{ of *informer }
 
 // Name implements sharedinformer.View.
@@ -27,8 +27,8 @@ func (v view) Name() string { return v.Status().Reflector.Resource }
 // Status implements sharedinformer.View.
 func (v view) Status() sharedinformer.Status { return v.of.status() }
 
-// Heads implements sharedinformer.View. Before the informer runs it yields nothing, even if something
-// was written to the informer's store.
+// Heads implements sharedinformer.View. Before the informer runs, it yields nothing, even if the informer's
+// store has been written to.
 func (v view) Heads() indexer.Reader[object.Head] {
 	if i := v.of.inner(); i != nil {
 		return i.Heads()

@@ -56,32 +56,32 @@ type Cache struct {
 
 var _ cache.Cache = (*Cache)(nil)
 
-// Options are settings that cache.Options lacks. The zero value is valid.
+// Options contains settings that cache.Options does not have. The zero value is valid.
 type Options struct {
-	// Keep selects the object fields to cache, for all kinds. Other fields are not even decoded.
-	// wire.WithoutManagedFields has the effect of cache.TransformStripManagedFields, but lets objects
-	// share equal values.
+	// Keep selects the object fields to cache, for all kinds. Other fields are never decoded.
+	// wire.WithoutManagedFields has the effect of cache.TransformStripManagedFields, but lets objects share
+	// equal values.
 	Keep wire.Fields
 
-	// Store sets how objects are cached. By default they are packed: the cache stores bytes, in a
-	// fraction of the memory, and decodes a copy for each read instead of copying an object. Objects read
-	// without a copy, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
+	// Store determines how objects are cached. By default they are packed: the cache stores them as bytes, in
+	// a fraction of the memory, and decodes a copy for each read instead of copying an object. Objects that
+	// are read without copying, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
 	// whole. With sharedinformer.Whole, all objects are cached whole; with sharedinformer.Packed, all are
 	// packed.
 	Store sharedinformer.Store
 
-	// Snapshot is where informers save their objects, so that the next process can start from them
-	// without listing; see sharedinformer.Options. If nil, nothing is saved. Informers with a transform
-	// or a share save no snapshot.
+	// Snapshot is where informers save their objects, so that the next process can start from them without
+	// listing; see sharedinformer.Options. If it is nil, nothing is saved. Informers with a transform or a
+	// share save no snapshot.
 	Snapshot *snapshot.Directory
 
 	// Shards selects this process's share of each kind's objects, with Group.Shard or any other
-	// shard.Share. An example object represents its kind, in all versions, Go types and namespaces. Kinds
-	// not listed are not sharded. NewCache returns an error if a kind is not served or cannot be sharded
-	// this way.
+	// shard.Share. An example object stands for its kind, in all versions, Go types and namespaces. Kinds not
+	// listed are not sharded. NewCache returns an error if a kind is not served or cannot be sharded this
+	// way.
 	//
 	// Get, List and indexes see only the share. An object that moves to another process leaves the cache
-	// without an event. An object moving to this process causes a create event. [Sharded] wraps a
+	// without an event; an object that moves to this process causes a create event. [Sharded] wraps a
 	// reconciler for the share.
 	Shards map[client.Object]shard.Scope
 }
@@ -92,7 +92,7 @@ var errNewInformer = errors.New("cache.Options.NewInformer: this cache creates i
 	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes the same arguments as cache.NewSharedIndexInformerWithOptions")
 
 // NewCache can be used as manager.Options.NewCache. It supports all options except NewInformer. If you
-// need NewInformer, keep cache.New and set NewInformer to clientgo.NewInformerWithOptions. It also
+// need NewInformer, keep cache.New and set NewInformer to clientgo.NewInformerWithOptions. NewCache also
 // rejects selectors that match nothing.
 func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	return Options{}.NewCache(cfg, opts)
@@ -174,7 +174,7 @@ func (c *Cache) peek(f form) (*kind, bool) {
 	return k, ok
 }
 
-// run runs k's informers until k is removed or the cache stops. c.mu must be held.
+// run runs the informers in k until k is removed or the cache stops. c.mu must be held.
 func (c *Cache) run(k *kind) {
 	if c.stopped {
 		k.end(errEnded)
@@ -233,8 +233,8 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 // WaitForCacheSync waits until every informer has synced. If it returns false, it has logged the reasons;
 // WaitForSync returns them.
 //
-// It then gives the handlers a moment to receive all objects, because controllers check for that next. If
-// a handler has not received all objects by then, they wait 100 ms before checking again.
+// It then gives the handlers a moment to receive all objects, because controllers check for that next, and
+// wait 100 ms before checking again if any handler has not received them all.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	if err := c.WaitForSync(ctx); err != nil {
 		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
@@ -248,8 +248,8 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// handlersPatience limits the wait for handlers, because a handler may be waiting for something that
-// starts only later.
+// handlersPatience limits the wait for handlers, because a handler may itself be waiting for something that
+// starts later.
 const handlersPatience = time.Second
 
 // WaitForSync waits until the cache has started and every informer has synced or was removed. The error
@@ -385,7 +385,7 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 	return cmp.Or(r.list(out, &o), r.lacking(ctx))
 }
 
-// reader returns a reader for objects of obj's kind and Go type in one namespace or all, once they have
+// reader returns a reader for objects of obj's kind and Go type in one or all namespaces, once they have
 // synced. It does not wait for other namespaces. It fails immediately if the cache does not cover the
 // namespace.
 func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, namespace string) (reader, error) {

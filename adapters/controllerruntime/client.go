@@ -26,8 +26,8 @@ func addressOf(cfg *clientrest.Config) (string, error) {
 	return base.String(), nil
 }
 
-// newClient returns a Millrace client for the server at address. It uses an HTTP client's transport,
-// which already has the credentials.
+// newClient returns a Millrace client for the server at address. It uses an HTTP client's transport, which
+// already adds the credentials.
 func newClient(address, userAgent string, through *http.Client, types *runtime.Scheme) (*rest.Client, error) {
 	transport := through.Transport
 	if transport == nil {

@@ -59,9 +59,8 @@ func newConfigs(opts cache.Options) (configs, error) {
 	return c, nil
 }
 
-// selective returns an error if an option's selector, or one of its namespaces' selectors, matches
-// nothing. Only a selector's text is sent to the server, and the text of such a selector would match
-// more.
+// selective returns an error if an option's selector, or one of its namespaces' selectors, matches nothing.
+// Only a selector's text is sent to the server, and the text of such a selector would match something.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
 	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
 		return fmt.Errorf("%s: the selector matches nothing, but a server would take it for one that matches more: remove it, and do not read the kind", option)
@@ -106,7 +105,7 @@ func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]ca
 	return all
 }
 
-// filled returns config with its unset fields taken from another config.
+// filled returns config with unset fields filled in from another config.
 func filled(config, from cache.Config) cache.Config {
 	if config.LabelSelector == nil {
 		config.LabelSelector = from.LabelSelector

@@ -1,5 +1,5 @@
-// Package controllerruntime provides Millrace's cache and work queue behind controller-runtime's
-// interfaces, so an operator written for controller-runtime can switch by changing one line.
+// Package controllerruntime provides Millrace's cache and work queue behind controller-runtime's interfaces,
+// so that an operator written for controller-runtime can switch by changing one line.
 //
 // # Usage
 //
@@ -10,9 +10,9 @@
 //
 // # Guarantees
 //
-// Everything that controller-runtime promises for a cache.Cache and a priorityqueue.PriorityQueue holds.
-// Millrace's laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists
-// the differences, and explains how far S01 to S05 hold for shared work.
+// All of controller-runtime's promises for a cache.Cache and a priorityqueue.PriorityQueue hold. Millrace's
+// laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists the differences,
+// and explains how far S01 to S05 hold for shared work.
 //
 // Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Whole objects
 // share equal values, across all kinds (W03), except objects that went through a transform. Get and List
@@ -21,8 +21,8 @@
 //
 // # Concurrency
 //
-// All functions and methods are safe for concurrent use. No lock is held while waiting or while calling
-// a user's function.
+// All functions and methods are safe for concurrent use. No lock is held while waiting or calling a user's
+// function.
 //
 // # Failure
 //

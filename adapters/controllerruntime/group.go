@@ -40,10 +40,10 @@ const (
 	keepAlive = 30 * time.Second
 )
 
-// NewGroup creates this process's member of a group, without sending requests. It connects to the server
-// as configured in cfg, over a separate connection, so that renewals do not queue behind other requests.
-// The default Logger is controller-runtime's. The options set the group's name and namespace; the
-// process needs the verbs create, delete, get, list, update and watch on leases in that namespace.
+// NewGroup creates this process's member of a group, without sending requests. It connects to the server as
+// configured by cfg, over a separate connection, so that renewals do not queue up behind other requests. The
+// default Logger is controller-runtime's. The options set the group's name and namespace; the process needs
+// the verbs create, delete, get, list, update and watch on leases in that namespace.
 func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	leases := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(leases); err != nil {
@@ -76,9 +76,9 @@ func (g *Group) Shard(key shard.Key) shard.Scope {
 	return shard.Scope{Key: key, Share: g.Group}
 }
 
-// Start implements manager.Runnable. It participates in the group until ctx is done. It returns once
-// the work in progress has finished and all slots have been handed over; see membership.Group.Run. The
-// manager's GracefulShutdownTimeout should be longer than membership.Options.Patience.
+// Start implements manager.Runnable. It participates in the group until ctx is done, and returns once the
+// work in progress has finished and all slots have been handed over; see membership.Group.Run. The manager's
+// GracefulShutdownTimeout should be longer than membership.Options.Patience.
 func (g *Group) Start(ctx context.Context) error {
 	defer g.client.CloseIdleConnections()
 	return g.Run(ctx)

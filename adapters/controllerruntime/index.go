@@ -14,8 +14,8 @@ func indexOf(field string) string { return "field:" + field }
 // valueIn returns the index entry for a value in a namespace. The empty namespace means all namespaces.
 func valueIn(namespace, value string) string { return namespace + "/" + value }
 
-// valuesOf returns an index function with two entries per value: one in the object's namespace and one
-// in all.
+// valuesOf returns an index function with two entries per value: one for the object's namespace and one for
+// all namespaces.
 func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 	return func(o any) ([]string, error) {
 		object, ok := o.(client.Object)

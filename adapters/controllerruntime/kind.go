@@ -38,7 +38,7 @@ type kind struct {
 	end        context.CancelCauseFunc
 }
 
-// scope is the informer for one namespace, for all namespaces, or for all others.
+// scope is the informer for one namespace, for all namespaces, or for all but the listed ones.
 type scope struct {
 	informer toolscache.SharedIndexInformer
 	copies   bool // reads return copies
@@ -77,7 +77,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
 	}
 	bookmarks := ptr.Deref(config.EnableWatchBookmarks, true)
-	// Add up to 10 % of jitter, so that kinds do not all resync at once.
+	// Add up to 10 % jitter, so that kinds do not all resync at once.
 	period := float64(ptr.Deref(config.SyncPeriod, defaultSyncPeriod)) * (0.9 + 0.2*rand.Float64())
 	opts := clientgo.ResourceOptions{
 		ResyncPeriod: time.Duration(period),
@@ -154,7 +154,7 @@ func (k *kind) covering(namespace string) (name string, ok bool) {
 	return metav1.NamespaceAll, ok
 }
 
-// wait waits until the informers for some scopes have synced. The error explains why an informer has
+// wait waits until the informers for the given scopes have synced. The error explains why an informer has
 // not.
 func (k *kind) wait(ctx context.Context, scopes []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -174,7 +174,7 @@ func (k *kind) waitForHandlers(ctx context.Context) {
 	}
 }
 
-// Reasons to stop waiting for an informer.
+// Reasons for giving up waiting for an informer.
 var (
 	errRemoved = errors.New("the informer was removed")
 	errEnded   = errors.New("the cache has stopped")

@@ -27,7 +27,7 @@ type Queue[T comparable] struct {
 
 var _ priorityqueue.PriorityQueue[string] = (*Queue[string])(nil)
 
-// The back-off of a queue without a limiter, as in controller-runtime's priority queue.
+// The back-off for queues without a limiter, as in controller-runtime's priority queue.
 const (
 	firstDelay = 5 * time.Millisecond
 	maxDelay   = 1000 * time.Second
@@ -65,7 +65,7 @@ func figures() millrace.MetricsProvider {
 // Status returns the queue's state and counters.
 func (q *Queue[T]) Status() millrace.Status { return q.queue.Status() }
 
-// Contents returns up to n keys in each state. Use it to inspect a stuck queue.
+// Contents returns up to n keys in each state, for inspecting a stuck queue.
 func (q *Queue[T]) Contents(n int) millrace.Contents[T] { return q.queue.Contents(n) }
 
 // Add adds a key to the queue.
@@ -77,7 +77,7 @@ func (q *Queue[T]) AddAfter(key T, after time.Duration) { q.queue.AddAfter(key, 
 // AddRateLimited adds a key after the limiter's delay.
 func (q *Queue[T]) AddRateLimited(key T) { q.queue.AddRateLimited(key) }
 
-// AddWithOpts adds keys with the given options. With both After and RateLimited the shorter delay
+// AddWithOpts adds keys with the given options. If both After and RateLimited are set, the shorter delay
 // applies, as in controller-runtime's priority queue.
 func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 	opts := millrace.AddOptions{After: o.After, RateLimited: o.RateLimited, Priority: ptr.Deref(o.Priority, 0)}
@@ -105,7 +105,7 @@ func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	return key, priority, shutdown
 }
 
-// Done marks a key as done. If the key is not in progress, Done only reports this to
+// Done marks a key as done. If the key is not in progress, Done does nothing but report this to
 // utilruntime.ErrorHandlers.
 func (q *Queue[T]) Done(key T) {
 	if _, running := q.queue.RunningPriority(key); !running {

@@ -26,7 +26,7 @@ import (
 // reader reads from a kind's informers.
 type reader struct {
 	*kind
-	partial bool     // the cached objects are whole, but only their metadata is wanted
+	partial bool     // the cached objects are complete, but only their metadata is wanted
 	from    []string // the scopes to read
 }
 
@@ -63,7 +63,7 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 // errNotSynced is returned while the cache cannot be read.
 var errNotSynced = errors.New("the informer has not synced")
 
-// give returns a head's object in the requested form. Packed objects are decoded from their bytes
+// give returns the object for a head in the requested form. Packed objects are decoded from their bytes
 // instead of copied.
 func (r reader) give(heads clientgo.Heads, head object.Head, copied bool) (given runtime.Object, err error) {
 	if copied && !r.partial {
@@ -176,8 +176,8 @@ func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, err
 	return !slices.ContainsFunc(with, func(r requirement) bool { return !slices.Contains(valuesFor(r.values, o), r.wanted) }), nil
 }
 
-// find returns the heads of candidates, found by fields or by namespace, or all heads. It also returns
-// the requirements that their objects must still meet.
+// find returns the heads of candidates, looked up by fields or by namespace, or else all heads. It also
+// returns the requirements that remain to be checked.
 func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptions) (iter.Seq[object.Head], requirements, error) {
 	if opts.FieldSelector != nil {
 		return findByFields(heads, store, opts.FieldSelector, opts.Namespace)
@@ -185,7 +185,7 @@ func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptio
 	return heads.Namespace(opts.Namespace), nil, nil
 }
 
-// findByFields uses the index of the first field. The other fields are returned as requirements.
+// findByFields uses the index on the first field. The other fields are returned as requirements.
 func findByFields(heads clientgo.Heads, store toolscache.Indexer, by fields.Selector, namespace string) (iter.Seq[object.Head], requirements, error) {
 	required := by.Requirements()
 	if len(required) == 0 || selector.NoFields(by) || slices.ContainsFunc(required, func(r fields.Requirement) bool {

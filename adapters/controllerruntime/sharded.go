@@ -22,10 +22,9 @@ import (
 )
 
 // Sharded returns a reconciler that calls r for this process's share of a kind's objects, and drops
-// requests for all others. from is the manager's cache, created with Options.Shards; it must have a
-// scope for the reconciled kind and for each kind that it owns. These are the kinds passed to For and
-// Owns in the builder. If the Share of the reconciled kind is nil, nothing is sharded and Sharded
-// returns r.
+// requests for all others. from is the manager's cache, created with Options.Shards. It must have a scope for
+// the reconciled kind and for each kind it owns, which are the kinds passed to For and Owns in the builder.
+// If the Share of the reconciled kind is nil, nothing is sharded and Sharded returns r.
 //
 //	r, err := millrace.Sharded(m.GetCache(), &reconciler{m.GetClient()}, &v1.Cart{}, &corev1.ConfigMap{})
 //	err = ctrl.NewControllerManagedBy(m).For(&v1.Cart{}).Owns(&corev1.ConfigMap{}).Complete(r)
@@ -35,13 +34,13 @@ import (
 //
 // At most one process at a time runs r for the objects in a slot (S01). The context passed to r carries
 // the shard.Token. It is canceled when the slot is lost, with a cause that wraps shard.ErrLost or
-// shard.ErrMoved. If r returns an error after that, it is dropped, because the slot's new owner starts
-// over. A request waits until the informers for all kinds hold the slot, polling every 20 ms to 5 s, so
-// r sees the previous owner's writes (S04). r must pass its context when reading, so that a Get or List
-// of a sharded kind whose objects have left the cache returns an error and never "not found". The slot
-// is released however r exits, even by a panic or runtime.Goexit.
+// shard.ErrMoved. Errors that r returns after that are dropped, because the slot's new owner starts over. A
+// request waits until the informers for all kinds hold the slot, polling every 20 ms to 5 s, so r sees the
+// previous owner's writes (S04). r must pass its context when reading, so that a Get or List of a sharded
+// kind whose objects have left the cache returns an error and never "not found". The slot is released however
+// r exits, even by a panic or runtime.Goexit.
 //
-// controller-runtime's interfaces impose some limits:
+// controller-runtime's interfaces impose some limitations:
 //
 //   - A request has no UID. So with any key except shard.ByNamespace, the owner of a deleted
 //     object is unknown, and no process reconciles its deletion. Use a finalizer for cleanup.
@@ -106,10 +105,10 @@ type sharded struct {
 	plain bool                      // the form has no namespaces
 	kinds map[schema.GroupKind]bool // kinds that must hold a slot before work begins
 	waits sharding.Waits
-	reads sharding.Waits // for reads of other kinds, when the slot is entered again
+	reads sharding.Waits // for reads of other kinds, once the slot is entered again
 }
 
-// parted returns the reason why an owned kind cannot have a scope, or nil.
+// parted returns an error explaining why an owned kind cannot have a scope, or nil if it can.
 func (s *sharded) parted(owned shard.Scope) error {
 	switch {
 	case owned.Everything() && s.scope.Everything():
@@ -133,7 +132,7 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("enter the share: %w", err)
-	case in == nil: // if wait is zero, the object belongs to another process
+	case in == nil: // a zero wait means that the object belongs to another process
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	defer func() {
@@ -152,8 +151,8 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return result, err
 }
 
-// enter enters the share for a request. It returns nil work if the object belongs to another process. If
-// it is too early to enter, it returns nil work and how long to wait.
+// enter enters the share for a request. It returns nil work if the object belongs to another process. If it
+// is too early to enter, it returns nil work and the time to wait.
 func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time.Duration, error) {
 	key := req.NamespacedName
 	if s.plain {

@@ -38,14 +38,14 @@ func newShards(of map[client.Object]shard.Scope, opts cache.Options, with config
 			return nil, fmt.Errorf("Options.Shards: %v: %w", gvk, err)
 		}
 		if group, ok := scope.Share.(*Group); ok {
-			scope.Share = group.Group // so that it equals the scope from Group.Shard
+			scope.Share = group.Group // so that it equals the scope returned by Group.Shard
 		}
 		all[gvk.GroupKind()] = scope
 	}
 	return all, nil
 }
 
-// unfit returns the reason why a kind cannot have a scope, or nil.
+// unfit returns an error explaining why a kind cannot have a scope, or nil if it can.
 func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields) error {
 	if v := reflect.ValueOf(scope.Share); v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("the share is a nil %T: omit Scope.Share to hold all objects", scope.Share)
@@ -66,7 +66,7 @@ func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields)
 	return nil
 }
 
-// holds reports whether every informer for a kind holds the slot of a hash.
+// holds reports whether every informer for a kind holds the slot of the given hash.
 func (k *kind) holds(hash uint64) bool {
 	for _, s := range k.scopes {
 		if h, ok := clientgo.HoldingOf(s.informer); !ok || !h.Holds(hash) {

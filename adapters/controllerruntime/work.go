@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// work is the work in progress in a Sharded reconciler. The reconciler's context carries it, so that
-// a cache read never mistakes an object in another process for a deleted one.
+// work is the work in progress in a Sharded reconciler. It is carried by the reconciler's context, so that a
+// cache read never mistakes an object in another process for a deleted one.
 type work struct {
 	*sharding.Work
 	kind schema.GroupKind // of the reconciled object
@@ -29,10 +29,9 @@ func withWork(ctx context.Context, w *work) context.Context {
 // errElsewhere is returned if objects have left the cache and may be in another process.
 var errElsewhere = errors.New("objects missing from the cache may be in another process")
 
-// lacking returns the reason why an object that a read in ctx did not find may still exist: the slot
-// was lost during the work, or the kind's objects have not arrived yet. It must be called after the
-// read. If the work's term is still valid at that time, the cache had not dropped anything before the
-// read.
+// lacking returns an error if an object that a read in ctx did not find may exist nevertheless: the slot was
+// lost during the work, or the kind's objects have not arrived yet. It must be called after the read. If the
+// work's term is still valid at that time, the cache cannot have dropped anything before the read.
 func (k *kind) lacking(ctx context.Context) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if !ok || k.shard.Share != w.Share {

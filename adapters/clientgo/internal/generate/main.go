@@ -1,7 +1,6 @@
-// Command generate creates the code for every API group and type in the linked version of client-go:
-// the groups of informers.SharedInformerFactory, and the lister-watcher for each type in a clientset.
-// After an update of client-go, run it with go generate in the directory of package clientgo. A test
-// fails if you forget.
+// Command generate creates the code for all API groups and types in the linked version of client-go: the
+// groups of informers.SharedInformerFactory, and a lister-watcher for each type in a clientset. After
+// updating client-go, run it with go generate in package clientgo's directory. A test fails if you forget.
 package main
 
 import (
@@ -70,8 +69,8 @@ func groups() ([]byte, error) {
 // kind is a Go type that a clientset can list and watch.
 type kind struct {
 	pkg, name  string // of the type
-	group      string // method of the clientset
-	method     string // method of the group
+	group      string // clientset method
+	method     string // group method
 	namespaced bool
 }
 
@@ -79,7 +78,7 @@ type kind struct {
 // case.
 func (k *kind) resource() string { return strings.ToLower(k.method) }
 
-// alias returns the import name of the type's package.
+// alias returns the import name for the type's package.
 func (k *kind) alias() string {
 	alias := path.Base(path.Dir(k.pkg)) + path.Base(k.pkg)
 	return strings.ReplaceAll(alias, "-", "")
@@ -121,7 +120,7 @@ func clientOf(client kubernetes.Interface, namespace string, example runtime.Obj
 `))
 }
 
-// listed returns the types for which client-go has informers.
+// listed returns the types that client-go has informers for.
 func listed() ([]kind, error) {
 	var found []kind
 	factory := informers.NewSharedInformerFactory(nil, 0)
