@@ -127,7 +127,7 @@ func (r *blockReader) begin() error {
 	return fmt.Errorf("%w: not a recording; create one with config.Config.Recorder or informer-debug record", ErrDamaged)
 }
 
-// at returns the position of the next block.
+// at returns the next block's position.
 func (r *blockReader) at() mark { return mark{r.offset, r.sum} }
 
 // next returns the content of the next block, which is valid until the next call. It returns io.EOF at
@@ -174,5 +174,5 @@ func (r *blockReader) next() ([]byte, error) {
 	return content, nil
 }
 
-// atEnd reports whether err means the input has ended.
+// atEnd reports whether err means that the input is exhausted.
 func atEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -20,17 +20,17 @@
 //
 // # Contents
 //
-// A recording contains only lists and watches of collections. Each is stored with its path, list and
-// watch parameters, and Accept header; the status, content type and Retry-After of the response; the
-// body, split as it was read, with timestamps; and how it ended. Other requests, such as reviews and
-// token requests, are not recorded. If a request is redirected, only the final response is recorded.
+// A recording contains only lists and watches of collections. Each is stored with its path, list and watch
+// parameters, and Accept header; the response's status, content type and Retry-After; the body, in the pieces
+// in which it was read, with timestamps; and how it ended. Other requests, such as reviews and token
+// requests, are not recorded. If a request is redirected, only the final response is recorded.
 //
 // Credentials are not recorded: the recorder sits above the layer that adds them, and overwrites any
-// that are echoed in a response. A compressed body that the client did not decompress is left out, since
-// it cannot be searched for credentials. For Secrets, only requests, times and sizes are recorded. Their
-// bodies are left out entirely, even for metadata-only requests: annotations often repeat the contents,
-// and no real server sends a partially redacted body. All other objects are recorded verbatim, so
-// protect the file as carefully as the objects.
+// that are echoed in a response. A compressed body that the client did not decompress is omitted, since it
+// cannot be searched for credentials. For Secrets, only requests, times and sizes are recorded. Their bodies
+// are omitted entirely, even for metadata-only requests: annotations often repeat the contents, and no real
+// server sends a partially redacted body. All other objects are recorded verbatim, so protect the file as
+// carefully as the objects.
 //
 // # File format
 //
@@ -46,15 +46,15 @@
 // # Guarantees
 //
 // When a recording is replayed in virtual time, an informer with the same options goes through the same
-// states, events and failures in the same order (D02) and at the same times. Data is replayed in order
-// of arrival across all responses. The file is readable only by its owner and never exceeds
-// Options.MaxSize. Requests dropped to stay within the limit are counted. An informer can be replayed
-// from any of its lists that is still in the file. A crash loses at most the last second. Reading a file
-// uses memory of at most a small multiple of its size.
+// states, events and failures, in the same order (D02) and at the same times. Data is replayed in order of
+// arrival across all responses. The file is readable only by its owner and never exceeds Options.MaxSize.
+// Requests dropped to stay within the limit are counted. An informer can be replayed from any of its lists
+// that is still in the file. A crash loses at most the last second. Reading a file uses memory of at most a
+// small multiple of its size.
 //
 // A recording contains the data the client received, not how the client reacted. An informer for several
-// namespaces reads and decodes each namespace separately. If data for one namespace arrived in the few
-// microseconds while data for another was being decoded, either could have reached the cache first; the
+// namespaces reads and decodes each namespace separately. If data for one namespace arrived during the few
+// microseconds in which data for another was being decoded, either could have reached the cache first; the
 // replay delivers them in order of arrival.
 //
 // # Concurrency

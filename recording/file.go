@@ -14,7 +14,7 @@ import (
 // of data in memory. It is safe for concurrent use.
 type File struct {
 	Path     string
-	Size     int64 // size of the readable part, in bytes
+	Size     int64 // size of the readable portion, in bytes
 	Began    time.Time
 	Duration time.Duration // from Began to the last record
 	Secrets  bool          // whether the contents of Secrets were recorded
@@ -89,7 +89,7 @@ func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// Close closes the file. Replays that are still reading it fail.
+// Close closes the file. Replays still reading from it fail.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,7 +227,7 @@ func (x *indexer) request(r *record) error {
 	return nil
 }
 
-// found notes that the current block contains records of q.
+// found notes that the current block contains records for q.
 func (x *indexer) found(q *Request) {
 	number := uint32(len(x.file.blocks.at))
 	if n := len(q.blocks); n == 0 || q.blocks[n-1] != number {
@@ -275,12 +275,12 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// reader returns a reader for the records of q.
+// reader returns a reader for q's records.
 func (f *File) reader(q *Request) *requestReader {
 	return &requestReader{file: f, id: q.id, left: q.blocks}
 }
 
-// requestReader reads the records of one request in order.
+// requestReader reads the records for one request, in order.
 type requestReader struct {
 	file   *File
 	id     uint64

@@ -19,8 +19,8 @@ var (
 	cborMark = []byte{0xd9, 0xd9, 0xf7}
 )
 
-// namesKind reports whether a body with this prefix may be an API response whose kind follows later,
-// perhaps only after the first object. In protobuf the kind always comes first.
+// namesKind reports whether a body with this prefix may be an API response whose kind appears later, perhaps
+// not until after the first object. In protobuf the kind always comes first.
 func namesKind(body []byte) bool {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	return len(text) == 0 || text[0] == '{' || bytes.HasPrefix(text, cborMark)

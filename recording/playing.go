@@ -72,9 +72,8 @@ func (p *playing) ended(e *ending, at time.Duration) error {
 	return io.EOF
 }
 
-// deaf tells the client that its watch delivers nothing. It does so if the recorded client abandoned
-// this watch to probe the server: that client had learned from a signal outside the recording that its
-// watch was dead.
+// deaf notifies the client that its watch delivers nothing, if the recorded client abandoned this watch to
+// probe the server: that client had learned from a signal outside the recording that its watch was dead.
 func (p *playing) deaf(at time.Duration) error {
 	recall := jitter.RecallOf(p.ctx)
 	if probed, _ := recall.Probed(); !probed || !p.request.Watch() {
@@ -175,7 +174,7 @@ func (p *playing) Close() error {
 	return nil
 }
 
-// over records that the rest of the response will not be replayed.
+// over notes that the rest of the response will not be replayed.
 func (p *playing) over() {
 	p.once.Do(func() {
 		p.replay.mu.Lock()

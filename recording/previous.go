@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// makeWay moves or removes existing files to make room for a new recording at path.
+// makeWay moves or removes existing files to make way for a new recording at path.
 func makeWay(path string) error {
 	if err := keepPrevious(path); err != nil {
 		return err

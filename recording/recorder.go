@@ -15,14 +15,14 @@ type Options struct {
 	// MaxSize is the maximum file size in bytes. Once the file would exceed it, the recorder drops the
 	// oldest requests, finished ones first, until the file is down to half of MaxSize. It writes the
 	// rest to path + ".part", which then replaces the file. If an informer lists only once, its list is
-	// dropped early, and the rest can then be read but not replayed; see Relist. A watch that takes up
-	// more than three quarters of MaxSize is dropped entirely and no longer recorded, so leave room for
-	// an hour of events. The default is 256 MiB, the minimum 1 MiB.
+	// dropped early, and the rest can then be read but not replayed; see Relist. A watch that takes up more
+	// than three quarters of MaxSize is dropped entirely and no longer recorded, so leave room for an hour's
+	// worth of events. The default is 256 MiB, the minimum 1 MiB.
 	MaxSize int64
 
 	// Relist makes informers relist before their last list is dropped, so the recording stays
 	// replayable: the recorder answers the next watch with 410 Gone instead of sending it to the server.
-	// The cost is one list per informer for each quarter of MaxSize written, at most once every 15
+	// The cost is one list per informer for each quarter of MaxSize written, but no more than one every 15
 	// minutes. By default, a recorder does not interfere with traffic.
 	Relist bool
 
@@ -45,7 +45,7 @@ const (
 	// maxWaiting limits the number of bytes waiting to be written.
 	maxWaiting = 32 << 20
 
-	// flushAfter is the longest time a record waits for its block to fill up.
+	// flushAfter is the maximum time a record waits for its block to fill up.
 	flushAfter = time.Second
 )
 
@@ -199,7 +199,7 @@ func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	}
 	r.last++
 	r.status.Requests++
-	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // the client relists on its own
+	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // the client is relisting on its own
 		r.courses[c] = course{relisted: r.courses[c].relisted}
 	}
 	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
@@ -215,8 +215,8 @@ func (r *Recorder) take(e event) {
 	}
 }
 
-// put queues an event; the caller holds mu. It never waits for the disk. Events of different requests
-// get distinct times, even if the clock is coarse, so that a replay preserves their order.
+// put queues an event; the caller holds mu. It never waits for the disk. Events of different requests are
+// given distinct times, even if the clock is coarse, so that a replay preserves their order.
 func (r *Recorder) put(e event) {
 	const overhead = 128
 	e.at = max(time.Since(r.began), r.at)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// relistEvery is the minimum time between forced relists of a client. It keeps a file too small for a
-// list from making the client relist forever.
+// relistEvery is the minimum time between forced relists of a client. It prevents a file that is too small
+// for a list from making the client relist over and over.
 const relistEvery = 15 * time.Minute
 
 // maxCourses limits how many clients are tracked.
@@ -19,7 +19,7 @@ const maxCourses = 10_000
 // course is the recorder's state for one client.
 type course struct {
 	lost     bool      // the client's last list has been dropped, or will be soon
-	relisted time.Time // when it was last forced to relist; zero if never
+	relisted time.Time // when it was last forced to relist; zero means never
 }
 
 // place returns the total number of bytes written so far, including those dropped since.
@@ -36,8 +36,8 @@ func (w *ring) asked(payload []byte) {
 	}
 }
 
-// lookBack finds the clients that must relist soon: those whose last list will be dropped the next time
-// the file fills up.
+// lookBack finds the clients that must relist soon, because their last list will be dropped the next time the
+// file fills up.
 func (w *ring) lookBack() {
 	const now, then = 16, 4 // fractions of MaxSize: how often to check, and the maximum distance to a list
 	most := w.recorder.opts.MaxSize
@@ -88,7 +88,7 @@ func (r *Recorder) expires(q *Request) bool {
 	return true
 }
 
-// tooOld answers a watch like a server that no longer has the requested version.
+// tooOld responds to a watch like a server that no longer has the requested version.
 type tooOld struct{}
 
 func (tooOld) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -37,14 +37,14 @@ type ReplayOptions struct {
 	Others http.RoundTripper
 }
 
-// patience is how much later than recorded a client may send its next request. It is longer than clients
-// wait on a silent watch.
+// patience is how much later than recorded a client may send its next request. It exceeds the time that
+// clients wait on a silent watch.
 const patience = 20 * time.Minute
 
-// maxSpeed keeps the scaled times of a replay that runs for hours within the range of a Duration.
+// maxSpeed ensures that the scaled times in a replay of many hours do not overflow a Duration.
 const maxSpeed = 100_000
 
-// Replay is an http.RoundTripper that answers lists and watches with recorded responses instead of
+// Replay is an http.RoundTripper that responds to lists and watches with recorded responses instead of
 // sending them to a server:
 //
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
@@ -54,8 +54,8 @@ const maxSpeed = 100_000
 //
 // Each informer receives the responses of one recorded informer, even if several had the same subject.
 // Any additional informer receives those of the first one, with everything before its start replayed
-// immediately. Other clients, such as a plain list or another library's informer, cannot be identified:
-// they receive the responses of such clients first, and then those of any informer.
+// immediately. Other clients, such as a plain list or another library's informer, cannot be identified: they
+// first receive the responses that such clients received, and then those of any informer.
 //
 // A request that arrives early waits until its recorded time. If a request arrives late, everything
 // after it is delayed by the same amount, because all responses share one clock and their relative
@@ -217,7 +217,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 			s.ended = true
 		}
 		r.note()
-		if who.informer == 0 && !asked.Watch() { // fail instead of blocking: there will be no response
+		if who.informer == 0 && !asked.Watch() { // fail instead of blocking: no response will ever come
 			return nil, nil, r.unrecorded(asked, played, nil)
 		}
 		return nil, nil, nil

@@ -202,7 +202,7 @@ func (w *ring) end(err error) {
 	w.warn("the recording has ended", "err", err)
 }
 
-// warn logs a warning. It ignores panics in the user's logger.
+// warn logs a warning, ignoring panics in the user's logger.
 func (w *ring) warn(text string, args ...any) {
 	_ = failure.Apart("Logger", func() error {
 		w.recorder.opts.Logger.Warn(text, args...)
@@ -324,7 +324,7 @@ func (w *ring) oldest() map[uint64]bool {
 	return gone
 }
 
-// afterAll returns a time later than that of the last event.
+// afterAll returns a time later than the last event's.
 func (r *Recorder) afterAll() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -386,9 +386,9 @@ func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
 	return to.flush()
 }
 
-// Blank overwrites credentials in a chunk of a body, in place. It leaves trailing bytes that may be the
-// start of a credential unchanged, and returns their number. If last is true, the body ends here, and
-// Blank overwrites such a partial credential too if it is recognizable.
+// Blank overwrites credentials in a chunk of a body, in place. It does not touch trailing bytes that may be
+// the start of a credential, and returns how many there are. If last is true, the body ends here, and Blank
+// also overwrites such a partial credential if it is recognizable.
 type Blank func(body []byte, last bool) (open int)
 
 // blanked returns the events that can be written now that e has arrived. A credential may be split

@@ -38,7 +38,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	}
 	s.to = blockWriter{to: to}
 	if err = s.copy(first); in.err != nil {
-		err = in.err // the error from the last block is only a consequence
+		err = in.err // the error from the last block is only a symptom
 	}
 	if err = errors.Join(err, withoutPath(s.end()), sameFile(to, path), withoutPath(to.Close())); err != nil {
 		return s.status(), &Error{path, -1, err}

@@ -16,7 +16,7 @@ type client struct {
 type stream struct {
 	client
 	taken    bool          // assigned to a client
-	from     time.Duration // everything before this time in the recording is replayed immediately
+	from     time.Duration // everything before this point in the recording is replayed immediately
 	requests []*Request
 	used     []bool
 	of       map[string][]int // indexes of unused requests by shape, in order; may include used ones
@@ -47,9 +47,9 @@ func (s *stream) use(at int) {
 	s.furthest = max(s.furthest, at)
 }
 
-// find returns the first unused request of the same shape. For a request for the full state, a different
-// shape is accepted, because the recorded client may have obtained its list elsewhere, or the recording
-// may be missing its beginning.
+// find returns the first unused request of the same shape. If the request is for the full state, a different
+// shape is accepted, because the recorded client may have obtained its list elsewhere, or the beginning of
+// the recording may be missing.
 func (s *stream) find(asked *Request) int {
 	shape := asked.shape()
 	same, had := s.of[shape]

@@ -11,8 +11,8 @@ import (
 var ErrShortened = errors.New("the recording has dropped its oldest requests")
 
 // Tail reads a recorder's file while it is being written. Create one with [Recorder.Tail]. A Tail is not
-// safe for concurrent use. It starts no goroutines and need not be closed. A slow reader delays neither
-// the recorded client nor the recording.
+// safe for concurrent use. It starts no goroutines and need not be closed. A slow reader does not delay the
+// recorded client or the recording.
 type Tail struct {
 	recorder *Recorder
 	shrunk   int // value of Recorder.shrunk when the tail started
@@ -54,7 +54,7 @@ func (t *Tail) Next(p []byte) (int, error) {
 	return n, nil
 }
 
-// replace makes tails read from the file returned by take, which has the given size.
+// replace makes tails read from the file that take returns, which has the given size.
 func (w *ring) replace(size int64, take func() (*os.File, error)) error {
 	r := w.recorder
 	r.reading.Lock()

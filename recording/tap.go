@@ -186,7 +186,7 @@ func (h *heard) Read(p []byte) (int, error) {
 // mostHead limits how much of a body is held back until its first kind is found.
 const mostHead = 64 << 10
 
-// part records a part of the body. It holds parts back until the first kind is found. A body with no
+// part records a piece of the body. It holds pieces back until the first kind is found. A body that has no
 // kind in its first bytes could contain anything and is withheld.
 func (h *heard) part(part []byte) {
 	if h.told {
@@ -207,7 +207,7 @@ func (h *heard) part(part []byte) {
 	h.settle()
 }
 
-// settle records the parts that were held back.
+// settle records the pieces that were held back.
 func (h *heard) settle() {
 	head := h.head
 	if h.told, h.head = true, nil; len(head) > 0 {
@@ -215,7 +215,7 @@ func (h *heard) settle() {
 	}
 }
 
-// chunk records a part of the body.
+// chunk records a piece of the body.
 func (h *heard) chunk(part []byte) {
 	if h.withheld {
 		h.recorder.take(event{record: record{kind: kindWithheld, request: h.id, payload: binary.AppendUvarint(nil, uint64(len(part)))}})

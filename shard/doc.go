@@ -6,7 +6,7 @@ on Leases (see package membership), or fixed (see Ordinal).
 Sharding is experimental: its API may change in any minor version, and the API server's support for it
 (KEP-5866) is alpha in Kubernetes.
 
-The package makes no requests and starts no goroutines. Its values are safe for concurrent use.
+The package makes no requests and starts no goroutines. Its types are safe for concurrent use.
 
 The hash is the 64-bit FNV-1a hash of a UID or a namespace, as in KEP-5866, so an API server can
 select the objects in a set of slots.

@@ -17,8 +17,8 @@ type Key struct {
 	name string
 	text func(object.Head) string // nil for the UID
 
-	// stirred gives similar texts different hashes. The slot depends on the high bits of the hash, which
-	// hardly depend on the last letters of the text. UIDs and namespaces are not stirred, because the API
+	// stirred gives similar texts different hashes. The slot is determined by the high bits of the hash,
+	// which hardly depend on the last bytes of the text. UIDs and namespaces are not stirred, because the API
 	// server hashes them as well.
 	stirred bool
 
@@ -29,8 +29,8 @@ type Key struct {
 // ByUID distributes objects evenly.
 func ByUID() Key { return Key{} }
 
-// ByNamespace keeps all objects in a namespace together. Do not use it for cluster-scoped kinds, because
-// all of their objects would be in the same slot.
+// ByNamespace keeps all objects in a namespace together. Do not use it for cluster-scoped kinds, all of whose
+// objects would be in the same slot.
 func ByNamespace() Key {
 	return Key{name: "namespace", text: func(o object.Head) string { return o.GetNamespace() }}
 }
@@ -89,8 +89,8 @@ func (k Key) Fixed() bool { return len(k.fields) == 0 }
 // Fields returns the paths of the fields that the key reads, other than namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
-// Follows returns nil if k assigns an object to the same slot to which the key owner assigns its
-// controller, so that one process owns both. Otherwise the error suggests keys that do so. Labels and
+// Follows returns nil if k assigns an object to the same slot to which the key owner assigns its controller,
+// so that one process owns both. Otherwise it returns an error that suggests suitable keys. Labels and
 // functions are assumed to match if their names are equal.
 func (k Key) Follows(owner Key) error {
 	switch name := k.String(); {
@@ -103,9 +103,8 @@ func (k Key) Follows(owner Key) error {
 		k, owner, ByUID(), ByOwner(), ByNamespace())
 }
 
-// OwnerHash returns the hash of one of o's owners under the key that k follows, if that hash is known.
-// An owner that does not control o is in the same slot only if the key uses something that both have in
-// common.
+// OwnerHash returns the hash of one of o's owners under the key that k follows, if that hash is known. An
+// owner that does not control o is in the same slot only if the key uses a property that both have in common.
 func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64, known bool) {
 	switch name := k.String(); {
 	case name == ByOwner().String():
@@ -131,7 +130,7 @@ func (k Key) Hash(o object.Head) uint64 {
 	return Hash(k.text(o))
 }
 
-// call calls a user's function such that a panic is attributed to it.
+// call calls a user's function and attributes panics to it.
 func (k Key) call(o object.Head) (text string) {
 	var err error
 	guard := failure.Guard{In: k.user}
@@ -156,7 +155,8 @@ func Hash(text string) uint64 {
 	return h
 }
 
-// Stir makes every bit of a hash depend on all of its bits. It is MurmurHash3's finalizer.
+// Stir mixes a hash such that every bit of the result depends on all of its bits. It is MurmurHash3's
+// finalizer.
 func Stir(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

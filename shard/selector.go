@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// maxRanges limits the number of ranges in a selector. A set of 1024 slots never has more. That many
-// ranges result in a 50 KB URL. API servers accept up to a megabyte, but proxies may not, and the server
-// compares each event with every range.
+// maxRanges limits the number of ranges in a selector. A set of 1024 slots never has more than that, which
+// results in a 50 KB URL. API servers accept up to a megabyte, but proxies may not, and the server compares
+// each event with every range.
 const maxRanges = 512
 
 // Selector returns the selector for the objects in s (KEP-5866), for use as the shardSelector parameter
@@ -25,7 +25,7 @@ func (k Key) Selector(s Slots) string {
 		return ""
 	}
 	ranges := s.Ranges()
-	if len(ranges) == 0 { // omitting the selector would select everything, and the server rejects an empty one
+	if len(ranges) == 0 { // an absent selector would select everything, and the server rejects an empty one
 		ranges = []Range{{0, 0}}
 	}
 	if len(ranges) > maxRanges || ranges[0] == (Range{0, math.MaxUint64}) {
@@ -51,8 +51,8 @@ type Selection uint8
 const (
 	// SelectionNone means that the informer has no share and nothing is filtered out.
 	SelectionNone Selection = iota
-	// SelectionUnknown means that no response has shown yet which side does so, or that the share contains
-	// all slots.
+	// SelectionUnknown means that responses have not yet revealed which side does the filtering, or that the
+	// share contains all slots.
 	SelectionUnknown
 	// SelectionByServer means that the server sends little more than the share (KEP-5866). Either the last
 	// list said so, or only objects in the share have arrived since then, although others would almost

@@ -16,8 +16,8 @@ type Share interface {
 	Owned() (Slots, <-chan struct{})
 
 	// Term returns the token of this process's term in a slot, or false if it does not own the slot.
-	// Preparations made in one term are not valid in the next, because other processes may have worked in
-	// the slot in between.
+	// Preparations from one term are not valid in the next, because other processes may have worked in the
+	// slot in between.
 	Term(slot int) (Token, bool)
 
 	// Enter starts work on something with the given hash. The returned context carries the Token. It is
@@ -61,7 +61,7 @@ func TokenOf(ctx context.Context) (Token, bool) {
 }
 
 // Ordinal returns the fixed share of process i of n, counting from 0: one of n slots. The processes may
-// be the Pods of a StatefulSet. Ordinal needs no Leases, so it guarantees S01 only if there is exactly
+// be the Pods of a StatefulSet. Ordinal does not use Leases, so it guarantees S01 only if there is exactly
 // one process for each i and all use the same n. To change n, first stop all processes. Its epochs are
 // 0. Ordinal panics unless 0 <= i < n.
 func Ordinal(i, n int) Share {
@@ -89,9 +89,9 @@ func (o *ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func
 	return working, cancel, nil
 }
 
-// Scope selects the objects of a kind that belong to a process: those that a key assigns to its share.
-// The zero value selects all objects. Two scopes are considered equal if their keys have the same name
-// and their shares are equal. So a Share's type must be comparable, such as a pointer.
+// Scope selects a process's objects of one kind: those that a key assigns to its share. The zero value
+// selects all objects. Two scopes are considered equal if their keys have the same name and their shares are
+// equal. So a Share's type must be comparable, such as a pointer.
 type Scope struct {
 	Key   Key
 	Share Share

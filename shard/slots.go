@@ -11,7 +11,7 @@ import (
 )
 
 // Slots is a set of slots in a group. A slot is a range of 64-bit hashes: slot i of n contains the
-// hashes from i*2^64/n up to (i+1)*2^64/n. Slots are immutable; the zero value is the empty set in a
+// hashes from i*2^64/n up to (i+1)*2^64/n. Slots values are immutable; the zero value is the empty set in a
 // group without slots.
 type Slots struct {
 	total int
@@ -161,7 +161,7 @@ func (s Slots) String() string {
 	return b.String()
 }
 
-// MarshalText encodes the set as by String.
+// MarshalText encodes the set in the form returned by String.
 func (s Slots) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // ParseSlots parses the result of String, for a group of total slots.

@@ -48,8 +48,7 @@ func Longer(d, by time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// Around returns period with a random variation of up to a tenth, so that not everything becomes due at
-// once.
+// Around returns period, randomly varied by up to a tenth, so that not everything becomes due at once.
 func Around(period time.Duration) time.Duration {
 	return Longer(period-period/10, period/5+1)
 }
@@ -62,8 +61,8 @@ func Seed(seed uint64) (restore func()) {
 }
 
 // Longest makes every random duration the longest possible one, until each caller has called its restore
-// function. It is meant for replays: a client that waits at least as long as the recorded one receives
-// the recorded responses in order.
+// function. It is meant for replays: a client receives the recorded responses in order if it waits at least
+// as long as the recorded client did.
 func Longest() (restore func()) {
 	longest.Add(1)
 	return sync.OnceFunc(func() { longest.Add(-1) })

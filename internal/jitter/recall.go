@@ -19,7 +19,7 @@ type Recall struct {
 	lifetime time.Duration // lifetime of the most recently requested watch; 0 if unknown
 	probed   bool          // whether the client's next request was a probe
 	known    bool          // whether probed is known
-	deaf     func()        // tells the client that its watch is deaf; may be nil
+	deaf     func()        // notifies the client that its watch is deaf; may be nil
 }
 
 type recallKey struct{}

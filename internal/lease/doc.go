@@ -10,7 +10,7 @@
 // # Requests
 //
 // A [Client] checks every response. A proxy may respond in place of the API server, and a process that
-// trusted its status 200 would work without a Lease.
+// trusted its status 200 would work without holding a Lease.
 //
 // # Concurrency
 //

@@ -42,8 +42,8 @@ func Acquire(l *coordinationv1.Lease, identity string, lasts time.Duration) {
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = &identity, &now
 }
 
-// Renew sets the renewal time and the permitted silence. The latter may have been shortened by others,
-// in which case candidates would take the Lease too early.
+// Renew sets the renewal time and the permitted silence. Others may have shortened the latter, in which case
+// candidates would take the Lease too early.
 func Renew(l *coordinationv1.Lease, lasts time.Duration) {
 	l.Spec.RenewTime = new(metav1.NowMicro())
 	l.Spec.LeaseDurationSeconds = new(int32(lasts / time.Second))

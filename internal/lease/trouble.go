@@ -21,7 +21,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 // MarshalText makes the JSON encoding of a status readable.
 func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
-// Trouble counts failures since the last success, and logs them with decreasing frequency.
+// Trouble counts failures since the last success and logs them at a decreasing rate.
 type Trouble struct {
 	Logger *slog.Logger
 

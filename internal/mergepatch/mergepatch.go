@@ -75,7 +75,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 	return patch, true
 }
 
-// gone returns the patch for a field that disappears: null, or null for each entry in a map.
+// gone returns the patch for a field that disappears: null, or a null for each entry of a map.
 func gone(old any, field reflect.Type) any {
 	entries, _ := old.(map[string]any)
 	if len(entries) == 0 || field == nil || field.Kind() != reflect.Map {

@@ -12,9 +12,9 @@
 //
 // # Repetition
 //
-// The results depend on how much repeats, because the decoder shares equal values between objects.
-// Objects are replicas of 200 applications in 50 namespaces on 1000 nodes. Replicas have the same values
-// in common as in a real cluster, where controllers and the API server set them:
+// The results depend on how much content repeats, because the decoder shares equal values between objects.
+// Objects are replicas of 200 applications in 50 namespaces on 1000 nodes. Replicas have the same values in
+// common as in a real cluster, where controllers and the API server set them:
 //
 //   - labels, the owner, and the fields that the controller manages;
 //   - the image, command, environment, ports, resources and probes of each container, but not the
@@ -22,9 +22,8 @@
 //   - tolerations, and the contents of the service account's volume.
 //
 // Name, UID, resource version, times, node, IPs and container IDs are unique to each object. So is the
-// kubelet's entry in managedFields, because it contains the pod's IP. Adjacent objects belong to
-// different applications; in a real list, which is ordered by name, replicas are adjacent, which is
-// easier.
+// kubelet's entry in managedFields, because it contains the pod's IP. Adjacent objects belong to different
+// applications. In real lists, which are ordered by name, replicas are adjacent, which is an easier case.
 //
 // With [Options.Alike], the kubelet's entry and the conditions, with their times, also repeat in the pods
 // of an application, as in a cluster that runs few images and has started their replicas together.
@@ -43,7 +42,7 @@
 //
 // # Failure
 //
-// Every seed and every index from 0 is valid. For types this package does not generate, [Touch] and
+// Every seed and every index from 0 is valid. For types that this package does not generate, [Touch] and
 // [Next] change only the metadata.
 //
 // # Debugging

@@ -12,14 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Kind makes the objects of one kind.
+// Kind generates the objects of one kind.
 type Kind struct {
 	Resource object.GVR
 	New      func(seed uint64, i int, o Options) object.Object
 }
 
-// Kinds returns the kinds that a controller of applications may watch: widgets, and nine of Kubernetes
-// itself.
+// Kinds returns the kinds that a controller for applications might watch: widgets, and nine built-in kinds.
 func Kinds() []Kind {
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	return []Kind{
@@ -78,7 +77,8 @@ func service(seed uint64, i int, o Options) object.Object {
 	}}
 }
 
-// workload returns a Deployment with the UID of another kind, whose metadata and template that kind uses.
+// workload returns a Deployment with the UID of another kind, which uses the Deployment's metadata and
+// template.
 func workload(seed uint64, kind string, i int, o Options) *appsv1.Deployment {
 	d := Deployment(seed, i, o)
 	d.UID = newSource(seed, kind, i, o.Hostile).uid()

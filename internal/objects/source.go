@@ -25,8 +25,8 @@ type Options struct {
 	// object of the same kind, except for the API's own vocabulary. Sizes stay about the same.
 	Hostile bool
 
-	// Alike makes the pods of an application equal in more parts: all start in the same second, and the
-	// kubelet's entry in managedFields does not name the pod's IP. Other kinds are as usual.
+	// Alike makes an application's pods more similar: all start in the same second, and the kubelet's entry
+	// in managedFields does not contain the pod's IP. Other kinds are not affected.
 	Alike bool
 }
 
@@ -94,7 +94,7 @@ func (s *source) number(usual int32) int32 {
 	return usual
 }
 
-// quantity returns one of a few typical amounts, or an unusual one in the hostile variant.
+// quantity returns one of a few typical quantities, or an unusual one in the hostile variant.
 func (s *source) quantity(usual ...string) resource.Quantity {
 	amount := usual[s.r.IntN(len(usual))]
 	if s.hostile {

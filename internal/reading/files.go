@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Patience is how long [Files.Try] waits. A local disk responds a thousand times faster.
+// Patience is how long [Files.Try] waits. Local disks respond a thousand times faster.
 const Patience = time.Second
 
 // ErrSlow means that [Files.Try] has stopped waiting.
@@ -29,8 +29,8 @@ type File struct {
 func (f File) String() string { return f.What + " in " + f.Path }
 
 // Files reads a set of files, using one goroutine for all callers. A blocked read cannot be canceled, so
-// a caller that gives up leaves the goroutine running. It delivers its result no matter how late, and no
-// other goroutine is started until it is done.
+// a caller that gives up leaves the goroutine running. It delivers its result no matter how late it is, and
+// no other goroutine is started until it is done.
 type Files struct {
 	log   *slog.Logger
 	files []File

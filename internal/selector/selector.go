@@ -22,7 +22,7 @@ func NoFields(s fields.Selector) bool {
 	wanted := fields.Set{} // matches all requirements in the text
 	for _, r := range all {
 		if r.Operator == selection.NotEquals {
-			wanted[r.Field] += r.Value + "x" // longer than any of them, so equal to none
+			wanted[r.Field] += r.Value + "x" // longer than any of them, so it equals none
 		}
 	}
 	for _, r := range all {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// List interprets a list of an informer's objects. Slots may have been gained or lost since the list
-// started, and the list proves nothing about those slots.
+// List interprets a list of an informer's objects. Slots may have been gained or lost since the list started,
+// in which case it proves nothing about them.
 type List struct {
 	terms *Terms
 	gains uint64              // gains when the list started
@@ -31,8 +31,8 @@ func (t *Terms) List(gains uint64, away []object.Version) *List {
 	return l
 }
 
-// tells reports whether the list is complete for an object's slot. It is if the slot is owned and has
-// been since before the list started.
+// tells reports whether the list is complete for an object's slot. It is if the slot is owned and has been
+// owned since before the list started.
 func (l *List) tells(o object.Head) bool {
 	since := l.terms.Since(o)
 	return 0 < since && since <= l.gains

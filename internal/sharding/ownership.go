@@ -24,11 +24,11 @@ type Ownership struct {
 	hooks  Hooks
 	asking chan struct{} // contains a token while the share is being called
 
-	mu   sync.Mutex // orders changes to last with calls to Hooks.Lost and Gains; no user code is called while it is held
+	mu   sync.Mutex // serializes changes to last, Hooks.Lost and Gains; no user code is called while it is held
 	last atomic.Pointer[Terms]
 }
 
-// Hooks contains functions of an informer that its [Ownership] calls from any goroutine.
+// Hooks contains an informer's functions that its [Ownership] calls, from any goroutine.
 type Hooks struct {
 	CallShare   func(do func()) error     // calls methods of the share, which may be user code
 	ShareFailed func(error)               // receives the error from such a call
@@ -85,7 +85,7 @@ func (t *Terms) stale() bool {
 	}
 }
 
-// nothing returns the next terms, which have no slots, after the share failed.
+// nothing returns the next terms after the share has failed, which have no slots.
 func (t *Terms) nothing() *Terms {
 	again := make(chan struct{})
 	time.AfterFunc(afterFault, func() { close(again) })
@@ -168,8 +168,8 @@ func (o *Ownership) Gains() uint64 {
 	return o.Last().gains
 }
 
-// Follow updates the terms after every change, until ctx is done. Other callers of Terms update them too
-// and need not wait for Follow.
+// Follow updates the terms after every change, until ctx is done. Other callers of Terms update them too and
+// do not have to wait for Follow.
 func (o *Ownership) Follow(ctx context.Context) {
 	var asks time.Time // tracks the use of asksInARow
 	for {

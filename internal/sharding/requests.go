@@ -12,7 +12,7 @@ import (
 
 // Requests implements reflector.Ownership for one reflector of an informer. It asks the server for owned
 // objects only, and records for each request whether the server complied, since different servers may
-// respond. Any other objects that the server sends are skipped.
+// respond. Any other objects are skipped.
 type Requests struct {
 	*Ownership
 

@@ -22,9 +22,9 @@ type Work struct {
 	leave   func()
 }
 
-// Enter enters a share to work on the object with the given hash. It returns nil if the object belongs
-// to another process. If the slot is being handed over, or holds returns false, it returns nil and how
-// long to wait before the next attempt. It panics if share or holds panics.
+// Enter starts work on the object with the given hash. It returns nil if the object belongs to another
+// process. If the slot is being handed over, or holds returns false, it returns nil and how long to wait
+// before the next attempt. It panics if share or holds panics.
 func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds func(hash uint64) bool) (in *Work, wait time.Duration, err error) {
 	working, leave, err := share.Enter(ctx, hash)
 	switch {
@@ -54,7 +54,7 @@ func (w *Waits) Enter(ctx context.Context, share shard.Share, hash uint64, holds
 	return in, 0, nil
 }
 
-// Leave ends the work, so that the slot can be handed over. It returns an error if the share fails.
+// Leave ends the work, so that the slot may be handed over. It returns an error if the share fails.
 func (w *Work) Leave() error {
 	return failure.Apart("the leave of the share", func() error {
 		w.leave()
@@ -62,9 +62,9 @@ func (w *Work) Leave() error {
 	})
 }
 
-// Lacks returns the reason an object in the share may exist even though it is not in a cache: the slot
-// was lost, or holds returns false. Call it after reading the cache, which drops objects only after
-// their slot is lost.
+// Lacks returns an error if an object in the share may exist even though it is not in a cache, because the
+// slot was lost or holds returns false. Call it after reading the cache, which drops objects only after their
+// slot is lost.
 func (w *Work) Lacks(holds func(hash uint64) bool) error {
 	switch token, ours := w.Share.Term(w.Token.Slot); {
 	case !ours || token != w.Token:

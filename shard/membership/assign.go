@@ -11,13 +11,12 @@ import (
 )
 
 // surplus is the percentage by which a member may exceed its share of the slots. A smaller surplus would
-// move more slots when members join or leave; a larger one would overload some members.
+// cause more slots to move when members join or leave; a larger one would overload some members.
 const surplus = 10
 
 // Assign assigns slots to members, given their names and weights, and returns the name of the member for
-// each slot. The names are empty if no member accepts slots. Every member computes the assignment from
-// the members it sees. Assign panics if the number of slots or a weight is outside the limits of
-// [Options].
+// each slot. The names are empty if no member can take slots. Every member computes the assignment based on
+// the members it sees. Assign panics if the number of slots or a weight is outside the limits of [Options].
 func Assign(slots int, weights map[string]int) []string {
 	if slots < 1 || slots > mostSlots {
 		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))
@@ -45,15 +44,15 @@ func distinct(all []candidate) []candidate {
 	return slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
 }
 
-// assign returns, for each slot, the index of its candidate, or -1 if no candidate takes slots. The
-// result depends only on names and weights, not on their order, so members that see the same candidates
-// agree.
+// assign returns, for each slot, the index of its candidate, or -1 if no candidate takes slots. The result
+// depends only on names and weights, not on their order, so members that see the same candidates arrive at
+// the same assignment.
 //
 // The algorithm is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a
-// price, a pseudo-random number that depends on their names and is lower for greater weights. The
-// cheapest pair is matched first, then the cheapest remaining one, and so on; a candidate that has
-// reached its share plus the surplus takes no more slots. So a slot moves only if its candidate leaves,
-// a cheaper candidate joins, or the bounds change.
+// price, a pseudo-random number that depends on their names and is lower for greater weights. The cheapest
+// pair is matched first, then the cheapest remaining one, and so on. A candidate that has reached its share
+// plus the surplus gets no more slots. So a slot moves only if its candidate leaves, a cheaper candidate
+// joins, or the bounds change.
 func assign(total int, candidates []candidate) []int {
 	a := assignment{owners: make([]int, total), candidates: candidates}
 	a.prepare()
@@ -74,8 +73,8 @@ type assignment struct {
 	owners     []int
 	classes    []class
 	room       []int         // slots that each candidate may still take
-	taken      []offerHeap   // by candidate, most expensive first
-	refused    map[int][]int // by slot: the candidates that rejected it
+	taken      []offerHeap   // indexed by candidate, most expensive first
+	refused    map[int][]int // indexed by slot: the candidates that rejected it
 }
 
 // class contains the candidates of a given weight, sorted by name.
@@ -178,7 +177,7 @@ func (a *assignment) compare(x, y offer) int {
 }
 
 // cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so the result is the same on every
-// processor. Choosing the lowest cost/weight makes each candidate win in proportion to its weight.
+// processor. With the lowest cost/weight, each candidate wins in proportion to its weight.
 func cost(draw uint64) uint64 {
 	draw |= 1
 	zeros := bits.LeadingZeros64(draw)

@@ -24,10 +24,10 @@ objects.
   - If the members do not change, every slot has an owner (S02): within one second after a member
     has left, or two seconds after a dead member's Lease has expired.
   - Work is canceled RenewDeadline after the last renewal was sent, and others wait LeaseDuration
-    from when they saw it, by their own clocks. The difference is how long the work has to stop.
+    from when they saw it, by their own clocks. The difference is how much time the work has to stop.
     Times from different machines are never compared.
-  - Each term of a slot has a greater epoch than earlier ones (shard.TokenOf), so a guarded resource
-    can reject requests from an earlier owner. If the server's data is restored from a backup,
+  - Each term of a slot has a greater epoch than earlier ones (shard.TokenOf), so that a guarded
+    resource can reject requests from earlier owners. If the server's data is restored from a backup,
     epochs go back with it, and the resource must then forget the greatest one.
   - If one of n members leaves or another one joins, about 1/n of the slots move, and with 1024
     slots up to 3 % more, as simulated for up to 50 members. No member exceeds its share by more
@@ -41,8 +41,8 @@ member keeps working until its next renewal.
 # Concurrency
 
 All methods are safe for concurrent use, but only one Run may be active at a time. Run has a
-goroutine that watches the deadline, the goroutines of an informer for the group's Leases, and one
-per request in progress. A blocking transport or logger does not delay the deadline.
+goroutine that enforces the deadline, the goroutines of an informer for the group's Leases, and one
+per request in progress. A transport or logger that blocks does not delay the deadline.
 
 # Failure
 

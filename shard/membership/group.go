@@ -31,7 +31,7 @@ type Group struct {
 	informer *sharedinformer.Informer[*coordinationv1.Lease]
 	seen     *sightings
 	turn     chan struct{} // contains a token while Run is active
-	wake     chan struct{} // contains a token if there may be work for the keeper
+	wake     chan struct{} // contains a token if the keeper may have something to do
 
 	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	slots   []slot
@@ -40,8 +40,8 @@ type Group struct {
 	changed chan struct{} // closed and replaced when owned changes
 	status  Status
 	running bool
-	refused error   // why we take no slots
-	places  []place // by slot, from the last call to judge; empty before that
+	refused error   // why we do not take slots
+	places  []place // indexed by slot, from the last call to judge; empty before that
 }
 
 // New returns a member. It fails if the options are invalid; it makes no requests. The client's scheme
@@ -80,7 +80,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	return g, nil
 }
 
-// look makes the keeper recheck everything.
+// look makes the keeper check everything again.
 func (g *Group) look() {
 	select {
 	case g.wake <- struct{}{}:
@@ -132,7 +132,7 @@ func (g *Group) watch(ctx context.Context) {
 			left, changed = time.Hour, g.changed
 		}
 		g.mu.Unlock()
-		if !lease.Sleep(ctx, left, changed) { // a change may mean that we have to give up slots
+		if !lease.Sleep(ctx, left, changed) { // after a change, we may have to give up slots
 			return
 		}
 	}

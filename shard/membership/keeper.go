@@ -32,8 +32,8 @@ import (
 //     those Leases, on condition that they have not changed, so that a late renewal fails. By then, such
 //     a member has ended its work, because its own timeout is shorter and started earlier.
 //
-// If the snapshots do not show our own renewals, they may be missing those of others too, so the keeper
-// reopens the watch.
+// If snapshots do not show our own renewals, they may lack those of others too, so the keeper reopens the
+// watch.
 type keeper struct {
 	*Group
 	ours     map[types.UID]bool // UIDs of our Leases during this run
@@ -44,7 +44,7 @@ type keeper struct {
 
 	own      *coordinationv1.Lease // last known state; nil if there is none
 	fresh    *coordinationv1.Lease // the Lease to create; nil if it exists
-	sure     shard.Slots           // slots claimed by the Lease whether or not pending writes succeed
+	sure     shard.Slots           // slots claimed by the Lease regardless of whether pending writes succeed
 	attempt  *attempt              // the pending write, or nil
 	due      time.Time             // when the next renewal is due
 	deadline time.Time             // copy of Group.until
@@ -55,7 +55,7 @@ type keeper struct {
 	given    time.Time // when to abandon the last attempt to leave; zero before leaving
 	done     bool
 
-	expelling map[types.UID]time.Time // when to check on an expired member
+	expelling map[types.UID]time.Time // when to check on an expired member next
 
 	targets struct { // the last assignment
 		all    []candidate            // the candidates it was computed for
@@ -96,11 +96,11 @@ func (k *keeper) finish() {
 	}
 }
 
-// step does everything that is due. It returns the time of the next step if nothing happens before.
+// step does everything that is due. It returns the time of the next step, unless something happens before.
 func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
-	// A snapshot that does not show our own last renewal may also be missing renewals by others.
+	// A snapshot that does not show our own last renewal may also lack renewals by others.
 	if synced && (k.own == nil && k.hears() || k.current(now, v)) {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
@@ -129,8 +129,8 @@ func (k *keeper) view(now time.Time) (view, bool) {
 	return k.seen.look(now, slices.Collect(objects), k.ours), true
 }
 
-// current reports whether a view shows our latest renewal and the deadline has not passed. If so, the
-// view's information about other members is as recent as our own state.
+// current reports whether a view shows our latest renewal and the deadline has not passed. If so, the view of
+// other members is as recent as our own state.
 func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
@@ -152,8 +152,8 @@ func (k *keeper) checkWatch(now time.Time, v view) {
 	}
 }
 
-// hears reports whether the watch appears to be working. It is used by members that have no Lease yet,
-// so they cannot watch for their own renewals.
+// hears reports whether the watch appears to be working. It is used by members that have no Lease yet and
+// therefore cannot look for their own renewals.
 func (k *keeper) hears() bool {
 	s := k.informer.Status().Reflector
 	return s.State == reflector.Watching && s.Attempts == 0
@@ -243,7 +243,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 			}
 		case claimed:
 			switch {
-			case !want && s.hands > 0: // work from a lost term is still running
+			case !want && s.hands > 0: // work from a lost term is still in progress
 				s.phase, s.since = leaving, now
 			case !want:
 				s.phase = none

@@ -37,7 +37,7 @@ func leaseName(group, identity string) string {
 // layout returns the settings that all members of a group must share.
 func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o.Layout) }
 
-// statement is what a Lease states about its member.
+// statement is the information about a member in its Lease.
 type statement struct {
 	claims  shard.Slots
 	leaving bool
@@ -70,8 +70,8 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
-// behind reports whether the resource version rv is older than another one. If rv arrived later, the
-// server's history went back.
+// behind reports whether the resource version rv is older than another one. If rv arrived later, the server's
+// history has gone back.
 func behind(rv, than string) bool {
 	order, err := object.CompareRV(rv, than)
 	return err == nil && order < 0
@@ -83,16 +83,16 @@ type said struct {
 	layout string
 	weight int
 	lasts  time.Duration // how long the member may be silent
-	err    error         // why the Lease cannot be parsed; it is then treated as claiming everything
+	err    error         // why the Lease cannot be parsed; such a Lease is treated as claiming everything
 }
 
-// read parses a Lease of a group with this layout. With a different layout, slots are different ranges,
-// so a member that claims any of them is treated as claiming all of ours.
+// read parses a Lease of a group with this layout. With a different layout, slots cover different ranges, so
+// a member that claims any of them is treated as claiming all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
 	var err3 error
-	if s.lasts > longest { // too long to wait
+	if s.lasts > longest { // too long to wait for
 		err3 = fmt.Errorf("it may be silent for %s: want at most %s", s.lasts, longest)
 		s.lasts = o.LeaseDuration
 	}

@@ -30,13 +30,13 @@ type Options struct {
 	Name      string
 
 	// Identity must be unique among the members. The default consists of the host name, the process ID and
-	// a random string. A member that restarts under the same identity after an unclean exit must wait until
+	// a random string. A member that restarts with the same identity after an unclean exit must wait until
 	// its old Lease expires. The maximum is 256 bytes of UTF-8.
 	Identity string
 
 	// Slots is the number of slots in the group; the default is 1024. Layout describes everything else that
-	// members must agree on, such as the names of keys, in at most 256 bytes of UTF-8. A member whose Slots
-	// or Layout differ from those of working members does not work; see Status.Refusal.
+	// members must agree on, such as key names, in at most 256 bytes of UTF-8. A member whose Slots or Layout
+	// differ from those of working members does not work; see Status.Refusal.
 	Slots  int
 	Layout string
 

@@ -21,7 +21,7 @@ import (
 var (
 	// errGone means that our Lease was deleted or taken over.
 	errGone = errors.New("our Lease was deleted, or taken by another process")
-	// errTwin means that another process holds the Lease for our identity.
+	// errTwin means that another process with our identity holds the Lease.
 	errTwin = errors.New("another process holds the Lease for our identity, because it is still running or was not stopped cleanly: waiting until the Lease expires; give each member its own identity")
 )
 
@@ -29,7 +29,7 @@ var (
 type attempt struct {
 	statement
 	last      *coordinationv1.Lease // the Lease before the write, or the Lease to create
-	shown     string                // resource version that the watch had reached by then
+	shown     string                // the resource version reached by the watch at that point
 	sent      time.Time
 	given     time.Time   // when to abandon it
 	abandoned atomic.Bool // the attempt was abandoned
@@ -71,8 +71,7 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	})
 }
 
-// create creates our Lease. An earlier attempt may have created it even though we never received the
-// response.
+// create creates our Lease. An earlier attempt may have created it even if we never received the response.
 func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	now, err := k.leases.Create(ctx, a.last)
 	if apierrors.IsAlreadyExists(err) {
@@ -158,8 +157,8 @@ func (k *keeper) answered(a answer) {
 	}
 }
 
-// wentBack ends all terms, because the server's history has gone back. We hold claimed slots again once
-// a snapshot of the new history shows that only we claim them.
+// wentBack ends all terms, because the server's history has gone back. Claimed slots are held again once a
+// snapshot of the new history shows that no other member claims them.
 func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
@@ -183,9 +182,9 @@ func (k *keeper) lost(err error) {
 }
 
 // bury deletes the Lease of a member that has been silent for too long. If the Lease claims slots, bury
-// first marks its member as having left, on condition that the Lease has not changed. That way, a member
-// that sees the last renewal and this write at the same time knows that the slots are free; if the Lease
-// were deleted along with its claims, that member would have to wait. Without an acquire time, the Lease
+// first marks its member as having left, on condition that the Lease has not changed. That way, a member that
+// sees the last renewal and this write at the same time knows that the slots are free. If the Lease were
+// deleted together with its claims, that member would have to wait. Without an acquire time, the Lease
 // belongs to no term, so a late renewal fails.
 func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) error {
 	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {

@@ -29,8 +29,8 @@ type slot struct {
 	end   context.CancelCauseFunc
 }
 
-// ours reports whether the slot's objects are still needed here, because work may start, or is running
-// and has not been canceled. The caller holds mu.
+// ours reports whether the slot's objects are still needed here, because work may start or is in progress and
+// has not been canceled. The caller holds mu.
 func (s *slot) ours() bool {
 	return s.phase == held || s.phase == leaving && s.hands > 0 && s.ctx.Err() == nil
 }
@@ -59,7 +59,7 @@ func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context
 	}), nil
 }
 
-// left records that some work in a slot has ended.
+// left records that work in a slot has ended.
 func (g *Group) left(n int) {
 	g.mu.Lock()
 	s := &g.slots[n]

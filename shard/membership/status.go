@@ -21,9 +21,9 @@ type Status struct {
 
 	Owned   shard.Slots // slots that this member may work in
 	Wanted  shard.Slots // slots assigned to this member
-	Leaving shard.Slots // slots that this member has yet to hand over, because work in them continues
+	Leaving shard.Slots // slots that this member has yet to hand over, because work in them is still in progress
 
-	// Seen is when the group was last seen; zero means never. If this member is disconnected from the
+	// Seen is when the group was last seen; zero means never. While this member is disconnected from the
 	// server, the fields below may be outdated.
 	Seen    time.Time
 	Members []Member    // all members with a Lease, including this one, sorted by identity
@@ -48,7 +48,7 @@ type Member struct {
 	Wanted   int         // number of slots assigned to the member
 	Leaving  bool
 	Silent   time.Duration // time since the last renewal
-	Late     bool          // silent for a third of the permitted time, which does not happen to a healthy member
+	Late     bool          // silent for a third of the permitted time, which a healthy member never is
 	Expired  bool          // silent for too long
 	Trouble  string        // why the member does not participate; empty if it does
 }
@@ -99,8 +99,8 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	return nil
 }
 
-// A member is late after being silent for 1/late of the permitted time. By default that is 5 s, enough
-// for two renewals.
+// A member is late if it has been silent for 1/late of the permitted time. By default that is 5 s, enough for
+// two renewals.
 const late = 3
 
 // members describes all members with a Lease, including this one.

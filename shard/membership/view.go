@@ -30,7 +30,7 @@ type sightings struct {
 type sighting struct {
 	lease.Sighting
 	said  said
-	back  bool // the Lease went back to an older state, and its member has not written it since
+	back  bool // the Lease reverted to an older state, and its member has not written it since
 	gone  bool // the handler last received a Delete
 	empty bool // the Lease claimed nothing when it was deleted
 }
@@ -76,12 +76,12 @@ type view struct {
 	own     *coordinationv1.Lease // nil if there is none
 	others  []*sighting           // copies of the other Leases, sorted by name
 	taken   shard.Slots           // slots that others own or may own
-	expires time.Time             // when the first of the others expires; zero if none does
+	expires time.Time             // when the first of the others expires; zero if none will
 }
 
 // look returns a view of the given Leases. Leases whose UID is in ours are not included in others.
 //
-// If a Lease with claims was deleted, its member may not have noticed and may still be working. So its
+// If a Lease with claims was deleted, its member may not have noticed and may still be working. Therefore its
 // slots remain taken until the Lease would have expired.
 func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
 	s.mu.Lock()
