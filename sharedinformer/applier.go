@@ -21,20 +21,20 @@ type applier struct {
 	settled  []settled
 
 	// For sharded informers:
-	terms     *sharding.Terms // nil if the informer has all objects
+	terms     *sharding.Terms // nil if the informer covers all objects
 	lists     []appliedList
 	list      *sharding.List // the list being applied
 	heldGains uint64         // number of gains before the feed's previous list
 }
 
-// settled is the outcome of a late delta.
+// settled is the outcome of handling a late delta.
 type settled struct {
 	feed  *feed
 	taken bool
 }
 
-// reserve preallocates space for the expected number of events. A list that replaces another usually changes
-// little.
+// reserve preallocates space for the expected number of events. A list that replaces another usually contains
+// few changes.
 func (a *applier) reserve(deltas []deltafifo.Delta, initial bool) {
 	n := len(deltas)
 	if initial {
@@ -73,13 +73,13 @@ func (a *applier) apply(w indexer.Writer, d *deltafifo.Delta) {
 	case deltafifo.Drop:
 		lost := func(o object.Head) bool { return d.Part.Lost.HasHash(a.informer.ownership.Key.Hash(o)) }
 		w.Drop(lost, func(c indexer.Change) { a.addMove(d, c.Old, c.Old.GetResourceVersion()) })
-	case deltafifo.Bookmark: // its RV applies to the whole batch
+	case deltafifo.Bookmark: // its RV covers the whole batch
 		a.informer.recordBookmark(d.RV)
 	}
 }
 
-// applyPassed drops the object cached under a key if the change shows that it left the share or selection,
-// was deleted, or was replaced by another object with the same name.
+// applyPassed drops the object cached under a key if the change shows that the object left the share or
+// selection, was deleted, or was replaced by another one with the same name.
 func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.Version, deleted bool) {
 	have, cached := w.Get(d.Key)
 	if !cached || olderThan(now.RV, have) {
@@ -90,7 +90,7 @@ func (a *applier) applyPassed(w indexer.Writer, d *deltafifo.Delta, now object.V
 	if deleted || have.GetUID() != now.UID {
 		e.FinalStateUnknown = true
 		a.informer.tombstones.add(have, neverReturns)
-	} else { // the object may return
+	} else { // the object may come back
 		e.Moved, e.FinalStateUnknown = a.terms != nil, a.terms == nil
 		a.informer.tombstones.add(have, now.RV)
 	}
@@ -103,8 +103,8 @@ func olderThan(rv string, have object.Head) bool {
 	return err == nil && order < 0
 }
 
-// takesLate reports whether a late delta should be applied: it is newer than the object cached under its key,
-// or its object is not covered by a tombstone.
+// takesLate reports whether a late delta should be applied, that is, whether it is newer than the object
+// cached under its key, if any, and no tombstone covers its object.
 func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	have, cached := w.Get(d.Key)
 	taken := d.Type != deltafifo.Deleted
@@ -120,7 +120,7 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	return taken
 }
 
-// applyList applies a list. If the namespace has since been removed, the list belongs to no feed.
+// applyList applies a list. If the namespace has been removed in the meantime, the list belongs to no feed.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
@@ -154,8 +154,8 @@ func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	a.maySync = true
 }
 
-// applyDeletion adds the event for a deletion. If the cache holds an older object with that name, its own
-// deletion was missed, and its final state is unknown.
+// applyDeletion adds the event for a deletion. If the cache contains an older object with that name, the
+// deletion of that one was missed, and its final state is unknown.
 func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
 	a.informer.tombstones.add(d.Object, d.Object.GetResourceVersion())
@@ -194,7 +194,8 @@ func (a *applier) addChange(d *deltafifo.Delta, c indexer.Change) {
 	}
 }
 
-// addMove adds a Delete for an object that belonged to another process as of rv. The object may return later.
+// addMove adds a Delete for an object that belonged to another process as of rv. The object may come back
+// later.
 func (a *applier) addMove(d *deltafifo.Delta, o object.Head, rv string) {
 	a.informer.tombstones.add(o, rv)
 	a.addEvent(d, event{Type: Delete, Object: o, Moved: true})
@@ -230,8 +231,8 @@ type appliedList struct {
 	gains uint64
 }
 
-// movedIn reports whether an object new to the cache existed before, but in a slot or with a key not owned by
-// this process.
+// movedIn reports whether an object that is new to the cache existed before, but in a slot or with a key not
+// owned by this process.
 func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
 	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
 }
@@ -244,8 +245,8 @@ func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 }
 
 // reuseEqual replaces each listed object with an equal one from the cache or from an earlier delta. It does
-// so only if the server's history went back, because equal versions then imply equal content only within one
-// list. The caller must hold no locks.
+// so only if the server's history went back, in which case equal versions imply equal content only within the
+// same list. The caller must hold no locks.
 func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.NewHistory }) {
 		return
@@ -261,7 +262,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	note := func(o object.Head) {
 		key := object.KeyOf(o)
 		if have, ok := known(key); ok && sameVersion(have, o) {
-			o = have // as the cache does
+			o = have // like the cache
 		}
 		coming[key] = o
 	}

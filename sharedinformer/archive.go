@@ -86,7 +86,7 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 	return nil
 }
 
-// contentOf returns a feed's cached objects and their version, or nothing if the cache is
+// contentOf returns a feed's cached objects and their version. It returns no objects if the cache is
 // incomplete.
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
@@ -95,7 +95,7 @@ func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
-		return objects, "" // the cache may contain objects from other feeds
+		return objects, "" // the cache may also contain objects from other feeds
 	}
 	return i.cache.NamespaceSnapshot(f.namespace), f.rv
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// Handler and hook calls that take slowCall or longer are logged.
 	slowCall = 5 * time.Second
-	// Handlers that lag by farBehind or more are logged.
+	// Handlers that are behind by farBehind or more are logged.
 	farBehind = 30 * time.Second
 	// slowCheckEvery is the interval between checks by slowHandlers.
 	slowCheckEvery = slowCall / 2
@@ -26,7 +26,7 @@ type slowHandlers struct {
 	inCall    map[*delivery]uint64 // number of the logged call
 	behind    map[*delivery]bool
 	batches   uint64 // value of core.batches at the last check
-	unchanged int    // number of consecutive checks with the same value
+	unchanged int    // number of consecutive checks that found the same value
 }
 
 func newSlowHandlers() *slowHandlers {
@@ -122,14 +122,14 @@ func (d *delivery) blocked() (by string, since time.Duration) {
 	return fmt.Sprintf("; %s has not returned for %s", by, since.Round(time.Second)), since
 }
 
-// hookCall is a hook call that a handler's goroutine is waiting for.
+// hookCall is a call to a hook that a handler's goroutine is waiting for.
 type hookCall struct {
 	name      string
 	since     time.Time
 	goroutine uint64 // goroutine ID
 }
 
-// trackHook wraps hook so that d shows it as running.
+// trackHook wraps hook so that it shows up in d while it runs.
 func (d *delivery) trackHook(name string, hook func()) func() {
 	return func() {
 		d.hook.Store(&hookCall{name, time.Now(), goroutineID()})

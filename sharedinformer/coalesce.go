@@ -24,7 +24,7 @@ type coalescer struct {
 	order      list.List  // contains *pending
 	byKey      map[object.Key]*list.Element
 	waiting    int     // number of events awaiting delivery
-	delivering []event // another event is being delivered
+	delivering []event // another event is currently being delivered
 	delivered  uint64  // events delivered
 	merged     uint64  // events eliminated by merging
 	closed     bool
@@ -53,7 +53,7 @@ func (c *coalescer) offer(s *segment) {
 		c.add(s.events[i])
 	}
 	if s.synced {
-		c.order.PushBack(&pending{mark: &segment{synced: true}}) // a copy, because s would retain everything appended after it
+		c.order.PushBack(&pending{mark: &segment{synced: true}}) // make a copy, because s would retain everything appended after it
 	}
 	if !s.resync.wantedBy(c) {
 		return

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// core implements Informer for objects of any type, whole or packed. For its behaviour see the methods of
+// core implements Informer for objects of any type, whole or packed. For its behaviour, see the methods of
 // Informer.
 type core struct {
 	queue     *deltafifo.DeltaFIFO
@@ -44,23 +44,23 @@ type core struct {
 	labels    labels.Selector    // nil for everything
 	fields    fields.Selector
 	feeds     feeds
-	ownership *sharding.Ownership // nil if the informer has all objects
+	ownership *sharding.Ownership // nil if the informer covers all objects
 
 	changed       broadcaster // wakes callers that are waiting for a change
 	synced        atomic.Bool
 	stopped       atomic.Bool                     // Run has returned and has not been called again
 	failure       atomic.Pointer[failure.Failure] // last failure of an index or the cache
-	broken        atomic.Pointer[failure.Failure] // reason why it cannot run again
+	broken        atomic.Pointer[failure.Failure] // why it cannot run again
 	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context was canceled
-	unconfirmed   atomic.Int32                    // feeds of a synced cache that are still waiting for the server's first answer in this run
-	reports       reportLimiters                  // failure reports for index functions
+	unconfirmed   atomic.Int32                    // feeds of a synced cache that are still waiting for the server's first response in this run
+	reports       reportLimiters                  // rate-limits failure reports for index functions
 	applying      atomic.Pointer[batchInProgress] // the batch being applied; nil if none is
 	batches       atomic.Uint64                   // incremented when a batch starts and when it ends: odd while one is being applied
 	resyncChanged chan struct{}                   // holds a token if the resync loop must recheck
 	syncing       atomic.Bool                     // a Sync is queued
 
 	tombstones tombstones                  // guarded by join
-	join       sync.Mutex                  // makes changing the cache and appending to the log atomic
+	join       sync.Mutex                  // makes cache changes and the corresponding log entries atomic
 	handlers   atomic.Pointer[[]*delivery] // replaced under mu; to add a handler, under join too
 
 	mu      sync.Mutex // guards current and its ending flag, the fields of feeds, and each delivery's nextResync
@@ -143,7 +143,7 @@ func newCore(from source.ListerWatcher, opts Options, goType reflect.Type) infor
 	each := i.newFeeds(i.feeds.wanted, false)
 	i.feeds.current.Store(&each)
 	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
-	if len(each) == 0 { // no more lists will arrive to sync the informer
+	if len(each) == 0 { // no more lists will arrive that could sync the informer
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
@@ -193,7 +193,7 @@ func (i *core) Start(ctx context.Context) (wait func() error, err error) {
 	return sync.OnceValue(func() error { return <-ended }), nil
 }
 
-// runUntilDone runs r until it ends.
+// runUntilDone runs r to its end.
 func (i *core) runUntilDone(r *run) error {
 	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Add(1)
@@ -306,7 +306,7 @@ func (b *broadcaster) broadcast() {
 }
 
 // runBegan returns the start time of the current run, or zero if the informer is not running. Failures before
-// that time belong to an earlier run; they stay visible until the reflector starts.
+// that time belong to an earlier run; they remain visible until the reflector starts.
 func (i *core) runBegan() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()

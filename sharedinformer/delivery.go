@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// delivery calls one handler with every event, one call at a time, in its own goroutine, started anew in each
-// run of the informer.
+// delivery calls one handler with every event, one call at a time, in its own goroutine, which is restarted
+// in each run of the informer.
 type delivery struct {
 	informer *core
 	handler  untypedHandler
@@ -26,10 +26,10 @@ type delivery struct {
 	mailbox  mailbox
 	wake     chan struct{} // holds a token while there may be something to deliver
 
-	// Owned by the goroutine, but others may read replay.
+	// Owned by the goroutine, except that others may read replay.
 	events           []event                // taken from the mailbox but not yet delivered
 	replay           atomic.Pointer[replay] // delivered before the mailbox; nil for none
-	syncsAfterReplay bool                   // the handler is synced once replay is done
+	syncsAfterReplay bool                   // the handler is synced when replay is done
 	handlerExited    bool                   // the handler has exited the goroutine
 	onSyncCalled     bool                   // OnSync was called
 	watch            stopwatch
@@ -38,7 +38,7 @@ type delivery struct {
 	last     flight.Event // describes the last call, for the flight recorder
 	received time.Time    // when its event was received
 
-	mu        sync.Mutex  // guards the next three fields; only mailbox.clear is called while holding it
+	mu        sync.Mutex  // guards the next three fields; no code except mailbox.clear is called while holding it
 	closed    atomic.Bool // written under mu, read without locking
 	running   bool
 	goroutine uint64 // goroutine ID, to detect a close from inside the handler
@@ -49,9 +49,9 @@ type delivery struct {
 	resyncDue  atomic.Bool
 	nextResync time.Time // guarded by core.mu
 
-	pendingSyncs atomic.Int32             // sync marks to pass before the handler is synced
+	pendingSyncs atomic.Int32             // number of sync marks to pass before the handler is synced
 	hook         atomic.Pointer[hookCall] // the hook that the goroutine is waiting for; nil for none
-	replayed     atomic.Uint64            // calls for replayed objects
+	replayed     atomic.Uint64            // number of calls for replayed objects
 	panics       atomic.Uint64
 	errors       atomic.Uint64
 	failure      atomic.Pointer[failure.Failure]
@@ -71,7 +71,7 @@ func newDelivery(i *core, h untypedHandler, opts HandlerOptions) *delivery {
 }
 
 // join starts d at the end of the log and replays the objects cached at that point. If synced is true, those
-// objects are an initial list. The caller must hold core.join.
+// objects constitute an initial list. The caller must hold core.join.
 func (d *delivery) join(log *eventLog, objects indexer.View, synced bool) {
 	if d.opts.Lag == Coalesce {
 		d.mailbox = newCoalescer()
@@ -192,7 +192,7 @@ func (d *delivery) step(ctx context.Context) bool {
 			return true
 		}
 	}
-	if d.closed.Load() { // this may be why nothing was replayed
+	if d.closed.Load() { // this may be the reason nothing was replayed
 		return false
 	}
 	if d.syncsAfterReplay {
@@ -215,8 +215,8 @@ func (d *delivery) step(ctx context.Context) bool {
 	return true
 }
 
-// nextEvent removes and returns the first event taken from the mailbox. It drops the slice after the last
-// event, so that the others can be freed.
+// nextEvent removes and returns the first event taken from the mailbox. After the last event it drops the
+// slice, so that the events can be freed.
 func (d *delivery) nextEvent() *event {
 	e := &d.events[0]
 	if d.events = d.events[1:]; len(d.events) == 0 {
@@ -296,8 +296,8 @@ func (d *delivery) call(ctx context.Context, e *event) (panicked bool, err error
 	return false, failure.Sound("handler", err)
 }
 
-// aborted cleans up after a handler that panicked or called runtime.Goexit. After Goexit only run's deferred
-// calls follow.
+// aborted cleans up after a handler that panicked or called runtime.Goexit. After Goexit, only run's deferred
+// calls will execute.
 func (d *delivery) aborted(ctx context.Context, e *event, panicked any) (bool, error) {
 	if panicked != nil {
 		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}

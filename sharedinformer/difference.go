@@ -15,8 +15,8 @@ type difference struct {
 	part uintptr
 }
 
-// in records v as the pointer to the value containing the difference, unless a more deeply nested one is
-// already recorded.
+// in records v as the pointer to the value that contains the difference, unless a more deeply nested one has
+// already been recorded.
 func (d difference) in(v reflect.Value) difference {
 	if d.part == 0 {
 		d.part = v.Pointer()
@@ -86,7 +86,7 @@ func elementDifference(path string, a, b reflect.Value) (difference, bool) {
 	return difference{}, false
 }
 
-// mapDifference compares entries in key order, so its result is deterministic.
+// mapDifference compares entries in key order, to make the result deterministic.
 func mapDifference(path string, a, b reflect.Value) (difference, bool) {
 	keys := a.MapKeys()
 	for _, key := range b.MapKeys() {

@@ -26,23 +26,24 @@
 // Options.Namespaces limits an informer to a set of namespaces. Each namespace has its own reflector, which
 // resumes, backs off, relists and fails independently (L17, L19, L22). All reflectors fill one queue, so
 // there is one cache and one timeline. The informer is synced when every namespace is (L18), and the cache's
-// RV is the smallest of their RVs (L13). A list replaces one namespace atomically (L12); two namespaces may
-// reflect different points in time. SetNamespaces changes the set while the informer runs.
+// RV is the smallest of their RVs (L13). A list replaces one namespace atomically (L12); different namespaces
+// may reflect different points in time. SetNamespaces changes the set while the informer runs.
 //
 // # Shares
 //
 // With Options.Shard an informer caches only the objects in its slots, and it may gain and lose slots while
 // it runs. Event.Moved marks objects that moved to or from another process (S03). Handlers receive nothing
-// from a new slot until a list started after the gain has been applied (S04), and nothing at all from other
-// slots (S05).
+// from a new slot until a list that was started after the gain has been applied (S04), and nothing at all
+// from slots that the informer does not own (S05).
 //
 // # Packed caches
 //
 // With Options.Store Packed the cache holds each object as its head (key, UID, resource version, labels,
 // owners) plus bytes compressed against a similar object, which use a fraction of the object's memory. Get,
-// iteration and handlers decode objects on demand, one at a time. Readers share an opened object while it is
-// in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that several handlers
-// receive, or that is looked up repeatedly, is decoded once. Together the open objects use a few hundred KB.
+// iteration and handlers decode objects on demand, one at a time. Readers share an opened object for as long
+// as it is in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that several
+// handlers receive, or that is looked up repeatedly, is decoded once. Together the open objects use a few
+// hundred KB.
 //
 // Code that needs only heads never opens an object: Heads returns a reader for the cached heads, and
 // AddHeadHandler registers a handler that receives heads. Open decodes the object behind a head, and Copy
@@ -55,14 +56,14 @@
 // An object whose bytes were corrupted in memory is not served. Status.Failure reports its key and the cause,
 // and a relist restores it. Handlers then receive an Update, or the Add that could not be delivered.
 //
-// Use a packed cache for kinds with many objects, only a few of which are read at a time. It does not
-// suit programs that constantly iterate over all objects, because opening an object means decoding it.
+// Use a packed cache for kinds with many objects, only a few of which are read at a time. Packed caches do
+// not suit programs that constantly iterate over all objects, because opening an object means decoding it.
 //
 // # Snapshots
 //
 // With Options.Snapshot the informer writes its cache to a file, and a later process starts from it. Loaded
-// objects are not in the cache: the reflector holds them until the server confirms or corrects them, and then
-// queues them like a list. The guarantees below therefore do not depend on the file (C02).
+// objects are not in the cache yet: the reflector keeps them until the server confirms or corrects them, and
+// then queues them like a list. The guarantees below therefore do not depend on the file (C02).
 //
 // # Guarantees
 //
@@ -73,13 +74,13 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use and may be called from handlers. Locks are acquired in this order:
-// core.join, the indexer's lock, core.mu, and then the lock of the queue, a coalescer or the mutation
+// All methods are safe for concurrent use and may be called from handlers. Locks must be acquired in this
+// order: core.join, the indexer's lock, core.mu, and then the lock of the queue, a coalescer or the mutation
 // detector. A delivery's own lock is never acquired while holding any of these; while it is held, only its
 // coalescer's lock may be acquired. No lock is held while a handler or a hook runs. Index functions run under
 // core.join and the indexer's lock and must be pure. No code waits for an index function while holding
-// core.mu, so Status, the Wait methods and Registration.Close work while one blocks. Adding a handler or an
-// index, changing the namespaces, and reading entries that are being changed must wait for it, however.
+// core.mu, so Status, the Wait methods and Registration.Close work while one blocks. However, adding a
+// handler or an index, changing the namespaces, and reading entries that are being changed must wait for it.
 //
 // # Failure
 //
@@ -88,9 +89,10 @@
 //
 // # Debugging
 //
-// Status shows how the reflector, the queue, the cache and each handler are doing. The error from WaitForSync
-// reports what it was waiting for. Options.DetectMutations catches code that modifies cached objects, and
-// identifies the handler if the change happened during a call. Objects that arrive later share no memory with
-// the modified ones. Handler goroutines carry the pprof labels "informer" and "handler". The flight recorder
-// (Options.Flight) keeps the latest events for the informer, each object and each handler.
+// Status reports how the reflector, the queue, the cache and each handler are doing. The error from
+// WaitForSync reports what it was waiting for. Options.DetectMutations catches code that modifies cached
+// objects, and identifies the handler if the change happened during a handler call. Objects that arrive later
+// share no memory with the modified ones. Handler goroutines carry the pprof labels "informer" and "handler".
+// The flight recorder (Options.Flight) keeps the latest events for the informer, each object and each
+// handler.
 package sharedinformer

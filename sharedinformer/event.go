@@ -19,7 +19,7 @@ const (
 	Update
 	// Delete means that the object was deleted, or now belongs to another process (Event.Moved).
 	Delete
-	// Resync means that the object did not change; the handler receives it because it requested periodic
+	// Resync means that the object did not change. The handler receives it because it requested periodic
 	// resyncs.
 	Resync
 )
@@ -44,15 +44,15 @@ type Event[T object.Head] struct {
 	Type EventType
 	// Object is the state after the change. For Delete it is the last known state.
 	Object T
-	// Old is the previous state that the handler received. It is set for each Update, and for a Delete whose
-	// Object is newer than the state the handler last received. It is never set with
+	// Old is the previous state that the handler received. It is set for every Update, and for a Delete whose
+	// Object is newer than the state that the handler last received. It is never set with
 	// HandlerOptions.WithoutOld.
 	Old T
 	// Initial marks an Add as part of the initial state, from when the informer synced or the handler was
 	// added.
 	Initial bool
-	// FinalStateUnknown marks a Delete that the watch missed; it was inferred from a relist or from a newer
-	// object with the same name. Object is the last state seen.
+	// FinalStateUnknown marks a Delete that was missed by the watch and inferred from a relist or from a
+	// newer object with the same name. Object is the last known state.
 	FinalStateUnknown bool
 	// Moved is set by a sharded informer (Options.Shard) if the object itself did not change. On a Delete it
 	// means that the object's slot now belongs to another process, or that the object moved to such a slot.
@@ -60,9 +60,9 @@ type Event[T object.Head] struct {
 	// watch was interrupted.
 	Moved bool
 
-	// Received is the time when the last byte of the change was read. The durations are measured from then
-	// until each stage was completed. All are zero if the event did not come from the network, as in a resync
-	// or the initial Adds of a late handler.
+	// Received is when the last byte of the change was read. The durations are measured from then until each
+	// stage was completed. All are zero if the event did not come from the network, as with resyncs and the
+	// initial Adds for a late handler.
 	Received     time.Time
 	DecodedAfter time.Duration // object decoded
 	QueuedAfter  time.Duration // delta queued
@@ -214,13 +214,15 @@ func isNil[T object.Head](h Handler[T]) bool {
 	return h == nil || ok && f == nil
 }
 
-// errFilterOld: without the old state a Filter cannot tell whether its handler has received the object.
+// errFilterOld is the error for a Filter without old states: it could not tell whether its handler has
+// received the object.
 var errFilterOld = errors.New("a Filter received an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
 // Filter returns a handler that calls next only for objects that match. If an update makes an object match,
 // next receives an Add; if an update makes it stop matching, next receives a Delete. A Delete is passed on if
-// next has received the object, whether or not its final state matches; this works only if match depends
-// solely on the object. If match panics, next is not called, and the panic is attributed to the handler.
+// next has received the object, regardless of whether its final state matches. This works only if match
+// depends on nothing but the object. If match panics, next is not called, and the panic is attributed to the
+// handler.
 func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 	if match == nil || isNil(next) {
 		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// segment is one piece of the log: a batch of events, or a mark. It is immutable once it is in the log.
+// segment is one piece of the log: a batch of events, or a mark. It is immutable once in the log.
 type segment struct {
 	events []event
 	batch  *batch  // the same events; set by append
@@ -23,7 +23,7 @@ type batch struct {
 }
 
 // link points to the next segment. It is separate from the previous segment so that a waiting cursor does not
-// retain that segment, which after an initial list has an event for every object.
+// retain that segment, which after an initial list contains an event for every object.
 type link struct{ next atomic.Pointer[segment] }
 
 // resync is the state of the cache at one point in the log, to be delivered to the handlers that are due.
@@ -41,8 +41,8 @@ func (r *resync) wantedBy(m mailbox) bool {
 	return wanted
 }
 
-// eventLog is the log of all events. It refers only to its end; each cursor keeps the segments that it has
-// not passed yet.
+// eventLog is the log of all events. It refers only to the end; the segments that a cursor has not passed yet
+// are kept by the cursor.
 type eventLog struct {
 	end   *link         // guarded by core.join
 	total atomic.Uint64 // events ever appended
@@ -81,7 +81,7 @@ type mailbox interface {
 	current() *event
 
 	// claimResync reports whether a resync may be appended for this handler. If a resync takes longer than
-	// its period, the next ones are skipped, because they would delay changes further and further.
+	// its period, subsequent ones are skipped, because they would delay changes more and more.
 	claimResync() bool
 
 	// endResync ends the claim once the whole resync has been delivered.
@@ -94,7 +94,7 @@ type mailbox interface {
 	stats() mailboxStats
 
 	// clear drops undelivered events and anything offered later. It is safe for concurrent use. If running is
-	// true, it keeps the last result of next, because the call for it may never return.
+	// true, it keeps the last result of next, because the call with it may never return.
 	clear(running bool)
 }
 
@@ -171,7 +171,7 @@ func (c *cursor) endResync() { c.resyncing.Store(false) }
 func (c *cursor) position() uint64 { return c.acked.Load() }
 
 func (c *cursor) stats() mailboxStats {
-	passed := c.acked.Load() // loaded before total, so it never exceeds total
+	passed := c.acked.Load() // loaded before total, so that it never exceeds total
 	held := mailboxStats{delivered: passed - c.start}
 	if c.after.Load() != nil {
 		held.pending = int(c.log.total.Load() - passed)

@@ -27,7 +27,7 @@ type feed struct {
 
 	// Guarded by core.mu.
 	cancel   context.CancelFunc // cancels its run; nil while it is not running
-	mayStart chan struct{}      // closed when the feeds removed before it was added have ended
+	mayStart chan struct{}      // closed when all feeds removed before it was added have ended
 	joinedAt uint64             // number of the change that added the feed
 	leftAt   uint64             // number of the change that removed it; 0 while the feed is in the set
 
@@ -40,14 +40,14 @@ type feed struct {
 	requests  *sharding.Requests
 	heldGains atomic.Uint64 // number of gains before the list in the cache
 
-	restored  bool                            // its snapshot was requested; owned by the goroutine running the feed
+	restored  bool                            // its snapshot has been requested; owned by the goroutine running the feed
 	unsaved   atomic.Pointer[failure.Failure] // last error from writing its snapshot; nil if it succeeded
 	unremoved atomic.Pointer[failure.Failure] // error from removing an invalid snapshot; nil if none
 
 	retried atomic.Pointer[time.Time] // when retryNow last cut its back-off short; nil if never
 }
 
-// retryAgain is how long a feed ignores wake-ups from other feeds after one that did not help.
+// retryAgain is how long a feed ignores wake-ups from other feeds after a futile one.
 const retryAgain = 30 * time.Second
 
 // retryNow cuts short the back-off of a feed that is waiting for its kind to be served, because another feed
@@ -126,8 +126,8 @@ func (w namespaceQueue) NewHistoryQueued(string) bool {
 }
 
 // newFeeds returns a feed for each namespace in a set. If the source cannot be limited to one of the
-// namespaces, that namespace's feed fails with the reason. It calls the source, so the caller must not hold a
-// lock.
+// namespaces, that namespace's feed fails and reports the reason. It calls the source, so the caller must not
+// hold a lock.
 func (i *core) newFeeds(set []string, fresh bool) []*feed {
 	feeds := make([]*feed, len(set))
 	for n, namespace := range set {
@@ -178,7 +178,7 @@ type scopeChecker struct {
 	onClusterScoped func()
 
 	// onNamespaced, if set, is called when the kind is namespaced again, by a feed for everything that was
-	// created while the kind was cluster-scoped. It reports whether the objects are still wanted.
+	// created while the kind was cluster-scoped. It reports whether the feed's objects are still wanted.
 	onNamespaced func() (wanted bool)
 }
 

@@ -42,14 +42,14 @@ type feeds struct {
 	refused       *failure.Failure     // an error in an option that reflectors do not check; usually nil
 
 	current  atomic.Pointer[[]*feed] // replaced under core.mu and core.join
-	unserved atomic.Bool             // a feed found that the kind is not served, and no feed has since found it served
+	unserved atomic.Bool             // a feed has found that the kind is not served, and no feed has found the opposite since
 
 	// Guarded by core.mu.
 	wanted        []string
 	clusterScoped bool      // the kind is cluster-scoped, so wanted is ignored
 	regained      time.Time // when the kind last became namespaced; zero if never
 	changes       uint64    // number of changes to the set
-	leaving       []*feed   // removed but possibly still running, in removal order; the first one is running
+	leaving       []*feed   // removed but possibly still running, in removal order; the first one is still running
 	waiting       []*feed   // not started yet, in the order they were added
 
 	// Guarded by core.join.
@@ -103,7 +103,7 @@ func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	return all, each
 }
 
-// statusOf returns a reflector's status. If options were rejected, every reflector has failed.
+// statusOf returns a reflector's status. If options were rejected, every reflector counts as failed.
 func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	s := r.Status()
 	if f.refused != nil && s.Failure == nil {
@@ -221,7 +221,7 @@ func (f *feeds) complete() bool {
 }
 
 // retryUnserved wakes all feeds that are backing off because their kind is not served, once one of them, in
-// state s, has found that it is. If a kind comes and goes, two feeds do not keep waking each other.
+// state s, has found that it is. Two feeds do not keep waking each other if a kind comes and goes.
 func (f *feeds) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():

@@ -27,7 +27,7 @@ func (i *core) process(ctx context.Context, r *run) {
 }
 
 // markBroken ends this run and prevents later ones. It is called if user code panics or calls runtime.Goexit
-// in the middle of a batch, which leaves the batch partly applied.
+// in the middle of a batch, so that the batch is only partly applied.
 func (i *core) markBroken(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
@@ -88,10 +88,10 @@ func (i *core) handleDeltas(deltas []deltafifo.Delta) {
 	i.changed.broadcast()
 }
 
-// applyBatch is the part of handleDeltas that runs with join held.
+// applyBatch is the part of handleDeltas that runs while holding join.
 func (i *core) applyBatch(deltas []deltafifo.Delta, changes *applier) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
-	defer i.join.Unlock() // an index function may exit the goroutine
+	defer i.join.Unlock() // an index function may call runtime.Goexit
 	i.batches.Add(1)
 	defer i.batches.Add(1)
 	failures = i.cache.Write(func(w indexer.Writer) {

@@ -22,7 +22,7 @@ type Informer[T object.Object] struct {
 }
 
 // informerCore is implemented by *core. It is an interface so that packages that mention an informer do not
-// depend on everything core uses, or recompile parts of it. Registration.of is an interface for the same
+// depend on everything that core uses, or recompile parts of it. Registration.of is an interface for the same
 // reason.
 type informerCore interface {
 	View
@@ -56,7 +56,8 @@ type informerCore interface {
 }
 
 // New returns an informer that is not running yet. Status, Run and WaitForSync report contradictory options.
-// The source may reuse cached objects, so a relist decodes only the objects that changed (source.Request).
+// The source may reuse cached objects, so that a relist decodes only objects that have changed
+// (source.Request).
 func New[T object.Object](from source.ListerWatcher, opts Options) *Informer[T] {
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
@@ -84,7 +85,7 @@ func ObjectsOf(v View) *Informer[object.Object] {
 	return core.asObjects().(*Informer[object.Object])
 }
 
-// Informer returns i itself. It lets a function accept either an informer or a client that has one.
+// Informer returns i itself. It allows a function to accept either an informer or a client that has one.
 func (i *Informer[T]) Informer() *Informer[T] { return i }
 
 // Name returns the name of the resource used in messages.
@@ -110,8 +111,8 @@ func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stal
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
 // AddIndex adds a typed index to the informer's cache, even while the informer runs. The function must depend
-// solely on the object, and return quickly. The name appears in messages and need not be unique. Index.Remove
-// removes the index.
+// on nothing but the object, and return quickly. The name appears in messages and need not be unique.
+// Index.Remove removes the index.
 func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *Index[T, V] {
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
@@ -151,8 +152,8 @@ func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registr
 	return i.core.addHandler(untypedHandlerOf(h), opts)
 }
 
-// Status returns the current state of the informer. Its fields are read one after another, so they may
-// reflect slightly different points in time.
+// Status returns the current state of the informer. Its fields are read one by one, so they may reflect
+// slightly different points in time.
 func (i *Informer[T]) Status() Status { return i.core.Status() }
 
 // StatusIn returns the status of a namespace's reflector, or false if the informer does not watch that
@@ -161,7 +162,7 @@ func (i *Informer[T]) StatusIn(namespace string) (s reflector.Status, watched bo
 	return i.core.StatusIn(namespace)
 }
 
-// HasSynced reports whether a complete initial list is in the cache (L18). It stays true between runs,
+// HasSynced reports whether a complete initial list is in the cache (L18). It remains true between runs,
 // whereas WaitForSync waits for the server in each run.
 func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 
@@ -170,8 +171,8 @@ func (i *Informer[T]) HasSynced() bool { return i.core.HasSynced() }
 // informer does not watch.
 func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSyncedIn(namespace) }
 
-// HeldUp reports whether at least one namespace has synced and only failing lists, such as lists of forbidden
-// namespaces, keep the informer from syncing.
+// HeldUp reports whether at least one namespace has synced and the only thing that keeps the informer from
+// syncing is failing lists, such as those of forbidden namespaces.
 func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
 // WaitForSync waits until the informer and all handlers registered at the time of the call are synced, and
@@ -206,9 +207,9 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 	return i.core.WaitUntil(ctx, reached)
 }
 
-// Reconnect closes each of the informer's watches and reopens it where it left off. Call it if a watch is
-// known to be dead; see reflector.Reflector.Reconnect. If namespaces are specified, it reopens only the
-// watches that cover them. It returns immediately, and may be called from anywhere.
+// Reconnect closes the informer's watches and reopens each where it left off. Call it if a watch is known to
+// be dead; see reflector.Reflector.Reconnect. If namespaces are specified, it reopens only the watches that
+// cover them. It returns immediately, and may be called from anywhere.
 func (i *Informer[T]) Reconnect(why error, namespaces ...string) {
 	i.core.Reconnect(why, namespaces...)
 }
@@ -242,7 +243,7 @@ func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 }
 
 // Source returns the source's description at the time of New, except that Kept lists the fields kept in
-// cached objects and Altered reports whether they went through a transform.
+// cached objects and Altered reports whether the objects went through a transform.
 func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
 // Selects reports whether the cache should contain o, judging by o's namespace, labels and name on the
@@ -252,7 +253,7 @@ func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
 // Watches reports whether the informer watches a namespace. Cluster-scoped objects have an empty namespace,
-// which is always watched. If it returns false, an object missing from the cache may still exist.
+// which is always watched. If it returns false, an object that is not in the cache may still exist.
 func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(namespace) }
 
 // Scope returns Options.Shard.

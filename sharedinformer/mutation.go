@@ -21,7 +21,7 @@ type MutationError struct {
 	Path string // the first changed field, such as .Spec.NodeName
 
 	// Others is the number of other cached objects that changed along with this one, because they share the
-	// sub-object containing the field.
+	// sub-object that contains the field.
 	Others int
 }
 
@@ -36,8 +36,8 @@ func (e *MutationError) Error() string {
 // mutationDetector keeps a copy of each cached object and compares the object with the copy: periodically for
 // all objects, when an object leaves the cache, and before and after each handler call. If an object differs,
 // all objects are compared immediately, because the modified sub-object may be shared. Each modified
-// sub-object is reported once. The bytes of a packed object cannot be modified, so only its head is compared,
-// and the object itself once it is opened.
+// sub-object is reported once. A packed object's bytes cannot be modified, so only its head is compared, and
+// the object itself once it has been opened.
 type mutationDetector struct {
 	every   time.Duration
 	report  func(*failure.Failure)
@@ -47,7 +47,7 @@ type mutationDetector struct {
 
 	mu          sync.Mutex // guards the fields below and the flags of originals; never held while calling other code
 	watched     map[object.Key]watched
-	early       map[*wire.Packed]*original // objects opened by an index before they enter the cache or after they leave it
+	early       map[*wire.Packed]*original // objects opened by an index before they entered the cache or after they left it
 	leftChanged []*original                // changed objects that are no longer cached
 }
 
@@ -106,7 +106,7 @@ func inside(o any) any {
 }
 
 // detectMutations makes the informer check for modified objects at the given interval. pool contains their
-// shared sub-objects; nil if there are none.
+// shared sub-objects; it is nil if there are none.
 func (i *core) detectMutations(every time.Duration, pool *wire.Pool) {
 	i.mutations = newMutationDetector(every, i.reportNow)
 	if pool != nil {
@@ -139,7 +139,7 @@ func (m *mutationDetector) trackOpened(p *wire.Packed, o object.Object) {
 }
 
 // track records objects entering and leaving the cache. It must be called before the new objects are
-// reachable, because a handler may change one as soon as it receives it. The returned function checks the
+// reachable, because a handler may modify one as soon as it receives it. The returned function checks the
 // objects that left; the caller must hold no locks when calling it.
 func (m *mutationDetector) track(events []event) (look func()) {
 	m.mu.Lock()
@@ -186,7 +186,7 @@ func (m *mutationDetector) checkLeft(left []*original) {
 }
 
 // check compares one object before or after a handler call. Before the call, handler is "", because the
-// handler is not to blame for earlier changes.
+// handler cannot be blamed for earlier changes.
 func (m *mutationDetector) check(cached object.Head, handler string) {
 	m.mu.Lock()
 	var changed []*original
@@ -255,7 +255,7 @@ func (m *mutationDetector) checkAll() {
 		m.forget()
 	}
 	m.mark(changed)
-	// Of the objects sharing a sub-object, report the one that a handler received.
+	// Among the objects sharing a sub-object, report the one that a handler received.
 	slices.SortFunc(changed, func(a, b mutation) int {
 		return cmp.Or(cmp.Compare(b.handler, a.handler), cmp.Compare(a.key.String(), b.key.String()))
 	})

@@ -52,8 +52,9 @@ func (i *core) SetNamespaces(namespaces []string) error {
 }
 
 // scopeFlapWindow is how long after a kind became namespaced a report that it is cluster-scoped is ignored,
-// because the source has probably cached it. The report counts as an error, and the feed backs off. Otherwise
-// listing everything and rejecting a namespace would trigger each other as fast as the server responds.
+// because the source has probably cached it. The report counts as an error, and the feed backs off.
+// Otherwise, listing everything and rejecting a namespace would trigger each other as fast as the server can
+// respond.
 const scopeFlapWindow = time.Minute
 
 // becameClusterScoped records that the kind is cluster-scoped.
@@ -180,7 +181,7 @@ func (i *core) leavingNames() (running bool, names string) {
 	running, feeds := i.leavingFeeds()
 	for _, f := range feeds {
 		s := f.reflector.Status()
-		if s.State == reflector.Idle { // it is waiting too
+		if s.State == reflector.Idle { // this one is waiting too
 			continue
 		}
 		name := s.Resource + ", which was cancelled"

@@ -111,7 +111,7 @@ type Options struct {
 	// objects are listed; unchanged objects are not decoded again. Until then Informer.Stale returns the
 	// loaded objects.
 	//
-	// The source must know its Origin, as a rest.Resource's source does (source.Description).
+	// The source must provide its Origin, as a rest.Resource's source does (source.Description).
 	Snapshot *snapshot.Directory
 
 	// TransformVersion identifies the source's transform and its version. Without it, transformed objects are
@@ -123,13 +123,13 @@ type Options struct {
 	Compact bool
 
 	// SyncPatience is how long WaitForSync tolerates a failing informer. After that it returns an error, even
-	// if its context has not expired, so that someone can look into the problem. The informer keeps trying.
-	// The default is 1 min; if negative, WaitForSync waits until its context is done.
+	// if its context has not expired, so that the problem can be looked into. The informer keeps trying. The
+	// default is 1 min; if negative, WaitForSync waits until its context is done.
 	SyncPatience time.Duration
 
 	// DetectMutations, if not 0, keeps a copy of every cached object and compares the two at this interval,
 	// around each handler call, and when the object leaves the cache (L16). Modified objects are not
-	// restored; objects that arrive after the report share no memory with them if the source's Description
+	// restored. Objects that arrive after the report share no memory with them if the source's Description
 	// has a Pool. The copies share no memory with each other and use more memory than the cache itself, so
 	// use this in tests.
 	DetectMutations time.Duration
@@ -183,8 +183,8 @@ type HandlerOptions struct {
 	// Name identifies the handler in Status, messages and metrics. The default is Place.
 	Name string
 
-	// Place is the file:line shown next to the name. The default is the caller of AddHandler. Code
-	// that adds handlers on behalf of others should pass their call site.
+	// Place is the file:line shown next to the name. The default is the caller of AddHandler. Code that adds
+	// handlers on behalf of other code should pass the call site of the latter.
 	Place string
 
 	// Resync, if not 0, is the interval between resyncs. On each resync, the handler, once synced, receives

@@ -56,7 +56,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 	return nil
 }
 
-// callShare calls one of the share's methods. A call that does not return shows up in the status.
+// callShare calls one of the share's methods. If the call does not return, that shows up in the status.
 func (i *core) callShare(do func()) error {
 	name := fmt.Sprintf("the methods of the share (%T)", i.ownership.Share)
 	slow := time.AfterFunc(slowCall, func() {
@@ -74,7 +74,7 @@ func (i *core) mayHave(v object.Version) bool {
 	if have, cached := i.cache.Peek(v.Key); cached {
 		return have.GetUID() == v.UID
 	}
-	return !i.cache.Absent(v.Key) // an index may be being built
+	return !i.cache.Absent(v.Key) // an index may be under construction
 }
 
 func (i *core) Scope() shard.Scope {

@@ -15,7 +15,7 @@ import (
 // PackedStatus contains the statistics of a packed cache.
 type PackedStatus struct {
 	Bytes   int64  // size of the cached objects and their heads; shared data counts only for the first object
-	Kept    int    // objects cached whole because they do not survive packing; if there are many, do not use the packed store for this kind
+	Kept    int    // objects cached whole because they do not survive packing unchanged; if there are many, do not use the packed store for this kind
 	Opened  uint64 // number of times an object was opened; if this is far more than the number of changes, the program reads everything and should use whole objects
 	Damaged uint64 // objects whose bytes were corrupted; a nonzero value suggests faulty memory
 }
@@ -151,8 +151,8 @@ func openHead(o *wire.Packed) (object.Head, error) {
 	return opened, nil
 }
 
-// bareObject builds an object from the head of a corrupted one. It returns false if it cannot create a value
-// of the Go type.
+// bareObject builds an object from a corrupted object's head. It returns false if it cannot create a value of
+// the Go type.
 func bareObject(o *wire.Packed, to *object.Head) bool {
 	bare, ok := o.Placeholder()
 	if !ok {

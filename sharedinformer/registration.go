@@ -46,7 +46,7 @@ func (r *Registration) WaitForSync(ctx context.Context) error { return r.of.Wait
 func (r *Registration) Close() { r.of.Close() }
 
 // CloseAndWait closes the registration and waits for the call in progress, unless it is called from inside
-// that call, or from the handler's OnSync or OnError. The only possible error is the cause of ctx.
+// that call, or from the handler's OnSync or OnError. The only possible error is ctx's cause.
 func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.CloseAndWait(ctx) }
 
 // Status returns the current state of the registration.
@@ -149,7 +149,7 @@ type HandlerStatus struct {
 	Lag    Lag
 	Synced bool
 
-	Pending int           // events not delivered yet; if this keeps growing, the handler cannot keep up
+	Pending int           // events not delivered yet; if this keeps growing, the handler is too slow
 	Behind  time.Duration // age of the event being delivered, or of the call in progress if older; 0 if the handler has caught up
 
 	Key  object.Key    // the object being handled; zero if none

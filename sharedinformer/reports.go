@@ -33,7 +33,7 @@ func (i *core) reportSuppressed() {
 	}
 }
 
-// completeFailure fills in a failure that occurred outside the reflector, and sets it in the status.
+// completeFailure fills in a failure that occurred outside the reflector, and stores it in the status.
 func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
@@ -83,7 +83,7 @@ func (i *core) verdict(ctx context.Context, d *delivery, f *failure.Failure) fai
 }
 
 // reportsPerSecond is the maximum number of failures reported per second for one handler or index function. A
-// function that fails on one object often fails on all.
+// function that fails on one object often fails on all of them.
 const reportsPerSecond = 10
 
 // reportLimiter limits the rate of reported failures. It counts suppressed failures and adds their number to
@@ -91,12 +91,12 @@ const reportsPerSecond = 10
 type reportLimiter struct {
 	mu     sync.Mutex // guards the fields below; never held while calling other code
 	second time.Time  // start of the current second
-	passed int        // reported in that second
+	passed int        // number reported in that second
 	others int        // suppressed since then
 	last   *failure.Failure
 }
 
-// allow returns f with the number of failures suppressed before it, or nil if f is suppressed too. It does
+// allow returns f, with the number of failures suppressed before it, or nil if f is suppressed too. It does
 // not modify f, because the status may already contain it.
 func (m *reportLimiter) allow(f *failure.Failure) *failure.Failure {
 	m.mu.Lock()

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 )
 
-// resync queues a Sync when a handler's resync is due. Due handlers are marked here; the recipients are
-// determined when the Sync leaves the queue, so it follows every earlier change (L11). The loop also checks
-// for blocked handlers. It keeps checking for the first minute of a shutdown, because a blocked handler keeps
-// the run from ending.
+// resync queues a Sync when a handler's resync is due. Handlers that are due are marked here; the recipients
+// are determined when the Sync leaves the queue, so it follows every earlier change (L11). The loop also
+// checks for blocked handlers. It continues to check during the first minute of a shutdown, because a blocked
+// handler keeps the run from ending.
 func (i *core) resync(ctx context.Context, over <-chan struct{}) {
 	defer i.reportSuppressed()
 	handlers := newSlowHandlers()

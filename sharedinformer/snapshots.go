@@ -38,8 +38,8 @@ type SnapshotStatus struct {
 	Failure *failure.Failure
 }
 
-// snapshots writes each feed's objects to a file, and lets a feed start from its file. Only one goroutine at
-// a time writes files.
+// snapshots writes each feed's objects to a file, from which the feed can start. Only one goroutine at a time
+// writes files.
 type snapshots struct {
 	informer  *core
 	directory *snapshot.Directory
@@ -175,9 +175,9 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 }
 
 // invalidate schedules the removal of a feed's file because the server contradicts it or no longer has the
-// history since then. It must not wait, because the server may be unable to tell later. If the server's
-// history went back, it also invalidates the files of all current and former namespaces of the informer,
-// which belong to the lost history too.
+// history since then. It must not wait, because later the server may no longer be able to tell. If the
+// server's history went back, it also invalidates the files of all current and former namespaces of the
+// informer, which belong to the lost history too.
 func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ type Status struct {
 	Store  Store        // how objects are cached
 	Packed PackedStatus // statistics of a packed cache; zero for a whole one
 
-	QueueDepth  int           // deltas not applied yet, including the batch in progress; if this stays above a handful, the index functions or the machine are too slow
+	QueueDepth  int           // deltas not applied yet, including the batch in progress; if this stays above a handful, the index functions are too slow or the machine is
 	QueueAge    time.Duration // age of the oldest queued delta
 	QueueMerged uint64        // deltas merged by compaction
 
@@ -105,8 +105,8 @@ func (s Status) Unsynced() []reflector.Status {
 	return missing(s.Reflector, s.Namespaces)
 }
 
-// Stale returns the statuses of the reflectors whose state is older than after (see reflector.Status.Age).
-// Reflectors whose kind is not served are left out.
+// Stale returns the statuses of the reflectors whose state is older than after (see reflector.Status.Age),
+// except those whose kind is not served.
 func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Status) {
 	each := s.Namespaces
 	if each == nil {
@@ -128,7 +128,7 @@ func missing(all reflector.Status, each []reflector.Status) (without []reflector
 			without = append(without, s)
 		}
 	}
-	if without == nil { // everything has been read but not all of it applied
+	if without == nil { // everything has been read, but not all of it has been applied
 		without = []reflector.Status{all}
 	}
 	return without

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// stopwatch finds the longest of many calls. It does not read the clock for each call, because that would
-// cost more than a fast call itself. It measures laps of one call, then two, then four, up to lapCalls. When
-// a lap has lasted lapTime, an alarm ends it after the call in progress. That call is charged with the whole
-// lap, and the next laps are short again.
+// stopwatch finds the longest of many calls. It does not read the clock on every call, because that would
+// take longer than a fast call. It measures laps of one call, then two, then four, up to lapCalls. When a lap
+// has lasted lapTime, an alarm ends it after the call in progress. The whole lap is attributed to that call,
+// and the next laps are short again.
 type stopwatch struct {
 	made    time.Time // before every call
 	began   time.Time // start of the lap; zero while stopped
@@ -23,7 +23,7 @@ type stopwatch struct {
 
 const (
 	lapCalls = 64
-	// lapTime bounds the measurement error, which is the time taken by the fast calls before a slow one in
+	// lapTime limits the measurement error, which is the time taken by the fast calls before a slow one in
 	// the same lap.
 	lapTime = time.Millisecond
 )
@@ -35,7 +35,7 @@ func (w *stopwatch) start() {
 	}
 }
 
-// lap must be called after each call. It returns the lap that the call ended, if any.
+// lap must be called after each call. It returns the lap that ended with the call, if any.
 func (w *stopwatch) lap() (done lap) {
 	if w.calls++; w.calls < w.length && !w.late.Load() {
 		return done
@@ -83,7 +83,8 @@ func (w *stopwatch) note(now time.Time) lap {
 	return done
 }
 
-// stopAlarm stops the alarm. If it goes off at the same time, the next lap ends too early, which is harmless.
+// stopAlarm stops the alarm. If it goes off at the same moment, the next lap ends too early, which is
+// harmless.
 func (w *stopwatch) stopAlarm() {
 	if w.alarm != nil {
 		w.alarm.Stop()

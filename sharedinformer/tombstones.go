@@ -15,11 +15,11 @@ import (
 type tombstones struct {
 	seed     maphash.Seed
 	versions map[uint64]string // last versions, by a hash of key and UID
-	order    []uint64          // the keys of versions; a ring buffer once full, with the oldest key at next
+	order    []uint64          // the keys in versions; once full, a ring buffer whose oldest key is at next
 	next     int
 }
 
-// maxTombstones is the number of objects to remember. Servers that repeat old events repeat only recent ones.
+// maxTombstones is the number of objects to remember. Servers that repeat old events only repeat recent ones.
 const maxTombstones = 512
 
 // neverReturns is the version of an object that cannot return, because another object has its name.
@@ -43,7 +43,7 @@ func (d *tombstones) add(o object.Head, rv string) {
 	d.versions[id] = strings.Clone(rv)
 }
 
-// covers reports whether o, which is not cached, is known to be older than its removal.
+// covers reports whether o, which is not cached, is known to be from before its removal.
 func (d *tombstones) covers(o object.Head) bool {
 	if d.versions == nil {
 		return false

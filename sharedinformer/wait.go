@@ -118,8 +118,8 @@ func (i *core) behindReason(rv, have, namespace string) error {
 	return errors.New(waiting)
 }
 
-// wait describes a condition that changes only with a broadcast, the reason it is not yet met, and how long
-// to tolerate failures that prevent it.
+// wait describes a condition that changes only with a broadcast, why it is not yet met, and how long to
+// tolerate failures that prevent it.
 type wait struct {
 	reached  func() (bool, error)
 	waiting  func() error
@@ -163,7 +163,8 @@ func (i *core) ended(waiting error) error {
 }
 
 // patienceTimer decides when a waiter gives up because of failures. It computes the remaining patience only
-// when it may have run out, not after every change, because the computation reads the status of every feed.
+// when that may have run out, rather than after every change, because the computation reads the status of
+// every feed.
 type patienceTimer struct {
 	informer *core
 	patience func() (left time.Duration, failing bool)
