@@ -22,14 +22,14 @@ var cache = []Case{
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(h heard) {
-				synced := i.HasSynced() // before that, objects may be missing from the cache
+				synced := i.HasSynced() // until then, objects may be missing from the cache
 				cached, ok := i.Get(types.NamespacedName{Namespace: h.pod.Namespace, Name: h.pod.Name})
 				switch {
 				case h.call == "delete":
 					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is delivered while the cache still has it", h)
 				case ok:
 					p.want(number(cached) >= number(h.pod), "%s is delivered at %s, but the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
-				case synced: // otherwise it has been deleted since
+				case synced: // otherwise it has been deleted in the meantime
 					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
 					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is delivered, but the cache has no %s", h, h.pod.Name)
 				}

@@ -18,22 +18,23 @@
 //
 // # Cases
 //
-// A case tests one sentence of the contract and cites its source: a law in LAWS.md, or a line in
-// client-go's documentation. It runs against a simulated API server that drops connections, forgets history
-// and corrupts responses on purpose. A stack need not support every feature. If it lacks an optional
-// interface that a case needs, such as Versioned, the case counts as not offered, which is not a failure.
+// A case tests one rule of the contract and cites its source: a law in LAWS.md, or a line in client-go's
+// documentation. It runs against a simulated API server that deliberately drops connections, forgets history
+// and corrupts responses. A stack does not have to support every feature. If it lacks an optional interface
+// that a case needs, such as Versioned, the case counts as not offered, which is not a failure.
 //
-// A stack may also break a sentence that it never promised to keep. Declare such breaks with a [Known],
-// which describes the break and links to the stack's documentation. A case with a known break still runs,
-// and the test fails if the stack now passes. The exception is a break that crashes the process, such as an
+// A stack may also break a rule that it never promised to keep. Declare such breaks with a [Known], which
+// describes the break and links to the stack's documentation. A case with a known break still runs, and the
+// test fails if the stack passes after all. The exception is a break that crashes the process, such as an
 // unrecovered panic in a handler; see Known.Fatal.
 //
 // # Time
 //
 // A case runs in a testing/synctest bubble. Time is virtual, and the connections to the server are
-// in-memory pipes, so a stack must dial with Server.Dial and use package time's clock. If the stack leaks a
-// goroutine for an hour, the process crashes after the verdict has been reported. If a goroutine waits
-// forever for a mutex, the clock stops, and the test fails when go test times out.
+// in-memory pipes, so a stack must dial with Server.Dial and use package time's clock. If a goroutine leaked
+// by the stack is still there after an hour, the process crashes, but only after the verdict has been
+// reported. If a goroutine waits forever for a mutex, the clock stops, and the test fails when go test times
+// out.
 //
 // # Results
 //

@@ -7,8 +7,8 @@ type Factory interface {
 	// Informer returns the factory's informer for all pods. The caller must not run it.
 	Informer() (Informer, error)
 
-	// Start starts all requested informers that are not running yet, and returns. They run until ctx is
-	// done.
+	// Start starts all requested informers that are not running yet and returns immediately. They run until
+	// ctx is done.
 	Start(ctx context.Context)
 
 	// Wait waits for all started informers to stop.

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// expired is the response to a watch from a version that the server no longer has.
+// expired is the response to a watch from a resource version that the server no longer has.
 var expired = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}
 
 // converges returns a case that injects a temporary failure while pods change.
@@ -53,7 +53,7 @@ func now(verb string, every int, do ...apiservertest.Action) func(*play) {
 	}
 }
 
-// schedules is the number of random fault sequences in one case.
+// schedules is the number of random fault sequences per case.
 const schedules = 20
 
 // following holds the cases about listing and watching.
@@ -345,7 +345,7 @@ func backsOff(name string, server apiservertest.Options, do apiservertest.Action
 	}
 }
 
-// lists returns the number of lists so far. Cases that use it disable streaming lists, which the server
+// lists returns the number of lists so far. Cases that call it disable streaming lists, which the server
 // counts as watches.
 func (p *play) lists() int { return p.srv.Stats().Requests("list", pods.Resource) }
 

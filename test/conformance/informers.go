@@ -12,16 +12,16 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 )
 
-// Case tests one sentence of the contract.
+// Case tests one rule of the contract.
 type Case struct {
-	// Law is the law in LAWS.md in which the sentence appears.
+	// Law is the law in LAWS.md that contains the rule.
 	Law string
 
-	// Name summarizes the sentence.
+	// Name summarizes the rule.
 	Name string
 
 	// Source is the URL of a line in client-go's documentation that makes the same promise. If it is empty,
-	// only Millrace makes it.
+	// only Millrace makes the promise.
 	Source string
 
 	server apiservertest.Options
@@ -128,7 +128,7 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 const lifetime = 48 * time.Hour
 
 // inBubble runs c. It calls ended once the verdict is known, before leaving the bubble, because
-// testing/synctest crashes the process if the stack leaks a goroutine for an hour.
+// testing/synctest crashes the process if a goroutine leaked by the stack is still there after an hour.
 func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server

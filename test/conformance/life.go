@@ -68,7 +68,7 @@ var life = []Case{
 	{
 		Law: "L23", Name: "an informer leaves nothing behind",
 		play: func(p *play) {
-			settle(time.Second) // let the server's goroutines start
+			settle(time.Second) // give the server's goroutines time to start
 			before := goroutines()
 			p.put("a", "1")
 			i := p.informer(Options{})
@@ -109,7 +109,7 @@ var life = []Case{
 	},
 }
 
-// stopsWithin breaks the case unless stop returns in time. Cases try it on several informers, because a
+// stopsWithin breaks the case unless stop returns in time. Cases try this on several informers, because a
 // back-off may happen to end just then.
 func (p *play) stopsWithin(stop func(), d time.Duration) {
 	began := time.Now()

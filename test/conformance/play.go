@@ -31,9 +31,9 @@ type play struct {
 
 	began time.Time
 
-	shutDown func() // shuts down the case's queue; later calls do nothing
+	shutDown func() // shuts down the case's queue; further calls do nothing
 
-	writes atomic.Int64 // writes to connections by the stack, one or two per request
+	writes atomic.Int64 // number of writes by the stack to connections, one or two per request
 
 	mu      sync.Mutex // guards the three fields below
 	broken  []string
@@ -48,9 +48,9 @@ func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiserver
 	return p
 }
 
-// flood is the number of writes after which the server goes down, because virtual time stands still while a
-// stack sends requests without pausing. No case needs a tenth of that. The stack may still pass the case;
-// if it does not, the breaks mention the flood.
+// flood is the number of writes after which the server goes down, because virtual time stands still as long
+// as a stack sends requests without pausing. No case needs even a tenth as many. The stack may still pass the
+// case; if it does not, the breaks mention the flood.
 const flood = 5000
 
 // most is the maximum number of breaks recorded per case.
@@ -136,7 +136,7 @@ func (p *play) guard(what string, f func()) {
 	returned = true
 }
 
-// offered returns what as an O. If what does not implement O, the case ends as not offered.
+// offered returns what as an O. If what does not implement O, the case ends with the verdict "not offered".
 func offered[O any](p *play, what any) O {
 	o, ok := what.(O)
 	if !ok {
@@ -188,7 +188,7 @@ func (p *play) synced(opts Options) (Informer, *witness) {
 	return i, w
 }
 
-// settle waits for d, and then until all goroutines in the bubble are blocked.
+// settle sleeps for d, and then waits until all goroutines in the bubble are blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -218,7 +218,7 @@ func (p *play) put(name, state string) string {
 func (p *play) delete(name string) { p.must(p.srv.Delete(pods, keyOf(name))) }
 
 // away calls during while the server is down, and then brings the server back without its history, so that
-// the stack misses everything that during did.
+// the stack has missed everything during did.
 func (p *play) away(during func()) {
 	p.srv.Down()
 	during()
@@ -232,7 +232,7 @@ func (p *play) fault(verb string, count int, do ...apiservertest.Action) {
 	p.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
 }
 
-// over clears all faults and brings the server back up after a flood.
+// over clears all faults, and brings the server back up after a flood.
 func (p *play) over() {
 	p.srv.Faults().Clear()
 	p.srv.Up()

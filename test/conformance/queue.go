@@ -32,7 +32,7 @@ type (
 		Forget(key string)
 	}
 
-	// Cancelling is a [Queue] that can forget a key and cancel its delayed add.
+	// Cancelling is a [Queue] that can forget a key and cancel its delayed adds.
 	Cancelling interface {
 		ForgetAndCancel(key string)
 	}

@@ -34,7 +34,7 @@ var readOnly = []Case{
 					h.pod.Labels["state"] = "changed"
 				}
 			}
-			p.put("c", "1") // makes the change happen before the check, for the race detector
+			p.put("c", "1") // makes the change happen before the check, to satisfy the race detector
 			settle(time.Hour)
 			for _, want := range []string{"Pod", "shop/a", "abels"} {
 				p.want(reports.mention(want), "no report mentions %q: %q", want, reports.all())

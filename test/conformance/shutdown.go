@@ -73,7 +73,7 @@ var shutdown = []Case{
 	{
 		Law: "L28", Name: "a queue leaves nothing behind",
 		play: func(p *play) {
-			settle(time.Second) // let the server's goroutines start
+			settle(time.Second) // give the server's goroutines time to start
 			before := goroutines()
 			q := p.queue()
 			w := p.worker(q, time.Second)
@@ -95,7 +95,7 @@ var shutdown = []Case{
 	},
 }
 
-// noneButThese breaks the case if a goroutine's creator is not in before.
+// noneButThese breaks the case if there is a goroutine whose creator is not in before.
 func (p *play) noneButThese(before []string) {
 	for _, g := range goroutines() {
 		p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)

@@ -40,8 +40,8 @@ type Options struct {
 	// for stacks that implement [Detecting].
 	DetectMutations bool
 
-	// OnError, if not nil, receives everything that the stack reports: failed lists and watches, objects
-	// that cannot be decoded, handler panics. It may be called concurrently.
+	// OnError, if not nil, is called for everything that the stack reports: failed lists and watches,
+	// undecodable objects, handler panics. It may be called concurrently.
 	OnError func(error)
 }
 
@@ -73,7 +73,7 @@ type Handler struct {
 	Update func(old, new *corev1.Pod)
 
 	// Delete is called for a deletion, with the last known state. unknown is true if the stack missed the
-	// deletion, so this may not be the final state.
+	// deletion, in which case this may not be the final state.
 	Delete func(pod *corev1.Pod, unknown bool)
 
 	// Resync is called for an unchanged object.
@@ -108,13 +108,13 @@ type (
 	}
 
 	// Queueing is a [Stack] that has work queues. AddRateLimited delays a key by first after its first
-	// failure, and longer after each subsequent failure. Jitter is allowed.
+	// failure, and increasingly longer after each subsequent one. Jitter is allowed.
 	Queueing interface {
 		NewQueue(first time.Duration) Queue
 	}
 
 	// Writable is an [Informer] whose cache is exposed for writing. Write tries to write a pod in every way
-	// the cache's API offers.
+	// that the cache's API offers.
 	Writable interface{ Write(*corev1.Pod) }
 
 	// Indexed is an [Informer] that can look up objects by Options.Index.
@@ -131,7 +131,7 @@ type (
 		WaitForVersion(ctx context.Context, version string) error
 	}
 
-	// Explaining is an [Informer] that can wait until it has synced. The error explains why it has not.
+	// Explaining is an [Informer] that can wait until it has synced, and whose error explains why it has not.
 	Explaining interface {
 		WaitForSync(ctx context.Context) error
 	}

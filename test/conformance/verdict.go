@@ -6,7 +6,7 @@ import "fmt"
 type Verdict string
 
 const (
-	Kept       Verdict = "kept"        // the stack kept the sentence
+	Kept       Verdict = "kept"        // the stack kept the rule
 	Broken     Verdict = "broken"      // it did not
 	NotOffered Verdict = "not offered" // the stack lacks the feature
 )
@@ -26,8 +26,8 @@ type Known struct {
 	// Sometimes is set if the break depends on chance. The case runs up to 20 times, until it breaks.
 	Sometimes bool
 
-	// Fatal is set if the break crashes the process, for example through an unrecovered handler panic. The
-	// case does not run, and counts as broken.
+	// Fatal is set if the break crashes the process, for example because of an unrecovered handler panic. The
+	// case is not run, and counts as broken.
 	Fatal bool
 }
 

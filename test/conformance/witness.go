@@ -32,7 +32,7 @@ type witness struct {
 	play     *play
 	informer Informer
 	r        Registration
-	during   func(heard) // if set before the first call, it is called on each call
+	during   func(heard) // if set before the first call, called on each call
 
 	in  atomic.Int32 // calls in progress
 	mu  sync.Mutex
@@ -109,8 +109,8 @@ func (w *witness) changes(want ...string) {
 }
 
 // lawful breaks the case unless the calls form a consistent history: only objects that were added are
-// updated or deleted, each update leads from the last known state to a newer one, and no call goes back in
-// time.
+// updated or deleted, each update leads from the last known state to a newer one, and no call goes back to an
+// earlier state.
 func (w *witness) lawful() {
 	known := map[string]*corev1.Pod{}
 	for n, h := range w.all() {

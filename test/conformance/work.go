@@ -112,7 +112,7 @@ var work = []Case{
 		play: func(p *play) {
 			q := p.queue()
 			ranking := offered[Ranking](p, q)
-			const limit = 5000 // the promise is only that the time is bounded, so this limit is generous
+			const limit = 5000 // only a bounded time is promised, so this limit is generous
 			var urgent, patient atomic.Int32
 			next := func() { ranking.AddWithPriority(fmt.Sprint("urgent-", urgent.Add(1)), 10) }
 			for range 10 {
@@ -159,7 +159,7 @@ func (p *play) work(q Queue, do func(key string)) (ended <-chan struct{}) {
 	return end
 }
 
-// worker is a worker that records its keys with their times.
+// worker is a worker that records the keys it receives, and when.
 type worker struct {
 	play  *play
 	ended <-chan struct{}
@@ -180,7 +180,7 @@ func (p *play) worker(q Queue, each time.Duration) *worker {
 	return w
 }
 
-// took breaks the case unless the worker received exactly these keys, ordered by time and then by key.
+// took breaks the case unless the worker received exactly these keys, in order of time and then of key.
 func (w *worker) took(want ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

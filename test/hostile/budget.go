@@ -30,9 +30,9 @@ type Budget struct {
 	Memory        int // bytes allocated in total, including garbage
 	MemoryPerByte int
 
-	// The allowed wall time. It is multiplied by ten with the race detector.
+	// The maximum wall time, which is multiplied by ten with the race detector.
 	Time        time.Duration // zero means a second
-	TimePerByte time.Duration // zero means 10 µs: 16 MiB in less than three minutes
+	TimePerByte time.Duration // zero means 10 µs, or less than three minutes for 16 MiB
 }
 
 // tries is how many times to retry a reader that exceeded its budget, since other processes take CPU time
@@ -43,7 +43,7 @@ const tries = 3
 func (b Budget) Within(t testing.TB, n int, read func()) {
 	t.Helper()
 	if b.Time == 0 {
-		b.Time = time.Second // the machine may be busy
+		b.Time = time.Second // the machine may just be busy
 	}
 	if b.TimePerByte == 0 {
 		b.TimePerByte = 10 * time.Microsecond

@@ -11,8 +11,8 @@ import (
 // servers maps the server programs that suites start to their packages.
 var servers = map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
 
-// assets builds the server programs and returns their directory. They are test/kube's servers, built as
-// separate programs because other projects' suites expect that.
+// assets builds the server programs and returns their directory. They are the servers from test/kube, built
+// as separate programs because that is what other projects' suites expect.
 func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 	dir := filepath.Join(b.cache, "assets")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -20,7 +20,7 @@ type bench struct {
 	cache string // directory for the copies
 }
 
-// ours lists the modules of this repository that a suite may import.
+// ours lists the modules in this repository that a suite may import.
 var ours = []string{"", "/adapters/clientgo", "/adapters/controllerruntime", "/envtest"}
 
 const millrace = "github.com/millrace-dev/millrace"
@@ -28,9 +28,9 @@ const millrace = "github.com/millrace-dev/millrace"
 // patience is the time limit for a suite run.
 const patience = "60m"
 
-// compare runs a suite both ways.
+// compare runs a suite with and without Millrace.
 func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
-	env := append(os.Environ(), "GOWORK=off") // a module's copy is not part of its workspace
+	env := append(os.Environ(), "GOWORK=off") // the copy of a module is not part of its workspace
 	env = append(env, s.env...)
 	if len(s.programs) > 0 {
 		assets, err := b.assets(ctx, s.programs)
@@ -89,7 +89,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 }
 
 // copy copies a suite's module and its edited dependencies. All copies are built with the same dependency
-// versions, so that they differ only in the selection.
+// versions, so that they differ in nothing but the selection.
 func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) error {
 	source, err := download(ctx, s.module+"@"+s.version)
 	if err != nil {
@@ -142,9 +142,9 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// require makes the module in a directory require this repository's modules, and all other modules at the
-// versions that these need. If the module replaces a dependency with a local directory, require uses the
-// dependency's release instead.
+// require makes the module in a directory require this repository's modules, and all others in the versions
+// that these need. If the module replaces a dependency with a local directory, require uses the dependency's
+// release instead.
 func (b *bench) require(ctx context.Context, dir, version string) error {
 	args, err := releases(ctx, dir, version)
 	if err != nil {
@@ -172,8 +172,8 @@ func (b *bench) require(ctx context.Context, dir, version string) error {
 }
 
 // releases returns the go mod edit arguments that replace local directories with the modules' releases.
-// Kubernetes v1.2.3 publishes the modules in its staging directory as v0.2.3; other modules have their
-// repository's version.
+// Kubernetes v1.2.3 publishes the modules in its staging directory as v0.2.3; other modules have the same
+// version as their repository.
 func releases(ctx context.Context, dir, version string) (args []string, err error) {
 	out, err := output(ctx, dir, "go", "mod", "edit", "-json")
 	if err != nil {

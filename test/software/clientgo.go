@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// clientGoVersion is the client-go release whose suites are run.
+// clientGoVersion is the client-go release whose suites to run.
 const clientGoVersion = "v0.37.2"
 
 // clientGo returns a suite for client-go's informers.
@@ -40,7 +40,7 @@ func sharedInformerChoice() []edit {
 		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
 }
 
-// chosenSharedInformers selects the adapter's informers and counts them.
+// chosenSharedInformers is the code that selects the adapter's informers and counts them.
 func chosenSharedInformers() choice {
 	return choice{
 		imports: []string{

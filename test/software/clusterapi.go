@@ -38,7 +38,7 @@ func clusterAPIs() (all []*suite) {
 
 // clusterAPI returns a cluster-api suite whose managers use Millrace's cache and queues. cluster-api sets
 // cache.Options.NewInformer to a function that creates client-go informers with names for logs and metrics.
-// The selection clears it, because Millrace's cache rejects NewInformer.
+// The selection clears that field, because Millrace's cache rejects NewInformer.
 func clusterAPI(pkg string) *suite {
 	return &suite{
 		name:         "cluster-api " + pkg,

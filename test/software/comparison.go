@@ -17,7 +17,7 @@ type comparison struct {
 	Date        string
 	Revision    string // as in result
 	Rounds      []*round
-	Differences []string // between the final states of a round and the first one
+	Differences []string // between a round's final state and the first round's
 }
 
 const controllersName = "kubernetes"
@@ -131,9 +131,9 @@ func (r *round) asked(verb string) (n int) {
 	return n
 }
 
-// uneven returns the requests, by verb and resource, that were made more often with one kind of informer
-// than with the other: in every round more often than in any round with the other, and by more than ten and
-// more than a tenth.
+// uneven returns the requests, by verb and resource, that were made more often with one kind of informer than
+// with the other: in each of its rounds more often than in any of the other's, and by more than ten and more
+// than a tenth.
 func (c *comparison) uneven() (all []string) {
 	names := map[string]bool{}
 	for _, r := range c.Rounds {
@@ -153,7 +153,7 @@ func (c *comparison) uneven() (all []string) {
 	return all
 }
 
-// figureCauses explains the differences between the processes' figures.
+// figureCauses explains the differences between the figures of the processes.
 const figureCauses = `
 - The live heap: what makes and keeps equal parts costs Millrace some memory before there are
   objects. The objects then take less, since equal parts are there once. That needs
@@ -165,7 +165,7 @@ const figureCauses = `
   machine meanwhile.
 `
 
-// section returns the comparison's section of results/software.md.
+// section returns the section on the comparison in results/software.md.
 func (c *comparison) section() string {
 	return fmt.Sprintf(`
 ## Kubernetes' own controllers and scheduler

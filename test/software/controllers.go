@@ -23,7 +23,7 @@ import (
 const rounds = 3
 
 // minor is the Kubernetes version of the controllers and the server. It must match the module in the
-// directory kubernetes.
+// kubernetes directory.
 const minor = "1.37"
 
 // figures are the measurements reported by the controllers' process; see kubernetes/figures.go.
@@ -39,7 +39,7 @@ type round struct {
 	Informers string // stock or millrace
 	Seconds   float64
 	Objects   int   // at the end
-	Empty     int64 // bytes in use before any objects exist
+	Empty     int64 // bytes in use before any objects were created
 	figures
 
 	state cluster.State

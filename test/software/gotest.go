@@ -18,8 +18,8 @@ import (
 // outcomes maps test names to results: "passed", "failed" or "skipped".
 type outcomes map[string]string
 
-// goTest runs a suite in a copy of its module. In packages that use Ginkgo, the specs in its report are
-// counted.
+// goTest runs a suite in a copy of its module. For packages that use Ginkgo, it counts the specs in Ginkgo's
+// report.
 func goTest(ctx context.Context, dir string, s *suite, skip string, env []string, log string) (outcomes, error) {
 	all := outcomes{}
 	out, err := os.Create(log)
@@ -112,7 +112,7 @@ func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 }
 
 // read reads the output of go test -json for a package. A test that did not finish counts as failed. A
-// package also fails if its process fails without a failed test, for example because tests left something
+// package also fails if its process fails without a failing test, for example because tests left something
 // running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -194,7 +194,7 @@ func (o outcomes) readSpecs(file, pkg string) error {
 				continue
 			}
 			name := strings.Join(append([]string{pkg}, append(spec.ContainerHierarchyTexts, spec.LeafNodeText)...), " ")
-			o[o.free(name)] = state // table entries may repeat a text
+			o[o.free(name)] = state // table entries may have the same text
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ var differing = map[string][]cause{
 }
 
 // integration returns a suite for one of Kubernetes' integration tests. They start API servers in the test
-// process, so the selection applies to every informer: the servers', the controllers' and the tests'.
+// process, so the selection applies to all informers: those of the servers, the controllers and the tests.
 func integration(name string) *suite {
 	return &suite{
 		name:         "integration " + name,
@@ -37,7 +37,7 @@ func integration(name string) *suite {
 			// These variables are set as in Kubernetes' own script.
 			"KUBE_CACHE_MUTATION_DETECTOR=true",
 			"KUBE_PANIC_WATCH_DECODE_ERROR=false",
-			// Use an unused port, so that a new etcd starts even if another one is running.
+			// Use a free port, so that a new etcd can start even if another one is running.
 			"KUBE_INTEGRATION_ETCD_URL=http://127.0.0.1:1",
 		},
 	}

@@ -1,5 +1,5 @@
-// Command software runs other people's programs, once unchanged and once with Millrace's informers, caches
-// or queues. It runs their test suites, and Kubernetes' controllers and scheduler in a cluster.
+// Command software runs third-party programs, once unchanged and once with Millrace's informers, caches or
+// queues. It runs their test suites, and Kubernetes' controllers and scheduler in a cluster.
 // results/software.md reports the differences and their causes.
 //
 //	make software                            # everything; the first run takes long
@@ -15,12 +15,12 @@
 //     in each package that selects Millrace's.
 //
 // Suites that take long to compile are compiled once, with the edits and the test file, and run twice.
-// An environment variable makes the selection. The selected components are counted, and a run that uses
-// none from Millrace is an error. Kubernetes' integration tests and cluster-api's suites are run in this
-// way. Their edits are in client-go and controller-runtime, which are copied too.
+// An environment variable determines the selection. The selected components are counted, and a run that uses
+// none from Millrace is an error. Kubernetes' integration tests and cluster-api's suites are run this way.
+// Their edits are to client-go and controller-runtime, which are copied too.
 //
-// Kubernetes' controllers are run by the module in the directory kubernetes, which selects the informers
-// itself. They work on a cluster simulated by package cluster. Every round has a new API server and a new
+// Kubernetes' controllers are run by the module in the kubernetes directory, which selects the informers
+// itself. They work on a cluster simulated by package cluster. Every round uses a new API server and a new
 // process.
 //
 // Every difference must have a cause in the suite's list. Suites that need an API server get a real one:

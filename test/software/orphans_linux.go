@@ -47,7 +47,7 @@ func children() (pids []int, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // the thread has exited
+			continue // the thread has already exited
 		}
 		if err != nil {
 			return nil, err

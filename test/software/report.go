@@ -58,7 +58,7 @@ func report(root string) error {
 	return os.WriteFile(filepath.Join(root, "results", "software.md"), []byte(text), 0o644)
 }
 
-// place describes what was replaced with Millrace's.
+// place describes which functions were replaced with Millrace's.
 func (r *result) place(s *suite) string {
 	if r.Chosen > 0 {
 		times := fmt.Sprintf("%d times", r.Chosen)
@@ -70,7 +70,7 @@ func (r *result) place(s *suite) string {
 	return s.chosen
 }
 
-// explain lists differences, grouped by reason.
+// explain lists the differences, grouped by cause.
 func (s *suite) explain(out *strings.Builder, differences []difference) {
 	var reasons []string
 	under := map[string][]difference{}

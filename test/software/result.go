@@ -33,7 +33,7 @@ func (c counts) String() string { return fmt.Sprintf("%d / %d / %d", c.Passed, c
 // difference is a test whose result differs with Millrace, or that was run only once.
 type difference struct{ Test, Stock, Millrace string }
 
-// count tallies both runs.
+// count tallies the tests of both runs.
 func (r *result) count() {
 	r.Stock, r.Millrace, r.Differences = r.stock.count(), r.millrace.count(), nil
 	names := maps.Clone(r.stock)

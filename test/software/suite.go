@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// suite is a set of a module's packages to run, once unchanged and once with Millrace.
+// suite is a set of packages from a module, to be run once unchanged and once with Millrace.
 type suite struct {
 	name     string
 	module   string // its path
 	version  string
-	packages []string // relative, such as ./pkg/cache
+	packages []string // relative paths, such as ./pkg/cache
 	run      string   // the -run flag for go test
 	without  string   // the -skip flag for go test with Millrace, for tests that cannot run
 	chosen   string   // the replaced functions, for the table
@@ -23,7 +23,7 @@ type suite struct {
 	choose       choice
 	once         bool // the suite takes long to compile, so a single program is built for both runs
 
-	programs []string // servers that the suite starts; see assets
+	programs []string // servers started by the suite; see assets
 	env      []string // NAME=value
 
 	causes []cause
@@ -36,15 +36,15 @@ type dependency struct {
 	edits   []edit
 }
 
-// edit is a change to one of the module's files.
+// edit is a change to a file in the module.
 type edit struct {
 	file     string
-	old, new string // all occurrences are replaced; there must be at least one
+	old, new string // all occurrences are replaced, of which there must be at least one
 }
 
-// choice is the content of the test file that selects Millrace's components in a package.
+// choice contains the code for the test file that selects Millrace's components in a package.
 type choice struct {
-	imports []string // as in an import declaration
+	imports []string // in the form of an import declaration
 	code    string   // body of its init function; if the suite is compiled once, it must call countChosen()
 }
 

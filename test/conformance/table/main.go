@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/test/conformance"
 )
 
-// column is a stack, with the test that runs the cases against it.
+// column is a stack and the test that runs the cases against it.
 type column struct {
 	title  string
 	dir    string // of the module
@@ -27,7 +27,7 @@ type column struct {
 	test   string
 	module string // module whose version identifies the stack; empty for Millrace itself
 
-	results map[string]conformance.Result // by law and case
+	results map[string]conformance.Result // keyed by law and case
 }
 
 func columns() []*column {
@@ -79,7 +79,7 @@ type event struct {
 	Action, Test, Key, Value, Output string
 }
 
-// play runs c's test and reads the results.
+// play runs c's test and collects the results.
 func (c *column) play() error {
 	if c.module != "" {
 		list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", c.module)
@@ -222,7 +222,7 @@ func table(w io.Writer, all []*column) {
 	fmt.Fprintln(w)
 }
 
-// tally counts the cases for one law.
+// tally counts the cases for one law by verdict.
 type tally struct{ kept, played int }
 
 func (t tally) String() string {
@@ -248,7 +248,7 @@ func (c *column) tally(law string) (t tally) {
 	return t
 }
 
-// stories prints the known breaks among c's cases with a verdict.
+// stories prints the known breaks among c's cases that have the given verdict.
 func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	first := true
 	for _, k := range conformance.Cases() {

@@ -1,5 +1,5 @@
-// Package cluster simulates everything in a cluster except its controllers: the Nodes and their
-// kubelets, and users who create, change and delete objects.
+// Package cluster simulates everything in a cluster except the controllers: Nodes, kubelets, and users who
+// create, change and delete objects.
 //
 // # Usage
 //

@@ -33,7 +33,7 @@ const (
 type Cluster struct {
 	client  *rest.Client
 	pods    *controller.Client[*corev1.Pod]
-	address atomic.Uint32 // assigned to the last Pod
+	address atomic.Uint32 // IP assigned to the last Pod
 
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -121,7 +121,7 @@ func (c *Cluster) renew(ctx context.Context) {
 	}
 }
 
-// reconcile performs a kubelet's work for a Pod.
+// reconcile does a kubelet's work for a Pod.
 func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Result, error) {
 	switch {
 	case p.Spec.NodeName == "":
@@ -196,5 +196,5 @@ func until(ctx context.Context, reached func(context.Context) error) error {
 	}
 }
 
-// patience is how long to wait for one condition.
+// patience is how long to wait for a condition.
 const patience = 5 * time.Minute

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// The number of permanent namespaces, and the number of namespaces that are deleted with their content.
+// The number of permanent namespaces, and of namespaces that are deleted along with their content.
 const (
 	shops   = 38
 	markets = 10
@@ -111,7 +111,7 @@ func (c *Cluster) chain(ctx context.Context, ns string) error {
 	return nil
 }
 
-// build creates a namespace that is to be deleted later.
+// build creates a namespace that will be deleted later.
 func (c *Cluster) build(ctx context.Context, ns string) error {
 	if err := create(ctx, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *Cluster) build(ctx context.Context, ns string) error {
 	return errors.Join(errs...)
 }
 
-// change rolls out, scales and deletes objects.
+// change performs rollouts, and scales and deletes objects.
 func (c *Cluster) change(ctx context.Context) error {
 	for n := range markets {
 		if err := remove[*corev1.Namespace](ctx, c, "", market(n), metav1.DeletePropagationBackground); err != nil {
@@ -190,7 +190,7 @@ func patch[T object.Object](ctx context.Context, c *Cluster, namespace, name str
 	return err
 }
 
-// each calls f for every object of a kind, and joins the errors.
+// each calls f for every object of a kind and joins the errors.
 func each[T object.Object](ctx context.Context, all *rest.Resource[T], f func(T) error) error {
 	var errs []error
 	for o, err := range all.List(ctx, metav1.ListOptions{}).Items {
@@ -202,7 +202,7 @@ func each[T object.Object](ctx context.Context, all *rest.Resource[T], f func(T)
 	return errors.Join(errs...)
 }
 
-// gone returns an error while a deleted object still exists.
+// gone returns an error as long as a deleted object still exists.
 func (c *Cluster) gone(ctx context.Context) error {
 	var errs []error
 	for n := range markets {

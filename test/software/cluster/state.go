@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// running returns an error while any object has not reached its desired state.
+// running returns an error as long as any object has not reached its desired state.
 func (c *Cluster) running(ctx context.Context) error {
 	for _, err := range []error{
 		each(ctx, rest.ResourceFor[*appsv1.Deployment](c.client), func(d *appsv1.Deployment) error {
@@ -60,7 +60,7 @@ func (c *Cluster) running(ctx context.Context) error {
 	return nil
 }
 
-// counted returns an error while a quota does not match the number of running Pods.
+// counted returns an error as long as a quota does not match the number of running Pods.
 func (c *Cluster) counted(ctx context.Context) error {
 	pods := map[string]int64{}
 	err := each(ctx, rest.ResourceFor[*corev1.Pod](c.client), func(p *corev1.Pod) error {
@@ -103,8 +103,8 @@ func (c *Cluster) settle(ctx context.Context) error {
 	})
 }
 
-// State is a cluster's content. It maps a text to the number of objects described by it. The text consists
-// of the resource and the object's JSON without the parts that vary between runs.
+// State is a cluster's content. It maps a description to the number of objects that match it. A description
+// consists of the resource and the object's JSON, minus the parts that vary between runs.
 type State map[string]int
 
 // Objects returns the number of objects.
@@ -115,7 +115,7 @@ func (s State) Objects() (n int) {
 	return n
 }
 
-// Differences returns the texts whose object counts differ.
+// Differences returns the descriptions whose object counts differ.
 func Differences(a, b State) (all []string) {
 	keys := maps.Clone(a)
 	if keys == nil {
@@ -130,7 +130,7 @@ func Differences(a, b State) (all []string) {
 	return all
 }
 
-// passing lists the resources that only describe past or momentary states.
+// passing lists the resources that describe only past or transient states.
 var passing = []string{"events", "leases", "leasecandidates", "componentstatuses"}
 
 // State reads all objects in the cluster.
@@ -194,8 +194,8 @@ func compare(all []located) (State, error) {
 // renaming maps random values to stable names.
 type renaming map[string]string
 
-// dropped lists fields that count writes, or identify the writer, the time or the node. It includes an
-// annotation whose presence depends on timing.
+// dropped lists fields that count writes or identify the writer, the time or the node, and an annotation
+// whose presence depends on timing.
 var dropped = []string{
 	"managedFields", "resourceVersion", "creationTimestamp", "generation", "nodeName",
 	"endpoints.kubernetes.io/last-change-trigger-time",
@@ -215,8 +215,8 @@ func chance(text string) string {
 	return address.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "ADDRESS")
 }
 
-// plain returns a value from an object with the given generation, without the parts that vary between runs,
-// which include the order of lists.
+// plain returns a value from an object with the given generation, minus everything that varies between runs,
+// including the order of lists.
 func (r renaming) plain(v any, generation int64) any {
 	switch v := v.(type) {
 	case map[string]any:
