@@ -78,8 +78,8 @@ another terminal.
 	return cmd
 }
 
-// demoBackoff returns a backoff that resets between faults. With the default, faults every ten seconds
-// would count as one long outage, which is right everywhere except in a demo.
+// demoBackoff returns a backoff that resets between faults. By default, faults every ten seconds would count
+// as one long outage, which is right everywhere except in a demo.
 func demoBackoff() reflector.Backoff {
 	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: demo.FaultInterval / 3}
 }

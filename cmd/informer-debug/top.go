@@ -65,7 +65,7 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 		return err
 	}
 	defer v.Close()
-	// Report an unreachable process before the screen would hide the error.
+	// Report an unreachable process now, because the screen would hide the error.
 	if _, err := v.Process.Status(ctx); err != nil {
 		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}

@@ -16,7 +16,7 @@ func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	if e.Name != "" {
 		whose += " " + e.Name
 	}
-	if e.Role == flight.Handler && e.Informer != "" && !strings.HasSuffix(e.Name, ": "+e.Informer) { // the names of controllers' handlers already contain the informer
+	if e.Role == flight.Handler && e.Informer != "" && !strings.HasSuffix(e.Name, ": "+e.Informer) { // the names of controllers' handlers already include the informer's
 		whose += " of " + e.Informer
 	}
 	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))

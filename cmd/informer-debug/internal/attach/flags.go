@@ -44,7 +44,7 @@ const Forms = "URL, unix:PATH or " + podForm
 
 // Flags holds the flags that select the process to inspect.
 type Flags struct {
-	Connect   cluster.Flags // how to reach the cluster or the process
+	Connect   cluster.Flags // connection to the cluster or the process
 	To        string        // value of --attach; empty for none
 	Namespace string        // namespace of the object, and the default for attached pods
 
@@ -93,7 +93,7 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 			return nil, "", exit.Usage("--attach %q: use http://%[1]s, or https:// if it serves TLS", f.To)
 		}
 	}
-	if strings.ContainsAny(f.To, "@") { // it may be preceded by a password
+	if strings.ContainsAny(f.To, "@") { // a password may precede it
 		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or %s", defaultPort, podForm)
 	}
 	return nil, "", exit.Usage("--attach %q: want a %s", f.To, Forms)
@@ -158,7 +158,7 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case f.To == "": // our own informers
 	case mute:
-		e.Err = stuck // the message already contains the name of the process
+		e.Err = stuck // the message already contains the process's name
 		if stuck.What == stepHead || stuck.What == stepBody {
 			e.Hint = "it accepts requests but does not respond: it may be stopped, or out of CPU or memory; --request-timeout sets how long to wait"
 		}
@@ -189,7 +189,7 @@ func whyUnreached(err error) string {
 	return doesItRun
 }
 
-// doesItRun is the advice if nothing else is known.
+// doesItRun is the advice to give if nothing else is known.
 const doesItRun = "is the process running there, and does it serve " + debug.Path + "? A manager does so at its PprofBindAddress"
 
 // whyRefused returns advice for a request refused by the process, or by another server at its address.

@@ -14,7 +14,7 @@ import (
 
 // pod is a process in a cluster, reached through the API server.
 type pod struct {
-	namespace string // empty for the namespace from the flags or the kubeconfig
+	namespace string // empty to use the namespace from the flags or the kubeconfig
 	name      string
 	port      string // must be a number: the API server's proxy does not resolve port names
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentFor is how long a process may stall before its request is abandoned, by default.
+// silentFor is the default for how long a process may stall before its request is abandoned.
 const silentFor = 90 * time.Second
 
 // The steps at which a request may be waiting.
@@ -32,8 +32,8 @@ const (
 )
 
 // silence is an http.RoundTripper that sends requests to a process. If a response is late, it prints a
-// message that explains the wait, but only one until another response has arrived. It gives up on
-// responses that stall midway. It is safe for concurrent use.
+// message that explains the wait, but only one until another response arrives. It gives up on responses that
+// stall midway. It is safe for concurrent use.
 type silence struct {
 	next   http.RoundTripper
 	called string        // name used in messages
@@ -43,7 +43,7 @@ type silence struct {
 	mu      sync.Mutex // guards the fields below
 	console *terminal.Console
 	told    bool  // whether a message was printed since the last response
-	missing error // state of the last request, if it was not answered
+	missing error // state of the last request, if it has not been answered
 }
 
 // breakSilence wraps the client's transport in a [silence]. direct means that requests do not pass
@@ -153,7 +153,7 @@ func (s *silence) hush() {
 	s.console = nil
 }
 
-// answerBody is a response body. It must arrive without long pauses, unless it is endless, like an event
+// answerBody is a response body. It must arrive without long pauses, unless it is endless, such as an event
 // stream.
 type answerBody struct {
 	io.ReadCloser

@@ -126,7 +126,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	names := sight.Distinct(informers)
 	var equal, differ int
 	var failed []error
-	var outside, late error // an informer outside the namespace, or one that ran out of time
+	var outside, late error // outside the namespace, or out of time
 	for n, end := range ended {
 		result, err := end()
 		if result != nil {
@@ -165,12 +165,12 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	return verdict(differ, len(informers), failed)
 }
 
-// atOnce is how many informers are compared concurrently, so that an informer waiting for its cache does
-// not use up the time available for the others.
+// atOnce is how many informers are compared concurrently, so that an informer that waits for its cache does
+// not use up the others' time.
 const atOnce = 8
 
 // all starts comparing all informers. For each informer, it returns a function that waits for the
-// result. wait waits for all comparisons to end.
+// result. wait waits for all comparisons to finish.
 func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target, informers []debug.Informer) (ends []func() (*compare.Result, error), wait func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -18,7 +18,7 @@ import (
 
 const (
 	churnPage      = 500
-	mostStates     = 100000    // maximum number of objects whose last state is kept
+	mostStates     = 100000    // maximum number of objects of which the last state is kept
 	mostStateBytes = 128 << 20 // maximum total size of these states, in bytes
 	mostKeys       = 10000     // objects counted individually
 	mostFields     = 2000      // fields counted individually
@@ -37,7 +37,7 @@ type (
 type churning struct {
 	at        cluster.Target
 	by        *wire.Packer
-	synced    chan struct{} // closed after the first list
+	synced    chan struct{} // closed after the initial list
 	reflector reflector.Status
 
 	states map[object.Key]packedUntyped
@@ -60,9 +60,9 @@ type churnKinds struct {
 	Added      int `json:"added"`      //
 	Changed    int `json:"changed"`    // updates that changed a field
 	Deleted    int `json:"deleted"`    //
-	Resent     int `json:"resent"`     // repeated with the same version
+	Resent     int `json:"resent"`     // repeated the same version
 	Unmoving   int `json:"unmoving"`   // updates that changed only managedFields and the resource version
-	Unheld     int `json:"unheld"`     // updates of objects whose previous state was not kept, for lack of room
+	Unheld     int `json:"unheld"`     // updates of objects whose previous state was not kept for lack of space
 	Unreadable int `json:"unreadable"` // updates that could not be compared
 	Missed     int `json:"missed"`     // objects found by a later list to have changed, appeared or disappeared
 }
@@ -88,7 +88,7 @@ func (c *churning) isSynced() bool {
 	}
 }
 
-// hold keeps a state if there is room for it.
+// hold keeps a state if there is space for it.
 func (c *churning) hold(o packedUntyped) bool {
 	key := object.KeyOf(o)
 	c.drop(key)
@@ -138,7 +138,7 @@ func (c *churning) event(e *wire.Event[packedUntyped]) {
 	}
 }
 
-// other counts an event that passes every predicate: anything but an update, or an update that cannot be
+// other counts an event that passes every predicate because it is not an update, or an update that cannot be
 // compared.
 func (c *churning) other(o packedUntyped) {
 	if whole, err := o.Open(); err == nil {

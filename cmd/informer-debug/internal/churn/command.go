@@ -129,7 +129,7 @@ func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) 
 	return f.watch(ctx, s, targets, console)
 }
 
-// churner is a [churning] with the function that feeds it until its context is done.
+// churner is a [churning] and the function that feeds it until its context is done.
 type churner struct {
 	*churning
 	run func(context.Context) error
@@ -235,7 +235,7 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	return exit.Unwritten(f.writeBusy(s, &told))
 }
 
-// named returns an error if nothing in the process matches a TYPE, because an empty result would then be
+// named returns an error if nothing in the process matches a TYPE, in which case an empty result would be
 // misleading.
 func (f *churnFlags) named(ctx context.Context, process *debug.Client, called, types string) error {
 	if types == "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// counter counts events by name, for a limited number of names. Events for any further names are counted
+// counter counts events by name, for a limited number of names. Events for all other names are counted
 // together.
 type counter struct {
 	most   int
@@ -37,7 +37,7 @@ func (c *counter) add(name string) bool {
 	return true
 }
 
-// largest returns the n names with the most events, or all if n is 0.
+// largest returns the n names with the most events, or all names if n is 0.
 func (c *counter) largest(n int) []count {
 	names := slices.SortedFunc(maps.Keys(c.named), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c.named[b], c.named[a]), cmp.Compare(a, b))

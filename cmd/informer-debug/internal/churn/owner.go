@@ -48,7 +48,7 @@ func ownersOf(old, new *unstructured.Unstructured) owners {
 		if m.Time != nil {
 			o.at = m.Time.Time
 		}
-		_ = json.Unmarshal(rawFields(&m), &o.fields) // an invalid entry owns nothing
+		_ = json.Unmarshal(rawFields(&m), &o.fields) // an invalid entry does not own anything
 		all.entries = append(all.entries, o)
 	}
 	return all
@@ -85,8 +85,8 @@ func (all owners) of(path string, has bool) string {
 // last returns the last writer.
 func (all owners) last() string { return all.of("", false) }
 
-// owns reports whether a FieldsV1 tree contains the path words, something below it, or an enclosing
-// field without entries of its own.
+// owns reports whether a FieldsV1 tree contains the path words, a field below it, or an enclosing field that
+// has no entries itself.
 func owns(fields map[string]any, words []string) bool {
 	if fields == nil {
 		return false

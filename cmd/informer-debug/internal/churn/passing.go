@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// passing is a source for a reflector whose queue drops everything. It counts objects as they pass
+// passing is a source for a reflector with a queue that drops everything. It counts objects as they pass
 // through.
 type passing struct {
 	*churning
@@ -73,8 +73,8 @@ func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(
 	return err
 }
 
-// List implements source.ListerWatcher. It stops passing on objects once there is no more room; the
-// watch still reports changes to the rest.
+// List implements source.ListerWatcher. It stops passing on objects once there is no more space; the watch
+// still reports changes to the rest.
 func (p *passing) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	req.Packer = p.by
 	list := p.from.List(ctx, req)
@@ -165,7 +165,7 @@ func (c *churning) beginList() *listing {
 	return l
 }
 
-// object handles one object of the list. It reports whether there was room.
+// object handles one object of the list. It reports whether there was space.
 func (l *listing) object(o packedUntyped) bool {
 	if l.seen++; o == nil {
 		return true
@@ -186,7 +186,7 @@ func (l *listing) fail() {
 	}
 }
 
-// end ends a complete list.
+// end finishes a complete list.
 func (l *listing) end() {
 	if l.c.isSynced() {
 		l.c.missed(l.missed + len(l.before))

@@ -23,7 +23,7 @@ type churned struct {
 	Decode     decodeCost  `json:"decode"`
 	Predicates []spared    `json:"predicates"`
 	Keep       []spared    `json:"keep"`
-	Held       int         `json:"held"` // objects with a previous state to compare with
+	Held       int         `json:"held"` // objects that had a previous state to compare with
 	Full       bool        `json:"full"` // whether some objects did not fit
 	Relists    uint64      `json:"relists"`
 	Failures   uint64      `json:"failures"`
@@ -38,7 +38,7 @@ type ranking struct {
 
 // remainder describes the entries that are not shown.
 type remainder struct {
-	Others  int `json:"others"`  // names counted but not shown
+	Others  int `json:"others"`  // names that were counted but are not shown
 	Untold  int `json:"untold"`  // events whose name was not counted individually
 	Counted int `json:"counted"` // number of names
 }
@@ -51,7 +51,7 @@ type churnedAt struct {
 
 // decodeCost is the measured cost of decoding.
 type decodeCost struct {
-	Events   int           `json:"events"`   // events with an object to decode
+	Events   int           `json:"events"`   // events that had an object to decode
 	Measured int           `json:"measured"` // events that were decoded again to measure them
 	Took     time.Duration `json:"took"`     // estimate for all events
 }
@@ -137,7 +137,7 @@ func (r *churned) headline() string {
 	return head
 }
 
-// doubts returns the reasons the figures may be incomplete.
+// doubts returns the reasons why the figures may be incomplete.
 func (r *churned) doubts(t *terminal.Text) {
 	if r.Full {
 		t.Line(fmt.Sprintf("  only %d objects fit into memory: the fields of %d updates of others are unknown; -n and -l reduce what is watched", r.Held, r.Unheld))

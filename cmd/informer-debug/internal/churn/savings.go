@@ -146,8 +146,8 @@ func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	return whole, true
 }
 
-// decode decodes a body completely and with each Keep. They take turns going first, since the first one
-// runs with cold CPU caches.
+// decode decodes a body completely and with each Keep. They take turns going first, since whichever goes
+// first runs with cold CPU caches.
 func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	took := make([]time.Duration, 1+len(s.keeps))
 	for n := range took {

@@ -40,9 +40,9 @@ func FailureText(f *failure.Failure) string {
 // unavailable. They take about three seconds.
 const firstTries = 3
 
-// Judge decides whether to retry after a failure. Before the first sync, the user is waiting, so Judge
-// gives up after repeated errors and on errors that retrying rarely fixes. After the first sync it
-// always retries.
+// Judge decides whether to retry after a failure. Before the first sync, while the user is waiting, Judge
+// gives up after repeated errors and on errors that retrying rarely fixes. After the first sync it always
+// retries.
 func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
 		return failure.Retry

@@ -62,8 +62,8 @@ func RootCause(err error) error {
 	return err
 }
 
-// Unavailable returns the error for an unusable server. Its message is shown, and its advice is derived
-// from cause.
+// Unavailable returns the error for an unusable server. The error wraps shown, and its advice is derived from
+// cause.
 func (t Target) Unavailable(shown, cause error) *exit.Error {
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: shown}
 	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)

@@ -22,10 +22,10 @@ import (
 
 // The kinds of [Difference].
 const (
-	kindMissing = "missing" // only the server has the object
-	kindGhost   = "ghost"   // only the cache has the object
-	kindVersion = "version" // the cache has a different version of the object
-	kindUID     = "uid"     // the cache has a different object with the same name
+	kindMissing = "missing" // the object is only on the server
+	kindGhost   = "ghost"   // the object is only in the cache
+	kindVersion = "version" // the cache contains a different version of the object
+	kindUID     = "uid"     // the cache contains a different object with the same name
 )
 
 // Difference describes an object whose cached state differs from the server's.
@@ -79,7 +79,7 @@ type comparison struct {
 	console   *terminal.Console // for progress messages
 
 	status debug.Informer // as last seen
-	at     time.Time      // time of status, by the process's clock
+	at     time.Time      // time of status, according to the process's clock
 	since  time.Time      // start of the comparison
 	told   bool           // whether the wait was reported
 }
@@ -96,7 +96,7 @@ type Result struct {
 	Differing   map[string]int // number per kind
 	Differences []Difference   // the first few
 
-	// Relabelled lists objects that have the server's version but different labels in the cache.
+	// Relabelled lists objects that have the same version as on the server but different labels in the cache.
 	Relabelled []object.Key `json:",omitzero"`
 
 	// Unsure is the reason the differences may be temporary, if time ran out. It is empty if they are
@@ -184,8 +184,8 @@ func compareKeys(a, b object.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// suspects returns the differences once the cache is complete up to the list. If there are none, it
-// returns at once, because objects with the same version are equal.
+// suspects returns the differences once the cache is complete up to the list. If there are none, it returns
+// immediately, because objects with the same version are equal.
 func (c *comparison) suspects(ctx context.Context, list *served) (found []Difference, err error) {
 	for {
 		cache, err := c.cached(ctx)
@@ -201,7 +201,7 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []Differ
 	}
 }
 
-// late prints, once, what the comparison is waiting for if the wait is long.
+// late prints what the comparison is waiting for if the wait is long, but only once.
 func (c *comparison) late(differing []Difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
@@ -316,9 +316,9 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	}
 }
 
-// Informer compares an informer's cache with the server at. It prints to console what it is waiting for.
-// If ctx is done before the result is certain, it returns the preliminary result, with Unsure set, and
-// the cause of ctx.
+// Informer compares an informer's cache with the server at, and prints to console what it is waiting for. If
+// ctx is done before the result is certain, it returns the preliminary result, with Unsure set, and the cause
+// of ctx.
 func Informer(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer, console *terminal.Console) (*Result, error) {
 	scopes, err := sight.Scopes(i)
 	if err != nil {

@@ -48,7 +48,7 @@ const (
 	// expiries is how many times a list is restarted because its continue token has expired.
 	expiries = 3
 
-	// mostSingly is the maximum number of objects to read one by one. Beyond that, a full list is used.
+	// mostSingly is the maximum number of objects to read one by one. If there are more, a full list is used.
 	mostSingly = 100
 )
 
@@ -111,7 +111,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 	}
 }
 
-// partsOf finds where the informer's objects are served, restricted to the namespace from the flags.
+// partsOf determines where the informer's objects are served, restricted to the namespace from the flags.
 func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []sight.Scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
 		mapping, err := at.Resolve(ctx, s.Resource, cluster.Patience(v.Config), c)

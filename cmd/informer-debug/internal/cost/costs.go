@@ -22,7 +22,7 @@ type estimate struct {
 }
 
 // estimate extrapolates from the quarters of a sample to all objects. If once is true, the first quarter
-// includes a fixed cost that does not scale, so the cost per object is taken from the other quarters.
+// includes a fixed cost that does not scale, so the cost per object is derived from the other quarters.
 func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	var objects, bytes int64
 	for n, count := range counts {

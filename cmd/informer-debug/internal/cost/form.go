@@ -110,7 +110,7 @@ func packing[T object.Object](opts wire.Options) func() reader {
 	}
 }
 
-// weight contains the size in bytes of each quarter of a sample, measured with the earlier quarters in
+// weight contains the size in bytes of each quarter of a sample, measured with the previous quarters in
 // memory.
 type weight struct{ of [fourths]int64 }
 

@@ -126,7 +126,7 @@ func (s *sample) count(ctx context.Context) error {
 	return err
 }
 
-// all returns the number of objects in the list, as far as known.
+// all returns the number of objects in the list, if known.
 func (s *sample) all() int { return max(s.passed+max(s.left, 0), s.counted) }
 
 // take reads whole objects into the sample. If a page is too large, it switches to smaller ones.

@@ -1,4 +1,4 @@
-// Package demo provides the parts of the demo: a workload that writes to a simulated server, a saboteur
+// Package demo provides the components of the demo: a workload that writes to a simulated server, a saboteur
 // that injects faults, and a small program around the informer, with a controller, a handler and a debug
 // page.
 //

@@ -132,7 +132,7 @@ func walkLists(path string, a, b []any, found *[]Change) {
 	}
 }
 
-// byName indexes a list if a field names all its items uniquely.
+// byName indexes a list if one of the fields uniquely identifies its items.
 func byName(list []any, field string) (map[string]any, bool) {
 	named := make(map[string]any, len(list))
 	for _, item := range list {
@@ -149,7 +149,7 @@ func byName(list []any, field string) (map[string]any, bool) {
 	return named, true
 }
 
-// join appends a field name to a path. A name containing a dot, such as a label key, goes in brackets.
+// join appends a field name to a path. A name that contains a dot, such as a label key, is put in brackets.
 func join(path, name string) string {
 	switch {
 	case strings.Contains(name, "."):

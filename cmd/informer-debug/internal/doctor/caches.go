@@ -82,8 +82,8 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 	}
 }
 
-// worthComparing reports whether i's cache should match the server's state and is small enough to list
-// without being asked to.
+// worthComparing reports whether i's cache should match the server's state and is small enough to be listed
+// unasked.
 func (x *examination) worthComparing(i *debug.Informer) bool {
 	if !i.Synced || i.Reflector.Attempts > 0 || i.Cluster != "" {
 		return false
@@ -118,7 +118,7 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 	}
 }
 
-// differ describes the number of differing objects.
+// differ describes how many objects differ.
 func differ(n int) string {
 	if n == 1 {
 		return "this object differed"

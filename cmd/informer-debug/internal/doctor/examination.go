@@ -22,7 +22,7 @@ import (
 
 const (
 	longBehind   = 10 * time.Second // a handler lags
-	longCall     = 5 * time.Second  // time after which a call's position is reported
+	longCall     = 5 * time.Second  // time after which a call's current function is reported
 	longRunning  = time.Minute      // time after which a call seems to hang
 	longWaiting  = time.Minute      // a key starves
 	hugeBucket   = 1000             // number of objects under one index value, if they are the majority
@@ -60,7 +60,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // optional: without stacks, findings lack positions
+	if stacks, err := x.process.Stacks(ctx, ""); err == nil { // optional: without stacks, findings do not show where calls are
 		x.stacks = stacks.Stacks
 	}
 	x.status, x.names = status, sight.Distinct(status.Informers)
@@ -126,7 +126,7 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 	return nil
 }
 
-// anything warns if a process exposes nothing, since an empty report would look like good health.
+// anything warns if a process exposes nothing, since an empty report would suggest good health.
 func (x *examination) anything(s *debug.Status) {
 	if len(s.Informers)+len(s.Controllers)+len(s.Queues)+len(s.Groups) == 0 && s.Election == nil {
 		x.add(levelWarning, "process "+s.Process.Program, "pass its components to debug.Options; a manager does so automatically", "exposes no informers, controllers, queues or election")
@@ -242,7 +242,7 @@ func howToAllow(i *debug.Informer) string {
 	return "informer-debug doctor " + sight.Resource(i.Reflector.Resource) + where + " --as " + user[1] + " prints a role that allows it"
 }
 
-// where returns the functions in which the matching calls currently are, as the end of a sentence.
+// where returns the functions that the matching calls are currently in, as the end of a sentence.
 func (x *examination) where(match func(*debug.Stack) bool) string {
 	var places []string
 	for n := range x.stacks {
@@ -256,7 +256,7 @@ func (x *examination) where(match func(*debug.Stack) bool) string {
 	return ", in " + strings.Join(places, " or ")
 }
 
-// missing explains why there is no list, omitting the resource's name.
+// missing explains why there is no list, without repeating the resource's name.
 func missing(r reflector.Status) string {
 	return strings.TrimPrefix(r.Missing().Error(), r.Resource+": ")
 }
@@ -305,7 +305,7 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 		}
 		x.leftOut(c, s.Informers)
 		keys, err := x.process.Queue(ctx, c.Name, keysRead)
-		if _, refused := asRefused(err); refused { // it has finished since
+		if _, refused := asRefused(err); refused { // it has finished in the meantime
 			continue
 		}
 		if err != nil {
@@ -316,8 +316,7 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	return nil
 }
 
-// leftOut notes changes that caused no requests, since a controller that filters out its changes looks
-// idle.
+// leftOut notes changes that led to no requests, since a controller that filters out its changes looks idle.
 func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) {
 	const few = 3
 	for _, source := range c.Sources {
@@ -475,8 +474,8 @@ func typeOf(informer string, key object.Key) string {
 }
 
 // writtenBy reports whether a controller seems to cause the changes to an object it reconciles, that is,
-// whether at least half of them arrived during a reconcile or just after. It also returns true if there
-// were no changes, because the controller must then be requeuing the key itself.
+// whether at least half of them arrived during a reconcile or just after. It also returns true if there were
+// no changes, in which case the controller must be requeuing the key itself.
 func (x *examination) writtenBy(ctx context.Context, name string, key object.Key) (bool, error) {
 	line, err := x.process.Timeline(ctx, "", key)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // The levels of a finding.
 const (
 	levelOK      = "ok"
-	levelNote    = "note" // not a problem, but may explain why nothing happens
+	levelNote    = "note" // not a problem, but may explain why nothing is happening
 	levelWarning = "warning"
 	levelProblem = "problem"
 )
@@ -23,7 +23,7 @@ type finding struct {
 	Level string
 	About string
 	What  string
-	Do    string `json:",omitzero"` // what to do; empty if nothing
+	Do    string `json:",omitzero"` // what to do; empty if there is nothing to do
 	YAML  string `json:",omitzero"` // a manifest that fixes it
 }
 

@@ -145,7 +145,7 @@ func (p *probe) latency(about, what string, took time.Duration) {
 	p.add(levelOK, about, "", "%s took %s to begin", what, terminal.Duration(took))
 }
 
-// encodings determines which media types the server supports.
+// encodings checks which media types the server supports.
 func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	var have []string
 	for name, media := range map[string]string{"protobuf": wire.MediaProtobuf, "CBOR": wire.MediaCBOR} {
@@ -161,7 +161,7 @@ func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	p.add(levelOK, at.String(), "", "is available as %s", strings.Join(have, " and "))
 }
 
-// watches examines a watch: how it starts, streaming lists and bookmarks.
+// watches examines a watch: its start, streaming lists and bookmarks.
 func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, period time.Duration) {
 	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, at.Mapping).Namespace(at.Namespace)
 	limited, cancel := context.WithTimeout(ctx, probeFor)

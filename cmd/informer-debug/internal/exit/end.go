@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reasons for a command to end early.
+// Reasons why a command ended early.
 var (
 	// ErrInterrupted means that the command was interrupted before it had a result.
 	ErrInterrupted = errors.New("interrupted before there was a result")

@@ -28,7 +28,7 @@ type rowChange struct {
 	event string
 	item  item
 	begun bool  // the initial objects are complete
-	err   error // reason the changes ended
+	err   error // why the changes ended
 }
 
 // follow shows the objects of one informer, or one of them, and then the changes.
@@ -165,7 +165,7 @@ func (g *getter) addRow(c rowChange) {
 	g.rows.Row(cells...)
 }
 
-// listen sends each change in one of our own informers.
+// listen sends every change in one of our own informers.
 func (g *getter) listen(name string, send func(rowChange) bool) {
 	o := g.sight.Informers[0]
 	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // informers on a cluster have this type

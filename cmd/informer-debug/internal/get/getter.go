@@ -68,7 +68,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	return exit.Unwritten(g.print(ctx, groups, name != ""))
 }
 
-// noteTrouble prints the reasons a process's objects may differ from the server's.
+// noteTrouble prints the reasons why a process's objects may differ from the server's.
 func (g *getter) noteTrouble(ctx context.Context, types string) {
 	if g.sight.Flags.To == "" {
 		return
@@ -97,7 +97,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 	}
 }
 
-// noteWithheld prints how many objects have their contents withheld, and why.
+// noteWithheld prints for how many objects the contents are withheld, and why.
 func (g *getter) noteWithheld(groups []group) {
 	withheld, of, why := 0, 0, ""
 	for _, one := range slices.Concat(groups...) {
@@ -110,7 +110,7 @@ func (g *getter) noteWithheld(groups []group) {
 	}
 }
 
-// noteNothing prints that there are no objects, with a possible reason.
+// noteNothing prints that there are no objects, along with a possible reason.
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	where := "the cache"
 	if ns := g.sight.Flags.Namespace; ns != "" {

@@ -23,7 +23,7 @@ type item struct {
 	resource string // resource name, for -o name
 	head     debug.Head
 	tree     map[string]any // the object, or only its metadata if the contents are withheld; nil if the head suffices
-	withheld string         // reason the contents are withheld
+	withheld string         // why the contents are withheld
 }
 
 // readObject reads an object from a cache, with its tree if requested. If the object is gone, it returns

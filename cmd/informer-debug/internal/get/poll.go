@@ -16,7 +16,7 @@ import (
 )
 
 // poll detects changes in another process's cache. It reads the keys that appear in the process's
-// events. Since events may be lost or start late, it also compares all heads periodically.
+// events. Since events may be dropped or start late, it also compares all heads periodically.
 type poll struct {
 	*getter
 	which debug.Which
@@ -66,7 +66,7 @@ func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 }
 
 func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {
-	again := time.NewTimer(time.Second) // covers changes from before the events began
+	again := time.NewTimer(time.Second) // covers changes from before the events started
 	defer again.Stop()
 	for {
 		var err error
@@ -145,7 +145,7 @@ func (p *poll) one(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// is sends an object's current state if it has changed. A nil state means that the object is gone.
+// is sends an object's current state if it has changed. Nil means that the object is gone.
 func (p *poll) is(key object.Key, now *item) {
 	was, had := p.known[key]
 	if had && (now == nil || was.head.UID != now.head.UID) {

@@ -18,8 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// process shows controllers, queues or stacks, if types is one of these words and no informer has that
-// name.
+// process shows controllers, queues or stacks if types is one of these words and no informer has that name.
 func (g *getter) process(ctx context.Context, types, name string) (is bool, err error) {
 	show := map[string]func(context.Context, *debug.Status, string) (any, func(io.Writer) error, error){
 		"controllers": g.controllers, "queue": g.queue, "queues": g.queue, "stack": g.stacks, "stacks": g.stacks,
@@ -134,7 +133,7 @@ func (g *getter) stacks(ctx context.Context, status *debug.Status, name string) 
 	}, nil
 }
 
-// callers returns the names of controllers, informers and handlers.
+// callers returns the names of all controllers, informers and handlers.
 func callers(s *debug.Status) (names []string) {
 	for _, c := range s.Controllers {
 		names = append(names, c.Name)

@@ -30,7 +30,7 @@ func (t *Template) Execute(w io.Writer, tree any) error {
 	return t.parsed().Execute(w, tree)
 }
 
-// parsed parses the text anew for each use, because evaluation modifies the parser.
+// parsed parses the text again for each use, because evaluation modifies the parser.
 func (t *Template) parsed() *kubectl.JSONPath {
 	p := kubectl.New("jsonpath").AllowMissingKeys(true)
 	if err := p.Parse(t.text); err != nil {

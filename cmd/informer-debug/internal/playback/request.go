@@ -47,7 +47,7 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 		case at < 0:
 			found = append(found, q)
 		case q.Informer == 0:
-		case found[at].Informer == 0, // and q definitely belongs to an informer
+		case found[at].Informer == 0, // and q definitely comes from an informer
 			ended[one] > ended[recordedOf(found[at])]+together:
 			found[at] = q
 		}
@@ -90,8 +90,8 @@ func Protobuf(file *recording.File, q *recording.Request) bool {
 	})
 }
 
-// IsOf reports whether a TYPE refers to a resource. Recordings contain no discovery, so only built-in
-// types can be given by names other than the plural.
+// IsOf reports whether a TYPE refers to a resource. Recordings do not contain discovery, so only built-in
+// types can be specified by names other than the plural.
 func IsOf(gvr, arg object.GVR) bool {
 	called := gvr.Resource == arg.Resource
 	for _, r := range apiservertest.Builtin() {

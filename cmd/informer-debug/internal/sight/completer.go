@@ -92,7 +92,7 @@ func (c *Completer) types(ctx context.Context) (names []string) {
 		return nil
 	}
 	defer client.CloseIdleConnections()
-	mappings, _ := client.Mapper().Mappings(ctx) // on an error, use the groups that were discovered
+	mappings, _ := client.Mapper().Mappings(ctx) // on errors, use the groups that were discovered
 	for _, m := range mappings {
 		if cluster.CanWatch(m) {
 			names = append(names, object.ResourceName(m.Resource))

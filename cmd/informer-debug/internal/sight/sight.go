@@ -111,7 +111,7 @@ type Sight struct {
 type Own struct {
 	Informer
 	Target cluster.Target // what it watches
-	Failed chan error     // contains the error from Run once it has returned; readers put it back
+	Failed chan error     // contains Run's error once it has returned; readers must put it back
 }
 
 // Informer is a sharedinformer.Informer for any type.

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns columns. The first Write sets their widths; wider cells in later lines push the rest of
+// Table aligns columns. The first Write determines their widths; wider cells in later lines push the rest of
 // the line to the right.
 type Table struct {
 	To        io.Writer

@@ -18,7 +18,7 @@ import (
 // two lines at the bottom.
 const frame = 6
 
-// Styles do not rely on colour alone: they also use bold, reverse video or a mark.
+// Styles do not rely on colour alone: they also use bold, reverse video or a marker.
 var (
 	normal   = tcell.StyleDefault
 	bold     = tcell.StyleDefault.Bold(true)
@@ -145,7 +145,7 @@ func (d *display) drawTable(y, width, height int, here *spot) {
 		d.drawText(y+1, width, height, here, &t)
 		return
 	}
-	widths := t.widths(width - 2) // two columns for the mark
+	widths := t.widths(width - 2) // two columns for the marker
 	cells := make([]cell, len(t.columns))
 	for n, c := range t.columns {
 		cells[n].text = c.name

@@ -129,7 +129,7 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 // stuck is how long every worker must have been busy with the same key to look stuck.
 const stuck = 5 * time.Second
 
-// hangs reports whether work has been running or waiting long enough for doctor to warn about it. all
+// hangs reports whether work has been running or waiting for so long that doctor would warn about it. all
 // means that no worker is free.
 func hangs(q *workqueue.Status, all bool) bool {
 	return max(q.OldestWaiting, q.LongestRunning) > time.Minute || all && q.Waiting > 0 && min(q.OldestWaiting, q.LongestRunning) > stuck
@@ -144,7 +144,7 @@ func queueAbout(q *workqueue.Status) string {
 	return fmt.Sprintf("%d of its keys are waiting, the oldest for %s; a worker has been busy with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
 }
 
-// sameBefore counts preceding informers with the same name, to give each a unique ID.
+// sameBefore counts the preceding informers with the same name, so that each can be given a unique ID.
 func sameBefore(before []debug.Informer, i *debug.Informer) (n int) {
 	for _, b := range before {
 		if b.Cluster == i.Cluster && b.Type == i.Type && b.Reflector.Resource == i.Reflector.Resource {

@@ -73,7 +73,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 		case got := <-answers:
 			asking, d.asked, late = false, time.Time{}, nil
 			if d.take(got) {
-				ask() // the user has navigated elsewhere since
+				ask() // the user has navigated elsewhere in the meantime
 			}
 		case <-ctx.Done():
 		}

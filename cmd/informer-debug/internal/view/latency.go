@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// latency contains the times a change took from stage to stage.
+// latency contains the time that a change took to get from one stage to the next.
 type latency struct {
 	known    bool      // whether the change arrived as a separate event
 	received time.Time // when its last byte was read
@@ -32,7 +32,7 @@ func (l *latency) moments() [5]time.Time {
 }
 
 // latencyOf measures the latency of an event whose handler was called at now. Initial objects have no
-// latency, since they arrived together.
+// latency, since they all arrived together.
 func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) latency {
 	if e.Initial || e.Received.IsZero() {
 		return latency{}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// tally counts the handler's events. It is written only by the handler, and read after the informer has
+// tally counts the handler's events. Only the handler writes to it; it is read after the informer has
 // stopped.
 type tally struct {
 	initial, adds, updates, deletes int

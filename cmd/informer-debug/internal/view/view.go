@@ -148,7 +148,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	}
 }
 
-// outcome converts the reason the view ended to the command's error.
+// outcome converts the reason why the view ended to the command's error.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.target.Refusal(f)

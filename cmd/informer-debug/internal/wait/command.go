@@ -148,8 +148,8 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 	return w.wait(ctx, s.Out)
 }
 
-// lookAtLeast is how often to check even without a notification. There are none for lagging handlers, or
-// for changes from before the process's events began.
+// lookAtLeast is how often to check even without a notification. There are no notifications for lagging
+// handlers, or for changes from before the process's events started.
 const lookAtLeast = time.Second
 
 // wait checks until all subjects meet the condition at the same time or, with --any, one of them does.

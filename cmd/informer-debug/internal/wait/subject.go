@@ -244,8 +244,8 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	return ok, text, nil
 }
 
-// placed sets the subject's namespace if the informer's name contains it. It returns an error if the
-// informer does not watch the namespace, because the object's absence would then mean nothing.
+// placed sets the subject's namespace if the informer's name contains it. It returns an error if the informer
+// does not watch the namespace, in which case the object's absence would be meaningless.
 func (s *subject) placed(i *debug.Informer) error {
 	scopes, err := sight.Scopes(i)
 	if err != nil {

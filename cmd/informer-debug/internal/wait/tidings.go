@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tidings notifies a waiter of possible changes. Our own informers report each version they reach, and
-// an attached process sends events.
+// tidings notifies a waiter of possible changes. Our own informers report every version they reach, and an
+// attached process sends events.
 type tidings struct {
 	changed chan struct{} // buffered by one
 	deaf    chan struct{} // closed when a source of notifications has stopped
@@ -50,9 +50,8 @@ func (t *tidings) tell() {
 	}
 }
 
-// versions sends a notification when an informer has synced, and then for each version its cache
-// reaches, until it stops. Changes that arrive after the next version was read cause another
-// notification.
+// versions sends a notification when an informer has synced, and then for every version that its cache
+// reaches, until it stops. Changes that arrive after the next version was read cause another notification.
 func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	defer t.tell()
 	for err := i.WaitForSync(ctx); err == nil; {

@@ -77,8 +77,8 @@ func (q *inquiry) attached(ctx context.Context) error {
 
 // why queries the process. If no cache contains the object and no namespace was given, it retries with
 // the kubeconfig's namespace. If the process shares work with others and does not have the object, the
-// owner can only be determined from the object on the server. Without the owner there would be no reason
-// to print, so why waits for the server in this case.
+// owner can only be determined from the object on the server. Without the owner there would be no reason to
+// print, so in this case why waits for the server.
 func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	ask := func() (*debug.Why, error) { return c.sight.Process.Why(ctx, c.types, c.controller, c.key) }
 	why, err := ask()

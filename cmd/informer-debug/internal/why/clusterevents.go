@@ -27,7 +27,7 @@ const (
 	// eventsShown is the number of Events shown per object.
 	eventsShown = 10
 
-	// eventsPatience is the timeout for reading Events, which are less important than the rest of the
+	// eventsPatience is the timeout for reading Events, which are less important than everything else in the
 	// answer.
 	eventsPatience = 10 * time.Second
 )
@@ -44,7 +44,7 @@ var eventsMapping = discovery.Mapping{
 type clusterEvents struct {
 	Last []clusterEvent // the newest ones, newest last
 	All  int
-	Err  error // reason they are unknown
+	Err  error // why they are unknown
 }
 
 // clusterEvent is a single Event.

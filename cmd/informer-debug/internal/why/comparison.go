@@ -45,7 +45,7 @@ type comparison struct {
 	Cached   *version       // nil if it is not in the cache
 	Served   *version       // nil if it is not on the server
 	Fields   []diff.Change  `json:",omitzero"` // that differ
-	Withheld string         `json:",omitzero"` // reason no more than labels were compared
+	Withheld string         `json:",omitzero"` // why only labels were compared
 	Events   *clusterEvents `json:",omitzero"`
 }
 
@@ -119,8 +119,8 @@ func (c *comparing) served(ctx context.Context, arg object.GVR) (s servedState, 
 	return s, nil
 }
 
-// informer compares one cache with the server. It reads the cache first, so that the server's state is
-// never the older one.
+// informer compares one cache with the server. It reads the cache first, so that the server's state is never
+// the older of the two.
 func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	load := &c.look.Connect.Load
 	if i.Cluster != "" && load.Context == "" && load.Cluster == "" && load.Server == "" {
@@ -164,7 +164,7 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
-// quiet is how long a watch may be silent before a missing change makes it suspect.
+// quiet is how long a watch may be silent before a missing change makes it suspicious.
 const quiet = 10 * time.Second
 
 // verdict returns a sentence comparing the two states.
@@ -218,8 +218,8 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 	}
 }
 
-// leftOut explains, as the end of a sentence, why the cache does not contain an object on the server. If
-// no reason is known, the object must be late, which way explains.
+// leftOut explains, as the end of a sentence, why the cache does not contain an object on the server. If no
+// reason is known, the object must be late, as way explains.
 func leftOut(i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope, way func() string) string {
 	var reasons, fields []string
 	for _, s := range scopes {
