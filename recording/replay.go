@@ -53,14 +53,14 @@ const maxSpeed = 100_000
 // recorded order. An unrecorded server matches the recorded one.
 //
 // Each informer receives the responses of one recorded informer, even if several had the same subject.
-// Any additional informer receives those of the first one, with everything before its start replayed
+// Any additional informer receives the first one's responses, with everything before its start replayed
 // immediately. Other clients, such as a plain list or another library's informer, cannot be identified: they
 // first receive the responses that such clients received, and then those of any informer.
 //
 // A request that arrives early waits until its recorded time. If a request arrives late, everything
 // after it is delayed by the same amount, because all responses share one clock and their relative
 // timing is preserved. A Replay tells a Millrace informer when its recorded counterpart sent its next
-// request, for example after a failure, and the informer waits until then if its options allow. It also
+// request, for example after a failure, and the informer waits until then if its options allow it. It also
 // tells the informer at what point the counterpart learned, from outside the recording, that its watch
 // delivered nothing. Once everything has been replayed, an informer receives no more data.
 //

@@ -11,8 +11,8 @@ import (
 var ErrShortened = errors.New("the recording has dropped its oldest requests")
 
 // Tail reads a recorder's file while it is being written. Create one with [Recorder.Tail]. A Tail is not
-// safe for concurrent use. It starts no goroutines and need not be closed. A slow reader does not delay the
-// recorded client or the recording.
+// safe for concurrent use. It starts no goroutines and does not have to be closed. A slow reader does not
+// delay the recorded client or the recording.
 type Tail struct {
 	recorder *Recorder
 	shrunk   int // value of Recorder.shrunk when the tail started

@@ -17,7 +17,7 @@
 //	for ev, err := range events { ... }
 //
 // [ResourceForKind] takes a kind instead of a type, for unstructured objects, for metadata only, and for
-// object.Object. [ResourceForMapping] takes a known location and needs no discovery. [SubresourceFor] is
+// object.Object. [ResourceForMapping] takes a known location and does not use discovery. [SubresourceFor] is
 // for subresources with a different body type, such as scale and eviction, and [Resource.Stream] for
 // subresources without an object, such as log.
 //

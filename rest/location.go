@@ -18,10 +18,10 @@ type kindMapper interface {
 // remembered, so the kind may be installed later.
 //
 // The lookup first tries a location that the mapper knows without a request, then the remembered
-// mapping, then the fixed location of a built-in kind. Only if all of these are missing does it let
-// the mapper send a request. After a 404 for the location, forget makes the next lookup ask the mapper, even
-// for a built-in kind. If a definition was recreated with a different scope, there may be no 404, because the
-// client itself rejects requests with the wrong scope. In that case doubt asks the mapper.
+// mapping, then the fixed location of a built-in kind. It lets the mapper send a request only if all of these
+// are missing. After a 404 for the location, forget makes the next lookup ask the mapper, even for a built-in
+// kind. If a definition was recreated with a different scope, there may be no 404, because the client itself
+// rejects requests with the wrong scope. In that case doubt asks the mapper.
 type location struct {
 	kind   object.GVK
 	mapper kindMapper // nil if the location was set by the caller and never changes

@@ -118,8 +118,8 @@ func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// ResourceForMapping returns the resource at a known location and needs no discovery.
-// The location never changes, even after a 404 from the server. For T, see [ResourceForKind].
+// ResourceForMapping returns the resource at a known location, without discovery. The location never changes,
+// even after a 404 from the server. For T, see [ResourceForKind].
 func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})}
 }

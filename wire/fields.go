@@ -12,9 +12,9 @@ import (
 //
 // A path denotes a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
 // everything below it. A path passes through pointers, list elements and map values:
-// "spec.containers.image" is the image of every container. In an unstructured object, maps and objects cannot
-// be told apart, so a path matches the keys of both. Keys that contain a dot or a comma cannot be part of a
-// path. A string may contain several paths, separated by commas.
+// "spec.containers.image" is the image of every container. In an unstructured object, maps and objects look
+// the same, so a path matches the keys of both. Keys that contain a dot or a comma cannot be part of a path.
+// A string may contain several paths, separated by commas.
 //
 // An object's name, namespace, UID and resource version are always selected; see [Decoder] for its
 // APIVersion and kind. An unselected field looks empty: a zero value in Go, no key in an

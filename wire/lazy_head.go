@@ -89,13 +89,13 @@ func (h *lazyHead) load() (decoded object.Object) {
 // GetNamespace implements object.Head, as do the methods below.
 func (h *lazyHead) GetNamespace() string { return h.Key.Namespace }
 
-// GetName needs no load.
+// GetName does not load the rest of the head.
 func (h *lazyHead) GetName() string { return h.Key.Name }
 
-// GetUID needs no load.
+// GetUID does not load the rest of the head.
 func (h *lazyHead) GetUID() types.UID { return h.UID }
 
-// GetResourceVersion needs no load.
+// GetResourceVersion does not load the rest of the head.
 func (h *lazyHead) GetResourceVersion() string { return h.RV }
 
 // GetGeneration loads the rest of the head.

@@ -71,8 +71,8 @@ type Options struct {
 
 	// MaxDepth is how deeply arrays and objects may nest in one JSON or CBOR object. Zero means
 	// 1,000. For CBOR, apimachinery v0.35 supports at most 64 levels, 1,024 elements in an array
-	// and 1,024 entries in a map. Protobuf needs no limit, because types that contain themselves
-	// are not decoded from protobuf; see [SupportsProtobuf].
+	// and 1,024 entries in a map. There is no limit for protobuf, because types that contain themselves are
+	// not decoded from protobuf; see [SupportsProtobuf].
 	MaxDepth int
 
 	// Keep selects the fields to decode. Other fields are skipped without checking that they could

@@ -222,7 +222,7 @@ func appendNames(dst []byte, name, uid, rv string) ([]byte, headEnds) {
 // packer's list. It is empty if the object has neither.
 type packedRest string
 
-// appendRest appends a packedRest with those of the listed annotations that the object has.
+// appendRest appends a packedRest that includes the listed annotations if the object has them.
 func appendRest(dst []byte, generation int64, annotations []string, annotation func(key string) (value string, ok bool)) []byte {
 	start := len(dst)
 	dst = binary.AppendVarint(dst, generation)

@@ -70,7 +70,7 @@ func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if reflect.ValueOf(example).IsZero() { // a typed nil has nothing but a type
+	if reflect.ValueOf(example).IsZero() { // a typed nil provides only the type
 		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {

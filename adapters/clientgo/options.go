@@ -83,8 +83,8 @@ func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer
 	return i
 }
 
-// WithCustomResyncConfig sets the resync periods for some types. It has no effect on a ResourceFactory,
-// whose objects are all of one type.
+// WithCustomResyncConfig sets the resync periods for some types. It has no effect on a ResourceFactory, whose
+// objects all have the same type.
 func WithCustomResyncConfig(periods map[metav1.Object]time.Duration) Option {
 	return func(o *options) {
 		for example, period := range periods {

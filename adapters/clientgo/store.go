@@ -209,8 +209,8 @@ func (*reads) Delete(any) error            { return ErrReadOnly }
 func (*reads) Replace([]any, string) error { return ErrReadOnly }
 func (*reads) Resync() error               { return nil }
 
-// Bookmark does nothing, because the cache's resource version carries a guarantee (L13) that only the
-// informer can give.
+// Bookmark does nothing, because the cache's resource version comes with a guarantee (L13) that only the
+// informer can make.
 func (*reads) Bookmark(string) {}
 
 func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }

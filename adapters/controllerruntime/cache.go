@@ -76,7 +76,7 @@ type Options struct {
 	Snapshot *snapshot.Directory
 
 	// Shards selects this process's share of each kind's objects, with Group.Shard or any other
-	// shard.Share. An example object stands for its kind, in all versions, Go types and namespaces. Kinds not
+	// shard.Share. An example object represents its kind, in all versions, Go types and namespaces. Kinds not
 	// listed are not sharded. NewCache returns an error if a kind is not served or cannot be sharded this
 	// way.
 	//

@@ -179,8 +179,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps are what the harness does at marks: once before the work starts and, if work continues after the
-// sync, once after it.
+// steps are the harness's actions at marks. They are performed once before the work starts and, if work
+// continues after the sync, once after it.
 type steps struct{ begin, synced func() error }
 
 // converse exchanges messages with a contestant until the result arrives. If overTime is set, it samples the

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// demoFlags holds the flags that demo has in addition to those of watch.
+// demoFlags holds demo's flags in addition to watch's.
 type demoFlags struct {
 	rate     float64
 	faults   bool

@@ -100,7 +100,7 @@ func (t *TLS) place(file string) string {
 	return file
 }
 
-// sameCertificate reports whether a and b present the same chain to a server.
+// sameCertificate reports whether a and b present the same certificate chain to a server.
 func sameCertificate(a, b tls.Certificate) bool {
 	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
 }

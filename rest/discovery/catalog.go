@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// catalog is the result of one discovery run, indexed for lookups. It is immutable, so
-// reading it needs no lock.
+// catalog is the result of one discovery run, indexed for lookups. It is immutable, so it can be read without
+// locking.
 type catalog struct {
 	run     uint64 // number of the mapper's run, counting from 1
 	served  []servedVersion

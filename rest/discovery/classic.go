@@ -68,8 +68,8 @@ func preferFirst(versions []servedVersion, preferred string) {
 	}
 }
 
-// readClassicVersions reads the resources of all group versions, or sets the errors of
-// those that fail. It returns when all are done.
+// readClassicVersions reads the resources of all group versions. If that fails for a group version, it
+// records the error. It returns when all are done.
 func readClassicVersions(ctx context.Context, get Get, versions []servedVersion) {
 	seats := make(chan struct{}, classicParallel)
 	var reading sync.WaitGroup

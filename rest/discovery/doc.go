@@ -14,8 +14,8 @@
 //
 // # Guarantees
 //
-//   - Known kinds need no request. For an unknown one, the mapper asks the server
-//     again, so it finds custom resource definitions that are installed later.
+//   - Known kinds are looked up without a request. For an unknown one, the mapper asks the server again, so
+//     it finds custom resource definitions that are installed later.
 //   - Concurrent callers share a discovery run. Runs are at least a second apart and
 //     take at most 30 seconds.
 //   - If one part of the API does not respond, the others are still discovered, and its kinds stay known.

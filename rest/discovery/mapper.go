@@ -70,7 +70,7 @@ type Mapper struct {
 	turn chan struct{}
 
 	mu sync.Mutex // guards the fields below; held briefly, never while calling other code
-	// catalog holds the current results; nil before the first successful run.
+	// catalog contains the current results; nil before the first successful run.
 	catalog *catalog
 	// stale is set by Invalidate until the next run: lookups must not use catalog.
 	stale bool
@@ -227,7 +227,7 @@ func (m *Mapper) known() (known *catalog, asked uint64) {
 	return m.catalog, m.runs
 }
 
-// learn returns the results of a run that completed after the lookup began: its own, or another
+// learn returns the results of a run that completed after the lookup began, whether its own or another
 // caller's.
 func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	select {

@@ -45,7 +45,7 @@ type Options struct {
 
 	// Patience is how long running work may continue after its slot is assigned to another member. After
 	// that, its context is canceled, and the slot is handed over once the work has ended. The default is 10
-	// s; a negative value means that the context is canceled at once.
+	// s; a negative value means that the context is canceled immediately.
 	Patience time.Duration
 
 	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with the same

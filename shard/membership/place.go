@@ -70,7 +70,7 @@ func targets(total int, all []candidate) (owners []string, slots map[string]shar
 	return owners, slots
 }
 
-// place returns the current and assigned owners of each slot. Members with a different layout own none.
+// place returns the current and assigned owners of each slot. Members with a different layout do not own any.
 func (k *keeper) place(now time.Time, members []Member) []place {
 	k.mu.Lock()
 	before := k.places

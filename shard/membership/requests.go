@@ -201,8 +201,8 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 	return k.leases.Delete(ctx, l)
 }
 
-// expel deletes the Leases of members that have been silent for too long. A random delay keeps the
-// members from all doing this at once.
+// expel deletes the Leases of members that have been silent for too long. A random delay keeps all members
+// from doing this at the same time.
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 	there := map[types.UID]bool{}
 	for _, other := range v.others {

@@ -44,7 +44,7 @@ func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer
 	return f, f.Core().V1().Pods().Informer(), nil
 }
 
-// dynamicStarter gives a dynamic factory the Start method of a typed one.
+// dynamicStarter adapts a dynamic factory to the starter interface.
 type dynamicStarter struct {
 	dynamicinformer.DynamicSharedInformerFactory
 }

@@ -19,7 +19,7 @@ type Start struct {
 	// Objects is the number of objects.
 	Objects int `json:"objects"`
 
-	// Seed is the seed of the objects that the contestant generates itself.
+	// Seed is the seed for objects that the contestant generates itself.
 	Seed uint64 `json:"seed"`
 
 	// Until is the resource version of the last event to wait for, or 0 if the work is done after the sync.

@@ -43,8 +43,8 @@ const (
 // FewestRounds is the number of rounds needed to tell a difference from noise.
 const FewestRounds = 5
 
-// Compare compares a metric, round by round, with that of an older contestant. It returns false if there are
-// no rounds, or if the numbers of rounds differ.
+// Compare compares a metric, round by round, with an older contestant's. It returns false if there are no
+// rounds, or if the numbers of rounds differ.
 //
 // The new contestant is better or worse by more than noise if three conditions hold. Enough rounds agree
 // that chance would cause it in fewer than one in twenty cases (a one-sided sign test). The median of the

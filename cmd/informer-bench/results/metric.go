@@ -62,7 +62,7 @@ func known() [][2]string {
 	}
 }
 
-// Title returns the title to show for a metric in tables: its name if it has no other.
+// Title returns the title of a metric for tables, which defaults to its name.
 func Title(metric string) string {
 	for _, k := range known() {
 		if k[0] == metric {

@@ -237,8 +237,8 @@ func (r *Results) Save(path string) error {
 	return nil
 }
 
-// Writable returns an error if Save would fail for path, as far as it can tell without writing anything. Call
-// it before starting hours of work.
+// Writable returns an error if it can tell, without writing anything, that Save would fail for path. Call it
+// before starting hours of work.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("save results: %s is a directory", path)

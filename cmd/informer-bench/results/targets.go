@@ -32,7 +32,7 @@ type Target struct {
 	Against string
 
 	// Growth applies the limit to the ratio between the contestant's rows with the most and the fewest
-	// objects. Rows in between have no target.
+	// objects. The target does not apply to the rows in between.
 	Growth bool
 
 	// What describes a target that is listed in a separate table. Missed is a sentence that explains why the

@@ -94,7 +94,7 @@ func (v Verdict) Off() float64 {
 	return v.Got / v.Target.Limit
 }
 
-// Outcome describes the outcome, such as "met" or "missed: 1.4 times the limit".
+// Outcome returns the outcome in words, such as "met" or "missed: 1.4 times the limit".
 func (v Verdict) Outcome() string {
 	switch {
 	case !v.Measured:

@@ -25,7 +25,7 @@ const (
 // Scenario is one kind of work.
 type Scenario struct {
 	Name     string
-	Group    string // for selecting several scenarios together
+	Group    string // selects several scenarios at once
 	Measures string
 	Script   Script
 

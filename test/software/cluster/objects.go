@@ -81,7 +81,7 @@ func quota(namespace string) *corev1.ResourceQuota {
 	}}}
 }
 
-// owned returns a ConfigMap that is deleted with its owner.
+// owned returns a ConfigMap that is deleted together with its owner.
 func owned(owner *corev1.ConfigMap, n int) *corev1.ConfigMap {
 	m := &corev1.ConfigMap{ObjectMeta: meta(owner.Namespace, fmt.Sprint(owner.Name, "-", n)), Data: map[string]string{"n": fmt.Sprint(n)}}
 	m.OwnerReferences = []metav1.OwnerReference{{

@@ -21,8 +21,8 @@ import (
 
 // Guard describes how the reference decodes a value of a Go type: where it encounters quantities,
 // and where it allocates memory. It uses the names that JSON and CBOR have in common. Other strings
-// are not checked, because names and hashes may also look like absurd numbers. A nil Guard means
-// that the value needs no check.
+// are not checked, because names and hashes may also look like absurd numbers. A nil Guard means that the
+// value does not need checking.
 type Guard struct {
 	Form     Form
 	Size     int64    // size in bytes of a pointer's target, a list's element, or the structs that a struct embeds by pointer
@@ -30,13 +30,13 @@ type Guard struct {
 	Elem     *Guard   // guard of a pointer's target, or of the elements of a list or map
 
 	names        map[string]field // a struct's fields
-	alternatives []*Guard         // an Unmarshaler fills one of them
+	alternatives []*Guard         // an Unmarshaler sets one of them
 }
 
 // field is a field of a struct or of a struct that it embeds. If several fields have the same name, it is the
 // one that encoding/json sets.
 type field struct {
-	guard  *Guard // nil if the value needs no check, or if no field is set
+	guard  *Guard // nil if the value does not need checking, or if no field is set
 	depth  int    // of the embedding
 	tagged bool   // the name comes from a tag
 }
@@ -82,8 +82,8 @@ func Of(t reflect.Type) *Guard {
 	return shared.(*Guard)
 }
 
-// prune removes the guards for values that need no check, such as numbers, and returns the rest. Because a
-// type may contain itself, it first finds the guards that are needed.
+// prune removes the guards for values that do not need checking, such as numbers, and returns the rest.
+// Because a type may contain itself, it first finds the guards that are needed.
 func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	matters = make(map[*Guard]bool)
 	for grown := true; grown; {
@@ -154,7 +154,7 @@ func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return g
 }
 
-// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names stands for one
+// setStruct makes g the guard of a struct. A struct that decodes itself and has no JSON names represents one
 // of its fields: a bool or a schema, a list or an element of that list.
 func (g *Guard) setStruct(t reflect.Type, known map[reflect.Type]*Guard) {
 	g.Form, g.names = Struct, make(map[string]field)
@@ -218,11 +218,11 @@ func (g *Guard) add(name string, f field) {
 	}
 }
 
-// Field returns the guard for a struct's field, or nil if the value needs no check.
+// Field returns the guard for a struct's field, or nil if the value does not need checking.
 func (g *Guard) Field(name string) *Guard { return g.names[name].guard }
 
 // Alternative returns the guard for the field that an Unmarshaler sets, which depends on whether the value is
-// an object, an array or something else. It returns nil if the value needs no check.
+// an object, an array or something else. It returns nil if the value does not need checking.
 func (g *Guard) Alternative(object, array bool) *Guard {
 	for _, one := range g.alternatives {
 		form := one.Form

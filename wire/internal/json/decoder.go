@@ -25,8 +25,8 @@ import (
 // type, others as maps (see untypedDecoder). It is not safe for concurrent use.
 //
 // It handles the forms that API servers write. For anything else, valid or not, it gives up
-// with ErrUnusual, and the reference decodes the object again. Therefore it need not
-// distinguish unusual input from errors.
+// with ErrUnusual, and the reference decodes the object again. Therefore it does not have to distinguish
+// unusual input from errors.
 type Decoder struct {
 	walk
 	share.Sharer

@@ -39,7 +39,7 @@ func EstimateMemory(g *guard.Guard, raw []byte) int64 {
 	return int64(math.MaxInt64-c.budget) + int64(len(raw))
 }
 
-// check walks an object and counts the memory that the reference would allocate. It needs no tape.
+// check walks an object and counts the memory that the reference would allocate. It does not use a tape.
 type check struct {
 	walk
 	budget    guard.Budget

@@ -14,8 +14,8 @@ import (
 type path struct {
 	name     string          // the field's name; shared by all objects that have the field
 	wanted   *selection.Tree // selection of the value; nil for all
-	dropped  bool            // nothing in the value is wanted
-	catchAll bool            // stands for all unknown positions with the same selection
+	dropped  bool            // no part of the value is wanted
+	catchAll bool            // represents all unknown positions with the same selection
 
 	share    *share.Site      // position within the decoder; nil if nothing is shared
 	fields   map[string]*path // an object's fields at this position

@@ -44,7 +44,7 @@ const (
 	nodeInt
 	nodeFloat
 	nodeText   // its bytes must be copied
-	nodeBacked // its bytes need not be copied
+	nodeBacked // its bytes do not have to be copied
 	nodeString // an existing string
 	nodeObject
 	nodeArray
@@ -100,7 +100,7 @@ func (f *untypedDecoder) readValue(s *path) error {
 	case c == '{' || c == '[':
 		return f.part(s)
 	case !s.wanted.KeepsValues():
-		f.push(node{kind: nodeDropped}) // a value without fields has no selected field
+		f.push(node{kind: nodeDropped}) // a value without fields cannot have selected fields
 		return f.skip()
 	}
 	switch c {

@@ -77,8 +77,8 @@ func (c *Compressor) Pack(group string, prefix, raw []byte) Text {
 	return text
 }
 
-// bases returns the samples, and those of a group's bases whose sizes are closest to raw's, closest
-// first. It offers raw to the sampler.
+// bases returns the samples, and the bases of a group that are closest to raw in size, closest first. It
+// offers raw to the sampler.
 func (c *Compressor) bases(group string, raw []byte) (samples *base, near [maxTries]*base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

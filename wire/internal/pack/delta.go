@@ -11,8 +11,8 @@ import (
 // with one of the same length. Then it searches the sibling for equal bytes near the position where they
 // started to differ.
 //
-// S2's own encoder looks up every position of src in a table of the whole dictionary and in a table
-// of src. With siblings, which are very similar, it would spend most of its time building the tables.
+// S2's own encoder looks up every position of src in two tables, one of the whole dictionary and one of src.
+// With siblings, which are very similar, it would spend most of its time building the tables.
 //
 // The block starts with the length of src, followed by literals and copies. The format is Snappy's
 // (https://github.com/google/snappy/blob/main/format_description.txt), with S2's extensions

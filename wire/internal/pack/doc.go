@@ -16,10 +16,9 @@
 // All compressed bytes are S2 blocks. S2 itself compresses against the samples, or without a
 // dictionary; appendDelta compresses against a base by walking both siblings in parallel.
 //
-// A text becomes a base itself if no base of its group suits it. A group has a few bases, for
-// objects of several shapes, and replaces the oldest first. Samples are replaced, too. Bases have
-// no reference counts: the garbage collector frees a base after the last text that refers to it
-// (W03).
+// A text becomes a base itself if none of its group's bases is a good match. A group has a few bases, for
+// objects of several shapes, and replaces the oldest first. Samples are replaced, too. Bases are not
+// reference-counted: the garbage collector frees a base after the last text that refers to it (W03).
 //
 // # Concurrency
 //

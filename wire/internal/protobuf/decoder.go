@@ -16,7 +16,7 @@ import (
 //
 // It handles the form that API servers write: the elements of a list or map are adjacent,
 // messages occur once, lists are unpacked. For anything else it gives up with ErrUnusual,
-// and the reference decodes the object again. Therefore it does not need to know which input is invalid.
+// and the reference decodes the object again. Therefore it does not have to know which input is invalid.
 type Decoder struct {
 	share.Sharer
 	text     memory.Text

@@ -22,7 +22,7 @@ type Guard struct {
 	fields   []guarded // by number
 }
 
-// guarded is a field of a message. The zero guarded needs no check.
+// guarded is a field of a message. The zero guarded does not need checking.
 type guarded struct {
 	memory   int64          // bytes of memory for each occurrence of the field
 	numbers  bool           // the field is a list of numbers, which may be packed

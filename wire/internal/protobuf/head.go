@@ -186,7 +186,7 @@ func number(field []byte) uint64 {
 	return value
 }
 
-// text returns raw as a string. An empty string refers to no memory.
+// text returns raw as a string. An empty string does not refer to any memory.
 func text(raw []byte) string {
 	if len(raw) == 0 {
 		return ""

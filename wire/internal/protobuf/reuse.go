@@ -26,7 +26,7 @@ func (d *Decoder) DecodeReusing(table *Table, at unsafe.Pointer, raw []byte, don
 	return nil
 }
 
-// donorValue is a value in the donor: a struct, or the elements of a list. The zero donorValue stands for no
+// donorValue is a value in the donor: a struct, or the elements of a list. The zero donorValue represents no
 // value.
 type donorValue struct {
 	at  unsafe.Pointer
@@ -34,7 +34,7 @@ type donorValue struct {
 }
 
 // fieldsReusing decodes a message's fields, and reuses those of a struct of the same type. It walks both
-// messages in parallel, because field numbers ascend. If the donor's do not, a field may occur twice,
+// messages in parallel, because field numbers ascend. If they do not in the donor, a field may occur twice,
 // and fieldsReusing gives up.
 func (d *Decoder) fieldsReusing(table *Table, at unsafe.Pointer, msg []byte, donor donorValue) error {
 	if donor.at == nil {

@@ -183,7 +183,7 @@ func whyUnreached(err error) string {
 	switch {
 	case untrusted:
 		return "use --certificate-authority to specify the CA of its certificate, or --insecure-skip-tls-verify to accept any certificate"
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // this error has no type of its own
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // this error has no distinct type
 		return "it does not serve TLS: attach to an http:// URL"
 	}
 	return doesItRun

@@ -130,7 +130,7 @@ func mute(err error) bool {
 		return false
 	}
 	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // this error has no type of its own
+	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // this error has no distinct type
 }
 
 // unheard implements [Flags.Unheard].
