@@ -22,7 +22,7 @@ import (
 var ErrKeptWhole = errors.New("the bytes would not decode to an equal object")
 
 // An Archive writes packed objects in a form that a [Packer] in another process can load without decoding
-// them; see [Packer.Extract]. Metadata shared by several objects is written with the first of them, so
+// them; see [Packer.Extract]. Metadata shared by several objects is written along with the first one, so
 // objects must be read in the order in which they were written. An Archive is not safe for concurrent use.
 // The zero Archive is ready to use.
 type Archive struct {
@@ -109,7 +109,7 @@ func (a *Archive) appendCodec(dst []byte, c *codec) []byte {
 	return dst
 }
 
-// appendLength appends a length. none marks a nil value, which differs from an empty one.
+// appendLength appends a length. none indicates a nil value, as opposed to an empty one.
 func appendLength(dst []byte, n int, none bool) []byte {
 	if none {
 		return append(dst, 0)
@@ -269,8 +269,8 @@ func (x *archiveReader) length() (n int, none bool) {
 	return int(length - 1), false
 }
 
-// TypeFingerprint returns a string that changes if the objects' Go type changes: its name, or the
-// name, type or tag of a field at any depth. A program can extract objects archived by another program if the
+// TypeFingerprint returns a string that changes whenever the objects' Go type changes: its name, or the name,
+// type or tag of any field at any depth. A program can extract objects archived by another program if the
 // fingerprints are equal.
 func TypeFingerprint(goType reflect.Type) string {
 	hash := sha256.New()

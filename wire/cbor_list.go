@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// cborList reads one list body: a map with the items in one field. The other fields are small,
-// appear in any order and are kept until the end.
+// cborList reads one list body: a map with the items in one field. The other fields are small, may appear in
+// any order and are kept until the end.
 type cborList struct {
 	*cborEncoding
 	*frame.CBOR

@@ -169,7 +169,7 @@ type bodyDecoders struct {
 
 func newBodyDecoders(pool *Pool) *bodyDecoders {
 	dec := &bodyDecoders{protobuf: protobuf.Decoder{Sharer: share.Sharer{Pool: pool.sharePool()}}, json: json.NewDecoder(pool.sharePool(), nil)}
-	dec.protobuf.Versions, dec.json.Versions = true, true // the old and the new state of an update, or the same state again
+	dec.protobuf.Versions, dec.json.Versions = true, true // an update's old and new state, or the same state twice
 	return dec
 }
 

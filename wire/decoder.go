@@ -76,8 +76,8 @@ type encoding interface {
 	readHead(*head.Head, frame.Item) bool
 }
 
-// objectDecoder decodes objects one after another. noKind means that an object does not specify its kind
-// completely.
+// objectDecoder decodes objects one after another. noKind means that an object does not fully specify its
+// kind.
 type objectDecoder interface {
 	// object decodes an object. It fails if needName is set and the object has no name.
 	object(i frame.Item, needName bool) (o object.Object, noKind bool, err error)
@@ -180,8 +180,8 @@ func (d *decoder) decodeWhole(i frame.Item) (object.Object, error) {
 	return o, err
 }
 
-// cached returns the caller's object if i is the same version of the same object. An object with the
-// same name but a different UID does not count (L04).
+// cached returns the caller's object if i is the same version of the same object, as opposed to an object
+// with the same name but a different UID (L04).
 func (d *decoder) cached(cached Cached, i frame.Item) (have object.Head, ok bool) {
 	if cached == nil {
 		return nil, false

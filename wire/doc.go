@@ -16,9 +16,8 @@
 // and its result is used. [Options].Reference uses only the reference. CBOR is also read item by item, but
 // every object is decoded by apimachinery's codec.
 //
-// With a [Pool], equal values in JSON and protobuf objects are decoded once and shared. With a
-// [Cached] function, an object that the caller already has in the same version is not decoded at
-// all.
+// With a [Pool], equal values in JSON and protobuf objects are decoded once and shared. With a [Cached]
+// function, an object is not decoded at all if the caller already has the same version.
 //
 // An object's TypeMeta depends on Options.Type. It is empty for API types, as with every typed client.
 // Unstructured objects keep theirs. Metadata-only objects have their real kind, not "PartialObjectMetadata".
@@ -48,7 +47,7 @@
 //     [ErrTooDense], in every encoding, even if it shares values or is packed. Decoding allocates at
 //     most six times this amount in total: a table may give up at the end of an object, and the
 //     reference, which grows its lists, then starts over.
-//   - The result equals the reference's, whether a value or an error (W01).
+//   - The result is the same as the reference's, be it a value or an error (W01).
 //   - Sharing is invisible unless a program modifies an object, and does not by itself keep anything alive
 //     (W03). An object that shares values keeps at most twice its own bytes alive.
 //   - An idle watch uses a few kilobytes, no matter how much it has read. For untyped JSON it also remembers
@@ -64,16 +63,14 @@
 // A Decoder is immutable and safe for concurrent use. An iterator is not safe for
 // concurrent use, and reads only while it is ranged over: if the consumer stops or blocks,
 // reading stops, and with it the sender. If a body arrives faster than one goroutine can
-// decode it, the iterator starts a goroutine for each of the other processors. They only
-// decode, and the iterator waits for them before it ends. Nothing it yields refers to its
-// buffer.
+// decode it, the iterator starts a goroutine for each of the other processors. These goroutines only decode,
+// and the iterator waits for them before it ends. Nothing it yields refers to its buffer.
 //
 // # Failure
 //
-// There are three kinds of errors. An [*Error] is about the bytes: they are malformed, or end too
-// early (io.ErrUnexpectedEOF). An apimachinery *errors.StatusError was sent by the server, in an
-// ERROR event or instead of an object. Any other error comes from the reader, usually because the
-// connection broke.
+// There are three kinds of errors. An [*Error] concerns the bytes: they are malformed, or end too early
+// (io.ErrUnexpectedEOF). An apimachinery *errors.StatusError comes from the server, which sent it in an ERROR
+// event or instead of an object. Any other error comes from the reader, usually because the connection broke.
 //
 // # Debugging
 //

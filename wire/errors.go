@@ -64,8 +64,8 @@ func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// listError adds the position in the list to err unless err already has one. Transport errors do not concern
-// the bytes and are returned as is.
+// listError adds the position in the list to err unless err already includes one. Transport errors do not
+// concern the bytes and are returned as is.
 func listError(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)

@@ -11,15 +11,15 @@ import (
 // memory. The zero value selects all fields.
 //
 // A path denotes a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
-// everything below it. A path passes through pointers, list elements and map values:
-// "spec.containers.image" is the image of every container. In an unstructured object, maps and objects look
-// the same, so a path matches the keys of both. Keys that contain a dot or a comma cannot be part of a path.
-// A string may contain several paths, separated by commas.
+// everything below it. A path traverses pointers, list elements and map values: "spec.containers.image" is
+// the image of every container. In an unstructured object, maps and objects look the same, so a path matches
+// the keys of both. Keys that contain a dot or a comma cannot be part of a path. A string may contain several
+// paths, separated by commas.
 //
 // An object's name, namespace, UID and resource version are always selected; see [Decoder] for its
-// APIVersion and kind. An unselected field looks empty: a zero value in Go, no key in an
-// unstructured object. The path to a selected field stays intact: a pointer is nil only if it is
-// nil in the object, and lists keep their lengths.
+// APIVersion and kind. An unselected field looks empty: it has the zero value in Go, and no key in an
+// unstructured object. The path to a selected field stays intact: a pointer is nil only if it is nil in the
+// object, and lists keep their lengths.
 //
 // Do not write back an object that lacks fields: the server would delete them. Use a patch, or read
 // the object again. An object that lacks only its managed fields may be updated, because the server
@@ -39,8 +39,8 @@ const (
 	fieldsWithout
 )
 
-// WithoutManagedFields selects all fields except metadata.managedFields, which is long in most
-// objects and rarely read.
+// WithoutManagedFields selects all fields except metadata.managedFields, which is big in most objects and
+// rarely read.
 var WithoutManagedFields = Without("metadata.managedFields")
 
 // Only selects the fields at the given paths and no others. [NewDecoder] fails if the Go type lacks

@@ -129,7 +129,7 @@ func (t *objectType) new() object.Object {
 	return reflect.New(t.goType).Interface().(object.Object)
 }
 
-// kindToSet returns the kind that a decoded object must have even if its bytes lack it.
+// kindToSet returns the kind to set in a decoded object, even if its bytes do not contain it.
 func (t *objectType) kindToSet() object.GVK {
 	if t.form == formTyped {
 		return object.GVK{}
@@ -142,12 +142,12 @@ func (t *objectType) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind
 // isStatus reports whether this is the kind of metav1.Status.
 func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
 
-// isMetadata reports whether servers use this kind to send only metadata.
+// isMetadata reports whether this is a kind that servers use for metadata-only objects.
 func isMetadata(apiVersion, kind, suffix string) bool {
 	return kind == "PartialObjectMetadata"+suffix && (apiVersion == "meta.k8s.io/v1" || apiVersion == "meta.k8s.io/v1beta1")
 }
 
-// matches reports whether apiVersion and kind denote the expected kind.
+// matches reports whether apiVersion and kind identify the expected kind.
 func (t *objectType) matches(apiVersion, kind string) bool {
 	return apiVersion == t.apiVersion && kind == t.kind.Kind
 }
@@ -236,8 +236,8 @@ func (t *objectType) finish(obj object.Object, needName bool) error {
 	return nil
 }
 
-// project removes an object's unselected fields. It defines which fields decoders omit. The object
-// must not share values with others, because project modifies it.
+// project removes an object's unselected fields. It defines which fields decoders omit. The object must not
+// share values with other objects, because project modifies it.
 func (t *objectType) project(obj object.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		selection.PruneUntyped(u.Object, t.fields)

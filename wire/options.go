@@ -37,12 +37,12 @@ const DefaultMaxObjectBytes = 16 << 20
 const defaultMaxDepth = 1000
 
 // MaxMemoryPerByte and MaxMemoryBase limit the memory of a decoded object: it may use
-// MaxMemoryBase bytes, plus MaxMemoryPerByte for each byte of input, plus its text. An empty list
-// element takes two bytes of input and may become a struct of 400 bytes or more. Objects stored by servers
-// need less: 25 bytes per byte for a NetworkPolicy with empty rules, 50 for a LimitRange, and 104 for a
-// custom resource in CBOR that is a list of nested one-letter maps. Larger objects fail with [ErrTooDense].
-// If Options.Keep leaves out the field that is too dense, the tables for JSON and protobuf still decode the
-// rest of the object; the reference and every CBOR decoder reject it.
+// MaxMemoryBase bytes, plus MaxMemoryPerByte for each byte of input, plus its text. An empty list element
+// takes up two bytes of input and may turn into a struct of 400 bytes or more. Objects stored by servers need
+// less: 25 bytes per byte for a NetworkPolicy with empty rules, 50 for a LimitRange, and 104 for a custom
+// resource in CBOR that is a list of nested one-letter maps. Larger objects fail with [ErrTooDense]. If
+// Options.Keep leaves out the field that is too dense, the tables for JSON and protobuf still decode the rest
+// of the object; the reference and every CBOR decoder reject it.
 const (
 	MaxMemoryPerByte = guard.MemoryPerByte
 	MaxMemoryBase    = guard.MemoryBase
@@ -61,7 +61,7 @@ type Options struct {
 
 	// Type is the type that the program uses for the objects: a pointer to a struct, such as
 	// *corev1.Pod, *unstructured.Unstructured or *metav1.PartialObjectMetadata, or an interface
-	// that they implement. For an interface, Scheme determines the struct, and objects of unknown
+	// that they implement. If Type is an interface, Scheme determines the struct, and objects of unknown
 	// kinds are unstructured. Nil means object.Object.
 	Type reflect.Type
 
@@ -76,7 +76,7 @@ type Options struct {
 	MaxDepth int
 
 	// Keep selects the fields to decode. Other fields are skipped without checking that they could
-	// be decoded. Bookmarks are decoded completely, because their annotations carry information.
+	// be decoded. Bookmarks are always decoded completely, because their annotations carry information.
 	Keep Fields
 
 	// Pool, if not nil, lets objects in lists and watches share equal values with all other

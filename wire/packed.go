@@ -106,9 +106,9 @@ func (o *Packed) GetAnnotations() map[string]string {
 	return opened.GetAnnotations()
 }
 
-// Open returns the object, which must not be modified. While any caller is using it, all
-// callers of Open get the same object. Open fails with an [*Error] that wraps [ErrDamaged].
-// From then on, the Packed has no resource version, because its state is unknown.
+// Open returns the object, which must not be modified. As long as any caller is using it, all callers of Open
+// get the same object. Open fails with an [*Error] that wraps [ErrDamaged]. From then on, the Packed has no
+// resource version, because its state is unknown.
 func (o *Packed) Open() (object.Object, error) {
 	if whole, ok := o.meta.unpacked.(object.Object); ok {
 		return whole, nil

@@ -66,7 +66,7 @@ func PackerOf(p PackerRef) *Packer {
 // kilobytes.
 const maxRecent = 64
 
-// maxRecentBytes is the size of the largest object that a packer keeps alive.
+// maxRecentBytes is the maximum size of an object that a packer keeps alive.
 const maxRecentBytes = 1 << 16
 
 // NewPacker returns an empty packer. If pool is not nil, objects opened by the packer share equal
@@ -169,8 +169,8 @@ func (b *packBuffers) release() {
 	packBufferPool.Put(b)
 }
 
-// Pack compresses o. The result does not refer to o, unless its bytes would not decode to an equal
-// object; in that case it keeps o itself. Pack fails with an [*Error] if o is too large.
+// Pack compresses o. The result does not refer to o, unless decoding its bytes would not yield an equal
+// object, in which case it keeps o itself. Pack fails with an [*Error] if o is too large.
 func (p *Packer) Pack(o object.Object) (*Packed, error) {
 	c := p.codecs.of(o)
 	buffer := buffers.Get().(*[]byte)
@@ -242,7 +242,7 @@ func sameContent(a, b object.Object) (same bool) {
 	if reflect.DeepEqual(a, b) {
 		return true
 	}
-	// It panics at an unexported field, such as those in a time.Time. The objects then count as
+	// It panics if it encounters an unexported field, such as those in a time.Time. The objects then count as
 	// different.
 	defer func() { _ = recover() }()
 	return equality.Semantic.DeepEqual(a, b)

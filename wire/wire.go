@@ -27,10 +27,10 @@ type Decoder interface {
 	List(body io.Reader, meta *metav1.ListMeta, cached Cached) iter.Seq2[object.Head, error]
 
 	// Watch decodes a watch stream frame by frame. If the stream ends between two frames, the
-	// iteration ends without an error. An ERROR event ends it with the API server's
-	// *errors.StatusError, and a malformed frame with an [*Error]. For ADDED events, cached objects
-	// are reused as in List, because a streaming list starts with such events. Other events are newer than
-	// any object the caller has.
+	// iteration ends without an error. It ends with the API server's *errors.StatusError after an ERROR
+	// event, and with an [*Error] after a malformed frame. For ADDED events, cached objects are reused as in
+	// List, because a streaming list starts with such events. Other events are newer than any object the
+	// caller has.
 	Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.Head], error]
 
 	// WithFilter returns a decoder that leaves out the objects for which wanted returns false:
@@ -45,10 +45,10 @@ type Decoder interface {
 	OnSelector(told func(selector string)) Decoder
 }
 
-// Cached returns the object that the caller of a [Decoder] already has under a key. If the server
-// sends the same version again, it is not decoded and the caller gets its own object back. Cached
-// may be called from any goroutine. It must not block, because the body is not read while it runs.
-// It must not keep the key, whose strings point into a buffer that is reused.
+// Cached returns the object that the caller of a [Decoder] already has for a key. If the server sends the
+// same version again, it is not decoded and the caller gets its own object back. Cached may be called from
+// any goroutine. It must not block, because the body is not read while it runs. It must not keep the key,
+// whose strings point into a buffer that is reused.
 type Cached func(key object.Key) (object.Head, bool)
 
 // item is a decoded list item.
@@ -58,8 +58,8 @@ type item struct {
 	excluded bool // the filter rejected it; there is no object
 }
 
-// An Event is one frame of a watch: the type of the change and the object after it, or before it
-// for a deletion. A bookmark's object has only a resource version and possibly annotations.
+// An Event is one frame of a watch: the type of a change and the object after the change or, if it was
+// deleted, before it. The object in a bookmark has only a resource version and possibly annotations.
 type Event[T object.Head] struct {
 	Type     watch.EventType
 	Object   T

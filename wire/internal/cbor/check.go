@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// maxDepth is the deepest nesting for which the codec can be configured.
+// maxDepth is the maximum nesting depth that the codec can be configured for.
 const maxDepth = 1 << 16
 
 // Check fails with ErrTooDense if the codec would need too much memory for the object raw, which a scanner

@@ -31,7 +31,7 @@ func (s *JSON) Syntax(want string) error {
 	return fmt.Errorf("%w: want %s at byte %d of %s", fault.ErrSyntax, want, s.Offset(), cmp.Or(s.Part, "the body"))
 }
 
-// Space consumes white space and returns the byte after it, unconsumed.
+// Space consumes white space and returns the next byte without consuming it.
 func (s *JSON) Space() (byte, error) {
 	for {
 		c, err := s.Peek()
@@ -257,8 +257,8 @@ const (
 )
 
 // textStops returns a word that marks the first quote, backslash or control character among the
-// eight bytes: that byte's high bit is set, and no bit below it. The word is zero if there is no
-// such byte.
+// eight bytes: in the result, that byte's high bit is set and no bit below it is. The word is zero if there
+// is no such byte.
 func textStops(word uint64) uint64 {
 	// Swapping '"' with ' ', and '!' with '#', moves the quote next to the control characters, so
 	// that all bytes below '!' are stops.

@@ -26,7 +26,7 @@ const (
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
 //
-// A slice returned by Next or a scan is valid until the source reads more.
+// A slice returned by Next or a scan is valid until the source reads on.
 type Source struct {
 	r          io.Reader
 	buf        []byte
@@ -167,8 +167,8 @@ func (s *Source) Skip(n uint64) error {
 	return nil
 }
 
-// IsTransport reports whether err came from the body's reader: the connection failed, and the bytes
-// may be fine.
+// IsTransport reports whether err came from the body's reader, which means that the connection failed and the
+// bytes may be fine.
 func IsTransport(err error) bool {
 	_, ok := errors.AsType[*readError](err)
 	return ok

@@ -105,7 +105,7 @@ func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	return matters
 }
 
-// matters reports whether a value needs a check regardless of the values in it.
+// matters reports whether a value needs checking regardless of the values in it.
 func (g *Guard) matters() bool {
 	switch g.Form {
 	case Quantity, Map, Any, Raw:

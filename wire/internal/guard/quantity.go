@@ -13,12 +13,12 @@ import (
 const (
 	maxExponentDigits = 2 // three would take 3 KB each to parse
 
-	// MaxNumerals is how many digits, signs and points a quantity may have.
+	// MaxNumerals is the maximum number of digits, signs and points in a quantity.
 	MaxNumerals = 1024
 )
 
-// AbsurdQuantity reports whether a quantity would take long to parse because it has too many digits or too
-// long an exponent. It ignores surrounding white space.
+// AbsurdQuantity reports whether a quantity would take too long to parse because it has too many digits or
+// too long an exponent. It ignores surrounding white space.
 func AbsurdQuantity(s []byte) bool {
 	s = bytes.TrimSpace(s)
 	n := 0
@@ -55,7 +55,7 @@ func PlainQuantity(s []byte) bool {
 
 func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
 
-// ReachesQuantity reports whether a value of type t can lead to a resource.Quantity.
+// ReachesQuantity reports whether a resource.Quantity can be reached from a value of type t.
 func ReachesQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
 
 // ContainsQuantity reports whether a value of type t is a resource.Quantity or contains one
@@ -78,7 +78,7 @@ func ContainsQuantity(t reflect.Type) bool {
 	return false
 }
 
-// quantityWithin is ReachesQuantity. path contains the struct types on the way to t.
+// quantityWithin implements ReachesQuantity. path contains the struct types on the path to t.
 func quantityWithin(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:

@@ -24,9 +24,9 @@ import (
 // Decoder decodes JSON objects one after another: typed objects with the [TypeInfo] of their Go
 // type, others as maps (see untypedDecoder). It is not safe for concurrent use.
 //
-// It handles the forms that API servers write. For anything else, valid or not, it gives up
-// with ErrUnusual, and the reference decodes the object again. Therefore it does not have to distinguish
-// unusual input from errors.
+// It handles the forms that API servers write. For anything else, valid or not, it gives up with ErrUnusual,
+// and the reference decodes the object from scratch. Therefore it does not have to distinguish unusual input
+// from errors.
 type Decoder struct {
 	walk
 	share.Sharer
@@ -333,7 +333,7 @@ func (d *Decoder) base64(at *[]byte) error {
 	return fault.Unusual(err)
 }
 
-// time is like metav1.Time.UnmarshalJSON, with fewer allocations.
+// time is like metav1.Time.UnmarshalJSON, but with fewer allocations.
 func (d *Decoder) time(at *metav1.Time) error {
 	if d.peek() == 'n' {
 		return d.literal("null")

@@ -152,9 +152,9 @@ func ReadClaim(raw []byte) (h Claim) {
 	return h
 }
 
-// recordHeadField records a field of an object or its metadata in the head, if it belongs there.
-// whole means that the whole field is wanted. It fails on input that servers do not write, such as
-// a name that appears twice.
+// recordHeadField records a field of an object or its metadata in the head if it belongs there. whole means
+// that the entire field is wanted. It fails on input that servers do not write, such as a name that appears
+// twice.
 func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool) error {
 	h := d.filter.head
 	w := &walk{Item: frame.Item{Raw: raw}}

@@ -121,8 +121,8 @@ func (s *paths) catchAllField(wanted *selection.Tree, kept bool) *path {
 	return s.catchAll(wanted)
 }
 
-// repeats reports whether a name has been seen before, and records it. Names in the first object
-// are not recorded, because it may be the only one.
+// repeats records a name and reports whether it has been seen before. Names in the first object are not
+// recorded, because it may be the only one.
 func (s *paths) repeats(name []byte) bool {
 	if s.objects == 1 || len(name) > maxPathName {
 		return false
@@ -140,7 +140,7 @@ func (s *paths) repeats(name []byte) bool {
 	return false
 }
 
-// maxRepeatedText is the length in bytes of the longest text that a position remembers.
+// maxRepeatedText is the maximum length in bytes of the text remembered for a position.
 const maxRepeatedText = 64
 
 // repeatedText returns a string equal to text if that text repeats at this position, and nil

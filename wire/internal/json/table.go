@@ -82,8 +82,8 @@ type tableField struct {
 	share    *share.Site // for a string, if sharing it may pay off
 }
 
-// partName identifies a kind of part in JSON: the type of a pointer's target, of an element or of a
-// map, and which of these it is.
+// partName identifies a kind of part in JSON: the type of a pointer's target, an element or a map, and which
+// of the three it is.
 type partName struct {
 	typ    reflect.Type
 	op     op
@@ -335,8 +335,8 @@ func (k *TypeInfo) unshareable(raw []byte) bool {
 }
 
 // quantityFieldNames returns the quoted names of the fields below a part that point to quantities
-// or to values that contain quantities. If the part itself contains one, the result includes the
-// empty name, which occurs in every text.
+// or to values that contain quantities. If the part itself contains a quantity, the result includes the empty
+// name, which occurs in every text.
 func (k *TypeInfo) quantityFieldNames() (names [][]byte) {
 	type way struct {
 		to   *TypeInfo

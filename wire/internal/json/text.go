@@ -29,8 +29,8 @@ func isASCII(text []byte) bool {
 // isSound reports whether text is valid UTF-8. The reference replaces invalid bytes.
 func isSound(text []byte) bool { return isASCII(text) || utf8.Valid(text) }
 
-// unescape appends a JSON string's text to dst. text is the inside of the string. It fails at
-// invalid escapes and unpaired surrogates.
+// unescape appends a JSON string's text to dst. text is the part between the quotes. It fails at invalid
+// escapes and unpaired surrogates.
 func unescape(dst, text []byte) ([]byte, error) {
 	if !isSound(text) {
 		return nil, fault.ErrUnusual

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// untypedDecoder decodes values without a Go type: objects become map[string]any, arrays []any, and
-// numbers int64 if they are whole and fit, or float64 otherwise.
+// untypedDecoder decodes values without a Go type: objects become map[string]any, arrays become []any, and
+// numbers become int64 if they are integers in range, or float64 otherwise.
 //
 // It decodes a value in two steps. The first splits the value into a row of nodes and counts its
 // strings, numbers and elements. The second builds the value, with one allocation of the exact size for all
@@ -119,9 +119,9 @@ func (f *untypedDecoder) readValue(s *path) error {
 	return f.digits()
 }
 
-// reserve makes room for a value's nodes, so that a long list does not grow the row step by
-// step. Each value follows a comma or starts an object or array, so reserve counts those bytes.
-// Text may contain such bytes too, but each node takes up at least two bytes.
+// reserve grows the row to fit a value's nodes, so that it does not grow step by step for a long list. Each
+// value follows a comma or starts an object or array, so reserve counts those bytes. Text may contain such
+// bytes too, but each node takes up at least two bytes.
 func (f *untypedDecoder) reserve(raw []byte) {
 	if len(raw)/2 <= cap(f.nodes) {
 		return

@@ -5,8 +5,8 @@ package memory
 import "unsafe"
 
 // Text collects the strings and byte slices of the object being decoded. At first they point into
-// the body. [Text.Commit] moves them into one allocation of their exact size, so that an object
-// keeps no part of the body alive and needs one allocation for all its text.
+// the body. [Text.Commit] moves them into one allocation of the exact size, so that an object does not keep
+// any part of the body alive and needs only one allocation for all its text.
 type Text struct {
 	refs []reference
 	size int
@@ -58,8 +58,8 @@ func (t *Text) Commit() {
 	t.Discard()
 }
 
-// maxReusedRefs is the largest number of references whose memory Text keeps between objects. A single huge
-// object must not occupy memory for the hours that a watch lasts.
+// maxReusedRefs is the maximum number of references for which Text keeps memory between objects. A single
+// huge object must not occupy memory for the hours that a watch lasts.
 const maxReusedRefs = 1 << 14
 
 // Discard drops all text. Call it if decoding fails.

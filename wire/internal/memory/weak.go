@@ -7,8 +7,8 @@ import (
 	"weak"
 )
 
-// Reusable stores a value for reuse, such as a large buffer. After [Reusable.Release] it refers to
-// the value only weakly, so the next garbage collection may free it. The zero Reusable is empty.
+// Reusable stores a value for reuse, such as a large buffer. After [Reusable.Release], it refers to the value
+// only weakly, so that the next garbage collection may free it. The zero Reusable is empty.
 type Reusable[V any] struct {
 	used *V
 	weak weak.Pointer[V]
@@ -47,7 +47,7 @@ func (r *WeakTable[V]) At(place int) *V {
 	return r.grow(place)
 }
 
-// grow is the slow path of At: there is no table, or it is too short.
+// grow is the slow path of At, for when there is no table or it is too short.
 func (r *WeakTable[V]) grow(place int) *V {
 	held := r.weak.Get()
 	if held == nil {

@@ -43,15 +43,15 @@ const (
 	// takes two bytes, and a literal after it takes one more.
 	minAligned = 4
 
-	// minMatch is the shortest match for which a copy with a different offset pays off, and how
-	// many bytes are compared at once.
+	// minMatch is the shortest match for which a copy with a different offset pays off, and also the number
+	// of bytes compared at once.
 	minMatch = 8
 
 	// maxSkip is how far to look ahead in both texts. It is longer than a UID.
 	maxSkip = 64
 
-	// window is how many bytes of the sibling are searched before and after the position where the
-	// texts start to differ. The search widens as long as nothing is found.
+	// window is how many bytes of the sibling are searched before and after the position at which the texts
+	// start to differ. The search widens as long as nothing is found.
 	window = 256
 
 	// stride is the distance between the indexed positions of a sibling. A match of
@@ -68,7 +68,7 @@ type deltaEncoder struct {
 	written      int // how much of src is in dst
 	offset       int // offset of the previous copy
 
-	table   [1 << tableBits]uint16 // positions in the sibling plus one, by the hash of the bytes there
+	table   [1 << tableBits]uint16 // positions in the sibling plus one, indexed by the hash of the bytes there
 	indexed int                    // positions in the sibling below this one are in the table
 }
 

@@ -61,8 +61,8 @@ func sumOf(prefix, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
 }
 
-// Unpack appends t's bytes to dst, without the prefix. It fails with ErrDamaged if they, or the
-// prefix, differ from what was packed.
+// Unpack appends t's bytes to dst, without the prefix. It fails with ErrDamaged if they, or the prefix,
+// differ from those that were packed.
 func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	start := len(dst)
 	form, from := t.form, t.base

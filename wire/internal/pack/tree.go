@@ -75,8 +75,8 @@ func appendMap(dst []byte, v map[string]any) ([]byte, error) {
 	return dst, nil
 }
 
-// Tree reads a value written by AppendTree. raw must contain nothing else. The value's strings are
-// parts of raw. Tree fails with ErrDamaged.
+// Tree reads a value written by AppendTree. raw must not contain anything else. The value's strings are parts
+// of raw. Tree fails with ErrDamaged.
 func Tree(raw string) (any, error) {
 	t := tree{rest: raw}
 	value := t.value(0)

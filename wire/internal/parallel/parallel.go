@@ -1,6 +1,6 @@
-// Package parallel decodes the values in a body on all processors and yields them in order. The
-// goroutine that reads the body finds the values and helps to decode them. Other goroutines only decode, and
-// exit when there is no work left.
+// Package parallel decodes the values in a body on all processors and yields them in order. The goroutine
+// that reads the body finds the values and helps decode them. Other goroutines only decode, and exit when
+// there is no work left.
 package parallel
 
 import (
@@ -253,8 +253,8 @@ func (b *batch[V]) run(decode Decode[V]) {
 	b.ended = true
 }
 
-// deliver yields a batch's values. A panic or runtime.Goexit in a worker is repeated in the
-// caller's goroutine. Otherwise a list that lacks its last values would look complete.
+// deliver yields a batch's values. A panic or runtime.Goexit in a worker is propagated to the caller's
+// goroutine. Otherwise a list that lacks its last values would look complete.
 func (d *Decoder[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {
 		panic(b.panic)

@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// Decoder decodes protobuf objects by their tables, one after another. It is not safe for concurrent
-// use.
+// Decoder decodes protobuf objects one after another, using their tables. It is not safe for concurrent use.
 //
 // It handles the form that API servers write: the elements of a list or map are adjacent,
 // messages occur once, lists are unpacked. For anything else it gives up with ErrUnusual,

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Magic is at the start of every protobuf body from the API server. It is followed by a
-// runtime.Unknown message:
+// Magic is the prefix of every protobuf body from the API server. It is followed by a runtime.Unknown
+// message:
 //
 //	1 typeMeta {1 APIVersion, 2 kind}   2 raw   3 contentEncoding   4 contentType
 const Magic = "k8s\x00"

@@ -32,7 +32,7 @@ type edit struct {
 // removed is the length of a dropped field.
 const removed = -1
 
-// maxReusedEdits is the largest number of edits whose memory is kept between objects.
+// maxReusedEdits is the maximum number of edits for which memory is kept between objects.
 const maxReusedEdits = 1 << 8
 
 // Filter checks an object without decoding it. It returns true if Decode would succeed. In that case kept

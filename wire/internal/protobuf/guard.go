@@ -228,8 +228,8 @@ func looseVarint(msg []byte, at int) (v uint64, after int) {
 	return 0, -1
 }
 
-// looseBytes reads a length and returns where the following bytes start and end. end is -1 if bytes
-// are missing.
+// looseBytes reads a length and returns the start and end of the bytes that follow. end is -1 if any are
+// missing.
 func looseBytes(msg []byte, at int) (start, end int) {
 	size, start := looseVarint(msg, at)
 	if start < 0 || size > uint64(len(msg)-start) {

@@ -34,7 +34,7 @@ const (
 // IdentityOf reads an object's identity without decoding the rest. It lacks the apiVersion and kind, which
 // are in the envelope. Every API type has its ObjectMeta as field 1. ok is false if one of these fields
 // appears twice or the bytes are not in the form that API servers write; in that case the identity contains
-// what was read before that.
+// everything read before that.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	var name, namespace, uid, rv []byte
 	ok = readIdentity(raw, &name, &namespace, &uid, &rv)

@@ -94,8 +94,8 @@ type pairs struct {
 	read     func(d *Decoder, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
-// partName identifies a kind of part in protobuf: the type of a pointer's target, of an element or
-// of a map, which of these it is, and its selected fields.
+// partName identifies a kind of part in protobuf: the type of a pointer's target, an element or a map, which
+// of the three it is, and its selected fields.
 type partName struct {
 	typ    any
 	op     op
@@ -108,8 +108,8 @@ type textName struct {
 	number int
 }
 
-// tables caches the table for each type and selection, or the reason why there is none. A program has only a
-// few types, and they exist as long as the program.
+// tables caches the table for each type and selection, or an error if there is none. A program has only a few
+// types, and they exist as long as the program.
 var tables sync.Map // tableKey → func() (*Table, error)
 
 type tableKey struct {
@@ -200,7 +200,7 @@ func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (num
 	return number, field, nil
 }
 
-// fieldOf describes how those fields of a value of type t that s selects are decoded.
+// fieldOf describes how to decode the fields that s selects in a value of type t.
 func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
 	f := &tableField{typ: t, wire: frame.WireBytes}
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())

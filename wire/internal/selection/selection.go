@@ -104,7 +104,7 @@ func (s *Tree) Of(f reflect.StructField) (sub *Tree, kept bool) {
 	return s.Field(name)
 }
 
-// Key returns a string that is equal for equal selections, and empty if s selects everything.
+// Key returns a string that is the same for equal selections, and empty if s selects everything.
 func (s *Tree) Key() string {
 	if s == nil {
 		return ""

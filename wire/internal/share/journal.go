@@ -44,7 +44,7 @@ func (j *journal) begin(salt uint64) {
 	}
 }
 
-// find returns the part with these bytes if it is near its expected position, or zero.
+// find returns the part with these bytes if it is near its expected position, and zero otherwise.
 func (j *journal) find(site *Site, raw []byte) found {
 	at := j.next
 	j.next++

@@ -83,8 +83,8 @@ func (p *parts) crowded(slots []slot, hash uint64) bool {
 	return true
 }
 
-// place puts a part into the slot of the part with the same hash, or else into a free one, or else
-// into the first. It reports whether the number of parts grew.
+// place stores a part in the slot of the part with the same hash, or else in a free slot, or else in the
+// first one. It reports whether the number of parts grew.
 func place(slots []slot, made *part) bool {
 	at := placesOf(slots, made.hash)
 	free := -1

@@ -90,7 +90,7 @@ func (p *Pool) remember(kind *partKind, hash uint64, raw []byte, at unsafe.Point
 	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
 }
 
-// RememberString returns a string equal to raw that later lookups find.
+// RememberString returns a string equal to raw, which later lookups will find.
 func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	own := make([]byte, len(raw), max(len(raw), OwnMemory))
 	copy(own, raw)

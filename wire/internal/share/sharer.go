@@ -98,8 +98,8 @@ func (s *Sharer) Worthwhile(at *Site, size int) bool {
 }
 
 // Find looks up a part. If it finds none, keep reports whether the caller should remember the part
-// that it decodes. A part that is found counts against Budget as if it had been decoded: otherwise
-// the result for this object would depend on other objects.
+// that it decodes. Parts that are found count against Budget as if they had been decoded. Otherwise the
+// result for this object would depend on other objects.
 func (s *Sharer) Find(at *Site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
 	known := s.journal.find(at, raw)
 	if known.at == nil {
@@ -131,8 +131,8 @@ func (s *Sharer) BeginPart(raw []byte) []byte {
 }
 
 // EndPart ends the part. It returns how many bytes the part will hold: its own, and the bytes of the
-// parts within it, which are at most as many. Therefore each part holds at most twice its own bytes,
-// however deep it nests.
+// parts within it, which are at most as many. Therefore each part holds at most twice its own bytes, no
+// matter how deep it nests.
 func (s *Sharer) EndPart(raw []byte) (holds int) {
 	s.keeping = false
 	return 2*len(raw) - s.room

@@ -27,8 +27,8 @@ const wordBits = 10
 // wordSlots is the number of slots, for about a hundred words.
 const wordSlots = 1 << wordBits
 
-// wordLookup finds words using a hash without collisions, so one comparison is enough. An unused slot
-// contains the empty word.
+// wordLookup finds words using a collision-free hash, so one comparison is enough. An unused slot contains
+// the empty word.
 type wordLookup struct {
 	list    []string
 	slots   [wordSlots]uint8 // places in list
