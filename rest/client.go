@@ -144,7 +144,7 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 	if body, err = readBody(resp, maxRawBytes); err != nil {
 		return nil, "", err
 	}
-	// The mapper quotes documents in its errors but does not know the credentials.
+	// The mapper quotes documents in its errors but cannot conceal the credentials.
 	return concealDocument(body, c.conceal(resp)), resp.Header.Get("Content-Type"), nil
 }
 

@@ -77,8 +77,8 @@ func goType(opts wire.Options) reflect.Type {
 	return nil
 }
 
-// check returns an error if objects of the kind cannot be decoded with the codec's options, for
-// example because they lack a requested field.
+// check returns an error if objects of the kind cannot be decoded with the codec's options, for example
+// because they do not have a requested field.
 func (c *codec) check() error {
 	_, err := c.decoders[wire.MediaJSON]()
 	return err

@@ -64,7 +64,7 @@
 //
 // # Debugging
 //
-// A source.Progress in a call's context reports the step that the call is waiting for.
+// A source.Progress in a call's context reports the step for which the call is waiting.
 //
 // config.Config.Logger receives one debug line per request, with the verb, the path, the status and
 // the time until the response header arrived. It also receives each distinct server warning once, at

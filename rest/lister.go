@@ -231,7 +231,7 @@ func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire
 	}, nil
 }
 
-// shardSelector is the parameter of KEP-5866. metav1.ListOptions has it since v0.36.
+// shardSelector is the parameter from KEP-5866. metav1.ListOptions has included it since v0.36.
 const shardSelector = "shardSelector"
 
 // ask sends a list or watch with the selector. If the server rejects that, ask sends it again without the

@@ -35,8 +35,8 @@ type location struct {
 	doubts  int       // number of calls to doubt that are asking the mapper
 }
 
-// doubtEvery is the minimum time between a lookup of a kind's scope and another one made because a
-// caller's key has a different scope. Usually the caller is wrong.
+// doubtEvery is the minimum time between a lookup of a kind's scope and the next one that is triggered by a
+// caller's key with a different scope. Usually the caller is wrong.
 const doubtEvery = 30 * time.Second
 
 func (l *location) get(ctx context.Context) (discovery.Mapping, error) {

@@ -72,7 +72,8 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	return f
 }
 
-// contentEncoding returns the encoding of a body that was encoded without being requested, or "".
+// contentEncoding returns the encoding of a body that was encoded although the client did not request that,
+// or "".
 func contentEncoding(resp *http.Response) string {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "identity" {
 		return encoding

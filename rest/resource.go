@@ -263,7 +263,7 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 
 // Update replaces an object and returns it as the server stored it. It does not modify obj. If obj has a
 // resource version, the server refuses to overwrite newer changes (apierrors.IsConflict), and Update
-// retries like [Resource.Get]. If it has none, Update overwrites whatever is there and retries like
+// retries like [Resource.Get]. If it has none, Update overwrites whatever exists and retries like
 // [Resource.Create]. Do not send an object that was only partially read; see [Resource.Keep].
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	return as[T](r.of.update(ctx, obj, opts))
@@ -343,9 +343,9 @@ func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.O
 	return r.of.stream(ctx, key, opts)
 }
 
-// List reads the resource's objects one by one, as they arrive. It keeps at most one item
-// in memory that it has not yielded, and sends no request before the caller ranges over
-// Items. Contradictory options are an error.
+// List reads the resource's objects one by one, as they arrive. At any time, at most one item that has not
+// been yielded is in memory. No request is sent before the caller ranges over Items. Contradictory options
+// are an error.
 //
 // If opts.Limit is set, List follows the pages. If a later page's continue token has
 // expired, the iteration ends with the server's 410 (apierrors.IsResourceExpired), and the

@@ -26,7 +26,7 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
-// errUnread is the cancellation cause of a request whose sending timed out.
+// errUnread is the cancellation cause for a request that could not be sent in time.
 var errUnread = errors.New("the server is not reading it")
 
 // traced returns a context that records the request's steps, including in the caller's Progress if there is

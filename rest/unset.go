@@ -13,8 +13,8 @@ import (
 
 // applied returns the body for a server-side apply of obj: its JSON form, body, without
 // unset fields that Go encodes nevertheless. These are nulls, the encodings of nil and of
-// zero times, and structs tagged omitempty, which encoding/json never considers empty. Such
-// a field is dropped if it has its zero value or if nothing is left in it.
+// zero times, and structs tagged omitempty, which encoding/json never considers empty. Such a field is
+// dropped if it has the zero value or if nothing is left in it.
 //
 // Everything else is sent, because zero values without omitempty may be intentional, as may elements of lists
 // and maps and pointer targets.

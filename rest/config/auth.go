@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// authTransport adds the authentication headers to every request. If the server answers
-// 401, it renews the credential and resends the request once, if the body can be replayed.
+// authTransport adds the authentication headers to every request. If the server responds with 401, it renews
+// the credential and resends the request once, provided that the body can be replayed.
 //
 // It does not modify a request that already has an Authorization header, and keeps existing impersonation
 // headers.
@@ -308,8 +308,8 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 }
 
 // within reports whether target belongs to the API server at base. One origin may host several API servers,
-// each under its own path, as Rancher does. Paths are compared both as is and cleaned, since a proxy may
-// clean them.
+// each under its own path, as Rancher does. Paths are compared both as is and after cleaning, since a proxy
+// may clean them.
 func within(base, target *url.URL) bool {
 	if target.Host != "" && !sameServer(base, target) {
 		return false

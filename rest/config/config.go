@@ -20,16 +20,16 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 )
 
-// Config describes an API server: its address, how to verify it and how to authenticate to it. Load
-// builds one from a kubeconfig, or for the pod that the program runs in. In a Config written by hand,
-// only Host is required.
+// Config describes an API server: its address, how to verify it and how to authenticate to it. Load creates
+// one from a kubeconfig, or for the pod in which the program runs. In a Config written by hand, only Host is
+// required.
 //
 // NewClient copies the Config, so the caller may modify and reuse it afterwards, but not while NewClient
 // runs.
 //
-// A Config prints without its secrets with every verb (%v, %+v, %#v, %x), in log/slog and
-// in JSON, so it cannot be stored as JSON. Package fmt cannot call methods on unexported
-// fields: in an unexported struct field, keep a *Config, not a Config.
+// A Config omits its secrets when printed with any verb (%v, %+v, %#v, %x), in log/slog and in JSON, so it
+// cannot be stored as JSON. Package fmt cannot call methods on unexported fields, so use a *Config rather
+// than a Config in an unexported struct field.
 //
 // The Authorization header comes from the first of these that is set: BearerTokenFile and BearerToken;
 // Username and Password; Exec. Setting both a token and a user name is an error, because one of the two must
@@ -49,8 +49,8 @@ type Config struct {
 	// until the file has been read for the first time.
 	BearerToken string
 	// BearerTokenFile is a file with a token that is replaced regularly, such as a projected service
-	// account token. It is reread if more than a minute has passed since the last read, and
-	// immediately after the server answers 401.
+	// account token. It is reread if more than a minute has passed since the last read, and immediately after
+	// a 401 from the server.
 	BearerTokenFile string
 
 	// Username and Password are used for HTTP basic authentication.
@@ -89,10 +89,10 @@ type Config struct {
 	// 1024 entries.
 	CBOR bool
 
-	// Timeout limits the wait for each response's header. Zero means 90 seconds, which is 1.5 times the
-	// API server's own default limit. It does not limit reading the body, so watches are not affected;
-	// use the context for that. A rest.Client also applies it to sending each request, for which zero means
-	// one minute.
+	// Timeout limits the wait for each response's header. Zero means 90 seconds, which is 1.5 times the API
+	// server's default limit. It does not limit reading the body, so watches are not affected; use the
+	// context for that. A rest.Client also applies it to sending each request, for which zero means one
+	// minute.
 	Timeout time.Duration
 
 	// UserAgent is the User-Agent header. Empty means the program's name, Millrace's
@@ -108,7 +108,7 @@ type Config struct {
 	// It is used if the options of a call do not specify one. If it is empty, the server warns.
 	FieldValidation string
 
-	// Logger receives problems that need no immediate action, such as a token file that could not be
+	// Logger receives problems that do not require immediate action, such as a token file that could not be
 	// reread. Nil means no logging.
 	Logger *slog.Logger
 
@@ -137,9 +137,9 @@ type Impersonation struct {
 
 // TLS configures how to verify the server, and the client certificate to present. Each of the three PEM
 // documents may be specified inline or as a file, but not both. Files are reread once a minute, and
-// immediately if the server's certificate is rejected or the server answers 401; new connections use the new
-// contents. Connections that presented a replaced client certificate are closed after 90 seconds, or after
-// Config.Timeout if that is longer. The minimum version is TLS 1.2.
+// immediately if the server's certificate is rejected or the server responds with 401. New connections use
+// the new contents. Connections that presented a replaced client certificate are closed after 90 seconds, or
+// after Config.Timeout if that is longer. The minimum version is TLS 1.2.
 type TLS struct {
 	// Insecure accepts any server certificate. Anyone on the network path can then read and modify
 	// everything, including the credentials.

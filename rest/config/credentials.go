@@ -35,7 +35,7 @@ type credentialSource interface {
 	renew(ctx context.Context, refused credential) (credential, error)
 }
 
-// newCredentialSource chooses the source by the precedence documented at Config.
+// newCredentialSource chooses the source according to the precedence documented at Config.
 func newCredentialSource(c *Config) (credentialSource, error) {
 	switch {
 	case c.BearerTokenFile != "":

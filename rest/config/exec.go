@@ -20,9 +20,9 @@ const (
 )
 
 // Exec is a program that prints a credential: an ExecCredential object of client.authentication.k8s.io,
-// v1 or v1beta1. The credential is used until its expirationTimestamp, and replaced if the server
-// answers 401. Connections that presented a replaced client certificate are closed as described at
-// [TLS]. Concurrent requests share one run and its outcome. If a request gives up, the run continues, for the
+// v1 or v1beta1. The credential is used until its expirationTimestamp, and replaced if the server responds
+// with 401. Connections that presented a replaced client certificate are closed as described at [TLS].
+// Concurrent requests share one run and its outcome. If a request gives up, the run continues, for the
 // benefit of the next request. It may take five minutes, or fifteen if the plugin has a terminal.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 type Exec struct {

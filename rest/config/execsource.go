@@ -24,8 +24,7 @@ const (
 	// login prompt that the user has not noticed.
 	slowPlugin = 30 * time.Second
 
-	// maxPluginTime limits a run, during which the user may have to log in, in a
-	// browser or at a prompt.
+	// maxPluginTime limits a run, during which the user may have to log in using a browser or a prompt.
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
@@ -34,7 +33,7 @@ const (
 	abandonedAfter = 30 * time.Second
 )
 
-// execSource gets credentials from a plugin and keeps them until they expire.
+// execSource obtains credentials from a plugin and keeps them until they expire.
 //
 // A caller gets the cached credential or waits for the current run, starting one if
 // necessary. All callers waiting for a run share its outcome, even if it is a failure or an expired

@@ -16,12 +16,11 @@ import (
 // wraps it lists the searched locations.
 var ErrNoConfig = errors.New("no configuration for an API server")
 
-// LoadOptions select parts of a kubeconfig and override others, like the kubectl flags with the same
-// names. The zero value changes nothing.
+// LoadOptions selects parts of a kubeconfig and overrides others, like the kubectl flags of the same names.
+// The zero value changes nothing.
 type LoadOptions struct {
-	// Kubeconfig is the only file to read. It must exist. If it is empty, the files in the
-	// environment variable KUBECONFIG are read, or else ~/.kube/config, or else the pod's
-	// service account.
+	// Kubeconfig is the only file to read. It must exist. If it is empty, the files listed in the environment
+	// variable KUBECONFIG are read, or else ~/.kube/config, or else the pod's service account is used.
 	Kubeconfig string
 
 	// Context, Cluster and User are names in the kubeconfig. Context overrides current-context;

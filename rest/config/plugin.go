@@ -84,7 +84,7 @@ func withStderr(err error, stderr string) error {
 	return fmt.Errorf("%w; it wrote: %s", err, stderr)
 }
 
-// showStderr returns the end of the prose in standard error, without secrets.
+// showStderr returns the last of the prose in standard error, without secrets.
 func showStderr(stderr string, secrets []string) string {
 	text := prose(scrub(stderr, secrets...))
 	if cut := len(text) - shownPluginStderr; cut > 0 {

@@ -163,8 +163,8 @@ func (t TLS) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // LogValue implements slog.LogValuer.
 func (t TLS) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// String formats the plugin without its arguments and its environment variables' values,
-// which may be secret.
+// String formats the plugin without its arguments and the values of its environment variables, which may be
+// secret.
 func (e Exec) String() string {
 	var l fieldList
 	l.str("Command", e.Command)

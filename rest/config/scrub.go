@@ -34,8 +34,8 @@ type spelling struct {
 	open int
 }
 
-// spellings returns the ways to write a secret that follows readable text: as is, in URLs,
-// base64, JSON, Go syntax and HTML, and its lines one by one. It has no duplicates.
+// spellings returns the ways to write a secret that follows readable text: as is, in URLs, base64, JSON, Go
+// syntax and HTML, and each line on its own. There are no duplicates.
 func spellings(open, secret string) []spelling {
 	var all []spelling
 	for _, spell := range []func(string) string{

@@ -40,9 +40,9 @@ const (
 	// after 60 seconds by default (--request-timeout); the responses to watches and lists start sooner.
 	headTimeout = 90 * time.Second
 
-	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame passes from the goroutine
-	// that reads the connection to the one that reads the body. BenchmarkTransportStream takes a third
-	// less time with this size than with the default of 16 KiB; larger frames do not help.
+	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame is passed from the goroutine
+	// that reads the connection to the one that reads the body. BenchmarkTransportStream takes a third less
+	// time with this size than with the default of 16 KiB; larger frames do not help.
 	maxReadFrame = 256 << 10
 
 	// readBuffer is the number of bytes read from an HTTP/1.1 connection at once. A watch sends one

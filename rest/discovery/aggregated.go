@@ -56,8 +56,8 @@ func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// aggregatedMapping converts one resource. It returns false for a resource without a
-// kind, which only has subresources and cannot be read or listed.
+// aggregatedMapping converts one resource. It returns false for a resource without a kind, which has only
+// subresources and cannot be read or listed.
 func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDiscovery) (Mapping, bool) {
 	if r.ResponseKind == nil || r.ResponseKind.Kind == "" {
 		return Mapping{}, false

@@ -48,8 +48,8 @@ func newCatalog(run uint64, served []servedVersion, partial *Error) *catalog {
 		run: run, served: served, partial: partial,
 		byKind: make(map[object.GVK][]*Mapping), byName: make(map[string][]namedMapping),
 	}
-	// The preferred versions of all groups come first, and the core group is the first
-	// group, so an unqualified name means the same as in kubectl.
+	// The preferred versions of all groups come first, and the core group is the first group, so an
+	// unqualified name is interpreted as in kubectl.
 	for _, preferred := range []bool{true, false} {
 		for _, version := range served {
 			if version.preferred != preferred {

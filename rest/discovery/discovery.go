@@ -101,7 +101,7 @@ type servedVersion struct {
 	preferred bool // whether it is the group's preferred version
 	mappings  []Mapping
 
-	// err is the reason why mappings are missing or, if there are any, why they may be out of date.
+	// err explains why mappings are missing or, if there are any, why they may be out of date.
 	err error
 }
 
@@ -227,5 +227,5 @@ func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 // errSlow is the cancellation cause for requests in a run that takes longer than maxRun.
 var errSlow = fmt.Errorf("discovery gave up after %v: check the network between this process and the API server", maxRun)
 
-// errStale is the failure for a group version whose document the server could not refresh.
+// errStale is the error for a group version whose document the server could not refresh.
 var errStale = errors.New("the aggregated API server behind it does not respond, so its kinds may be out of date; see \"kubectl get apiservices\"")

@@ -72,7 +72,7 @@ type Mapper struct {
 	mu sync.Mutex // guards the fields below; held briefly, never while calling other code
 	// catalog contains the current results; nil before the first successful run.
 	catalog *catalog
-	// stale is set by Invalidate until the next run: lookups must not use catalog.
+	// stale is set from Invalidate until the next run: lookups must not use catalog.
 	stale bool
 	// epoch counts the calls to Invalidate. A run that started in an earlier epoch does not answer
 	// lookups in the current one.
@@ -390,6 +390,6 @@ type Mapping struct {
 	Subresources []string
 }
 
-// Get is the request function for discovery: one GET of an absolute path with an Accept header. It must
-// be safe for concurrent use.
+// Get is the request function for discovery: it sends one GET for an absolute path with an Accept header. It
+// must be safe for concurrent use.
 type Get func(ctx context.Context, path, accept string) (body []byte, contentType string, err error)

@@ -105,9 +105,9 @@ func newMissError(q question, c *catalog) error {
 	return &NoMatchError{Kind: q.kind, Resource: q.resource, Similar: c.similar(q), Undiscovered: c.partial}
 }
 
-// hiddenBy reports whether the failure affects q's group (and version, if set). A resource
-// without a group is hidden only if a whole root failed: a single unavailable group does
-// not cast doubt on every misspelled name.
+// hiddenBy reports whether the failure may hide q's group (and version, if set). A resource without a group
+// is hidden only if a whole root failed: a single unavailable group does not cast doubt on every misspelled
+// name.
 func (q question) hiddenBy(f Failure) bool {
 	gv := q.kind.GroupVersion()
 	if q.kind.Kind == "" {
@@ -214,8 +214,8 @@ func nearest(word string, m *Mapping) int {
 }
 
 // distance returns the restricted Damerau-Levenshtein distance in bytes, in
-// O(len(a)*len(b)): how many letters must be inserted, removed, replaced or swapped
-// with their neighbor to turn a into b.
+// O(len(a)*len(b)): how many bytes must be inserted, removed, replaced or swapped with their neighbor to turn
+// a into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

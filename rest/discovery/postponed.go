@@ -39,7 +39,7 @@ func (r *refusals) heed(get Get) Get {
 	}
 }
 
-// standing returns the error if path must not be requested now, or nil.
+// standing returns an error if path may not be requested yet, and nil otherwise.
 func (r *refusals) standing(path string) error {
 	r.mu.Lock()
 	last, ok := r.of[path]
@@ -66,7 +66,7 @@ func (r *refusals) note(path string, err error) {
 	r.of[path] = refused{err, time.Now().Add(wait)}
 }
 
-// postponed is a refusal that still applies: the server's error with the remaining wait.
+// postponed is a refusal that still applies: the server's error together with the remaining wait.
 type postponed struct {
 	error
 	status metav1.Status

@@ -8,8 +8,8 @@
 //
 // # Guarantees
 //
-// The scheme has every group and version that exists in all releases of k8s.io/api that Millrace can be
-// built with, the last three minor versions; a test compares it with the module's directories. Versions
+// The scheme has every group and version that exists in all releases of k8s.io/api that Millrace can be built
+// with, which are the last three minor versions. A test compares it with the module's directories. Versions
 // that only some of the releases have can be added like your own kinds:
 //
 //	err := lifecyclev1alpha1.AddToScheme(s) // k8s.io/api/lifecycle/v1alpha1, from v0.37 on

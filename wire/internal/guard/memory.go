@@ -22,7 +22,7 @@ const (
 	ListBytes    = 24
 )
 
-// Budget is how many more bytes of memory an object may use. The zero Budget allows none.
+// Budget is how many more bytes of memory an object may use. The zero Budget allows no memory.
 type Budget int64
 
 // BudgetOf returns the budget for an object of n bytes.
