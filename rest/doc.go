@@ -30,9 +30,14 @@
 //     API server or a proxy sent it. source.RetryAfter returns when to
 //     retry.
 //   - List and Watch are not retried, because their caller decides how to handle a failure and backs off
-//     (L19). Other calls are retried if the server sends a Retry-After, at most ten times within 30 seconds:
-//     after 429, which means that the server has not started on the request, and after 5xx if sending the
-//     request twice is harmless. A Get is also retried once if its connection breaks.
+//     (L19). Other calls are retried if the server sends a Retry-After: after 429, which means that the server
+//     has not started on the request, and after 5xx if sending the request twice is harmless. The client
+//     waits as long as the server asks, but at least 100 ms, plus up to a quarter. After ten attempts, or
+//     if the waits would exceed 30 seconds in total, the call fails at once with the last response's
+//     *errors.StatusError, so apierrors.IsTooManyRequests and source.RetryAfter work. If ctx is done during a
+//     wait, the error wraps ctx's cause and that *errors.StatusError.
+//   - A Get or Stream is also retried once if its connection breaks before the response. Writes are not,
+//     because the server may have applied them.
 //   - Every request has time limits: Config.Timeout for sending it, once there is a
 //     connection, and again for the response's header; one minute for the body of a
 //     single object; half a minute for discovery. The bodies of lists and watches may

@@ -245,8 +245,9 @@ func (r *resource) kept() wire.Fields {
 	return r.codec.opts.Keep
 }
 
-// Get reads one object. It retries after 429 and 5xx with a Retry-After, at most ten
-// times within 30 seconds, and once if the connection breaks before the response.
+// Get reads one object. It retries after 429 and 5xx with a Retry-After, making at most ten attempts and
+// waiting at most 30 seconds in total; see Guarantees in the package documentation. It also retries once if
+// the connection breaks before the response.
 func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
 	return as[T](r.of.get(ctx, key, opts))
 }
@@ -263,23 +264,26 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 
 // Update replaces an object and returns it as the server stored it. It does not modify obj. If obj has a
 // resource version, the server refuses to overwrite newer changes (apierrors.IsConflict), and Update
-// retries like [Resource.Get]. If it has none, Update overwrites whatever exists and retries like
-// [Resource.Create]. Do not send an object that was only partially read; see [Resource.Keep].
+// retries after 429 and 5xx like [Resource.Get], but not if the connection breaks. If the server applied the
+// update despite the 5xx, the retry may return a conflict. If obj has no resource version, Update overwrites
+// whatever exists and retries like [Resource.Create]. Do not send an object that was only partially read;
+// see [Resource.Keep].
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	return as[T](r.of.update(ctx, obj, opts))
 }
 
 // Patch modifies an object and returns it as the server stored it. The patch types are those of
 // k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic merge patch (not for custom
-// resources) and apply. Patch retries an apply patch like [Resource.Get]. It retries the others like
-// [Resource.Create], because they may not be idempotent.
+// resources) and apply. Patch retries an apply patch after 429 and 5xx like [Resource.Get], but not if the
+// connection breaks. It retries the others like [Resource.Create], because they may not be idempotent.
 func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
 	return as[T](r.of.patch(ctx, key, pt, patch, opts))
 }
 
 // Apply sends obj as a server-side apply, which creates the object if it does not
 // exist. The server sets the fields in obj and records opts.FieldManager as their
-// owner, or Config.FieldManager if that is empty. One of the two is required.
+// owner, or Config.FieldManager if that is empty. One of the two is required. Apply retries like
+// [Resource.Patch] with an apply patch.
 //
 // For a typed object, Apply omits fields that are unset but which Go encodes nevertheless, so that they get
 // no owner: null, and an empty struct tagged omitempty, such as a status or a container's resources. A zero
@@ -305,7 +309,8 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 }
 
 // Delete deletes an object. The object may continue to exist for its grace period or until its finalizers are
-// done. It retries like [Resource.Get].
+// done. It retries after 429 and 5xx like [Resource.Get], but not if the connection breaks. If the server
+// deleted the object despite the 5xx, the retry may return apierrors.IsNotFound.
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	_, err := r.of.delete(ctx, key, opts)
 	return err
@@ -338,7 +343,8 @@ func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOp
 // Stream returns once the server starts to respond. The caller reads the stream, which may have any
 // size, as it arrives. The stream ends when the server closes it or ctx is done. The error from a failed Read
 // identifies the request and includes ctx's cause if ctx is done. opts become the query and may be nil. Only
-// one goroutine may read the stream, and the caller must close it. Stream retries like [Resource.Get].
+// one goroutine may read the stream, and the caller must close it. Until the server starts to respond,
+// Stream retries like [Resource.Get], even if the connection breaks.
 func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
 	return r.of.stream(ctx, key, opts)
 }
