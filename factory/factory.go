@@ -262,9 +262,10 @@ var errOther = errors.New("canceled because another informer failed to sync")
 
 // WaitForSync waits until every informer currently in the factory has synced, along with its handlers.
 // It does not wait for a kind that is not served if all users of its informer set For.Optional. It gives
-// up as soon as any informer does (see sharedinformer.Informer.WaitForSync). The error lists each
-// informer that is not synced, with its state and latest failure. Misuse of the factory is reported
-// immediately.
+// up as soon as any informer does, for example after Options.SyncPatience (see
+// sharedinformer.Informer.WaitForSync). The error lists each informer that is not synced, with its state and
+// latest failure, and wraps these errors, so errors.Is finds sharedinformer.ErrNotSynced. Misuse of the
+// factory is reported immediately, without ErrNotSynced.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var misuse []error
 	waiting := f.entries()

@@ -111,7 +111,8 @@ const (
 type Verdict uint8
 
 const (
-	// Retry means to continue after a back-off.
+	// Retry means to continue. Lists and watches are retried after a back-off. A handler receives its next
+	// event without one, and the failed event is not delivered again.
 	Retry Verdict = iota
 	// Stop makes Run return the failure.
 	Stop

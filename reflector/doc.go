@@ -33,6 +33,10 @@
 //
 // # Consumers
 //
+// The queue receives single changes, bookmarks, and complete lists (deltafifo.Replaced), including streaming
+// ones. An informer compares a list with its cache, so its handlers receive only the difference; a deletion
+// that the watch missed arrives with sharedinformer.Event.FinalStateUnknown.
+//
 // The queue's consumer reports back to the reflector. It calls Settle for each late change, Relist if data
 // was lost or objects were gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a
 // failure has been removed. Resume gives the first run the state saved by an earlier process.
@@ -42,7 +46,7 @@
 // Once failures end, the queue has received exactly the difference between the state it had and the server's
 // (L17). A watch resumes from the last resource version. The reflector relists only (L19)
 //
-//   - if that version has expired, or the server's history went back to before it;
+//   - if that version has expired (410 Gone), or the server's history went back to before it;
 //   - if the next change could not be decoded or transformed three times in a row: the
 //     object may have changed by then;
 //   - if the consumer has lost data (Relist);

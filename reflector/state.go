@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// State is the current activity of a reflector.
+// State is the current activity of a reflector. See [Idle] for what each state does on failure.
 type State uint8
 
 const (

@@ -88,9 +88,10 @@ func (r *run) fail(err error) {
 
 // Errors returned by an informer's Wait methods.
 var (
-	// ErrStopped is returned by Wait methods once Run has returned.
+	// ErrStopped is wrapped by the errors from Wait methods once Run has returned.
 	ErrStopped = errors.New("the informer has stopped")
-	// ErrNotSynced is returned by Wait methods that give up before the cache has the initial state.
+	// ErrNotSynced is wrapped by the errors from Wait methods that give up before the cache has the initial
+	// state, or before a handler has received it, for example because the handler is blocked.
 	ErrNotSynced = errors.New("not synced")
 	// ErrNotWatched is returned when the informer does not watch the namespace.
 	ErrNotWatched = errors.New("the informer does not watch the namespace: add it with SetNamespaces, or read from the server")

@@ -91,8 +91,8 @@
 //
 // Status reports how the reflector, the queue, the cache and each handler are doing. The error from
 // WaitForSync reports what it was waiting for. Options.DetectMutations catches code that modifies cached
-// objects, and identifies the handler if the change happened during a handler call. Objects that arrive later
-// share no memory with the modified ones. Handler goroutines carry the pprof labels "informer" and "handler".
-// The flight recorder (Options.Flight) keeps the latest events for the informer, each object and each
-// handler.
+// objects, and identifies the handler if the change happened during a handler call. Each modified object is
+// reported once, as a *MutationError. Objects that arrive later share no memory with it if the source has a
+// Pool (source.Description). Handler goroutines carry the pprof labels "informer" and "handler". The flight
+// recorder (Options.Flight) keeps the latest events for the informer, each object and each handler.
 package sharedinformer

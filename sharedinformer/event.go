@@ -73,8 +73,13 @@ type Event[T object.Head] struct {
 type event = Event[object.Head]
 
 // Handler receives changes from one informer, in order, one call at a time. The context is canceled when the
-// informer stops. Errors are reported and counted, but the event is not delivered again; use a work queue to
-// retry keys.
+// informer stops.
+//
+// If Handle returns an error, panics or calls runtime.Goexit, the failure is counted in HandlerStatus, logged
+// and passed to Options.OnError, and the informer stops if OnError returns failure.Stop. Otherwise the handler
+// continues with the next event; the failed one is not delivered again, so use a work queue to retry keys.
+// Other handlers and the process are not affected, unless HandlerOptions.CrashOnPanic is set and the handler
+// panics.
 type Handler[T object.Head] interface {
 	Handle(ctx context.Context, e Event[T]) error
 }

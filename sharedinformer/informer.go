@@ -91,7 +91,8 @@ func (i *Informer[T]) Informer() *Informer[T] { return i }
 // Name returns the name of the resource used in messages.
 func (i *Informer[T]) Name() string { return i.core.Name() }
 
-// Cache returns a reader for the cache. It may be used before, during and after Run.
+// Cache returns a reader for the cache. It may be used before, during and after Run. The objects are shared
+// and must not be modified: modify a DeepCopy. Options.DetectMutations finds violations.
 func (i *Informer[T]) Cache() indexer.Reader[T] { return readerOf[T](i.core.cached(), i.core.packed()) }
 
 func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Reader[T] {
@@ -126,10 +127,11 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 	return index
 }
 
-// Run keeps the cache up to date and calls the handlers. It returns nil when ctx is done, or the
-// *failure.Failure if an error handler returns Stop. When Run returns, every goroutine that it started has
-// ended (L23). Run may be called again; the cache and the handlers then pick up where they left off (L24).
-// Concurrent calls fail with reflector.ErrRunning.
+// Run keeps the cache up to date and calls the handlers. It returns nil when ctx is done. It returns a
+// *failure.Failure if Options.OnError returns failure.Stop for it, if options are contradictory, or if user
+// code has made the cache unusable, such as an index function that calls runtime.Goexit. When Run returns,
+// every goroutine that it started has ended (L23). Run may be called again; the cache and the handlers then
+// pick up where they left off (L24). Concurrent calls fail with reflector.ErrRunning.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
 // Start calls Run in a new goroutine. The returned function waits for Run to return and returns its error.
@@ -176,14 +178,17 @@ func (i *Informer[T]) HasSyncedIn(namespace string) bool { return i.core.HasSync
 func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 
 // WaitForSync waits until the informer and all handlers registered at the time of the call are synced, and
-// the server has accepted a watch or returned a list in this run (L24). It fails with an error that wraps
-// ErrNotSynced and reports what is missing, the state of the reflector and the latest failure (L22):
-//   - if ctx is done, with its cause;
-//   - if Run has returned, with ErrStopped;
-//   - if a missing list or watch has been failing for Options.SyncPatience, or if a handler, or OnError
-//     for one, has been blocked in one call for that long.
+// the server has accepted a watch or returned a list in this run (L24). If Run has not been called yet, it
+// waits for Run. It fails
+//   - if ctx is done; the error wraps its cause;
+//   - if Run has returned; the error wraps ErrStopped;
+//   - if a missing list or watch has been failing for Options.SyncPatience (1 min by default), or if a
+//     handler, or OnError for one, has been blocked in one call for that long;
+//   - immediately if options are contradictory.
 //
-// If Run has not been called yet, it waits for Run.
+// The error reports what is missing and the state of the reflector (L22). It wraps ErrNotSynced, unless the
+// cache is unusable (see Run), and the latest failure of each missing list or watch, so apierrors.IsForbidden
+// and the like work. The informer keeps trying while it runs, so the caller may wait again.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
 // WaitForRV waits until the cache contains every change up to rv, such as the resource version of an object

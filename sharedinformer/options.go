@@ -122,21 +122,24 @@ type Options struct {
 	// network. Handlers then miss intermediate states.
 	Compact bool
 
-	// SyncPatience is how long WaitForSync tolerates a failing informer. After that it returns an error, even
-	// if its context has not expired, so that the problem can be looked into. The informer keeps trying. The
-	// default is 1 min; if negative, WaitForSync waits until its context is done.
+	// SyncPatience is how long the Wait methods tolerate a list or watch that keeps failing, or a blocked
+	// handler, while they wait for sync. After that they return an error, even if their context has not
+	// expired, so that the problem can be looked into. The informer keeps trying. The default is 1 min; if
+	// negative, they wait until their context is done.
 	SyncPatience time.Duration
 
 	// DetectMutations, if not 0, keeps a copy of every cached object and compares the two at this interval,
-	// around each handler call, and when the object leaves the cache (L16). Modified objects are not
-	// restored. Objects that arrive after the report share no memory with them if the source's Description
-	// has a Pool. The copies share no memory with each other and use more memory than the cache itself, so
-	// use this in tests.
+	// around each handler call, and when the object leaves the cache (L16). A modified object is reported
+	// once, as a *MutationError in Status.Failure, to OnError and to Logger, and is not restored. Objects that
+	// arrive after the report share no memory with it if the source's Description has a Pool. The copies share
+	// no memory with each other and use more memory than the cache itself, so use this in tests.
 	DetectMutations time.Duration
 
 	// OnError is called with each failure and decides whether to continue. It must return quickly, because
 	// the failing goroutine waits for it. Calls may be concurrent. If it panics or calls runtime.Goexit, that
-	// is reported and counts as Retry. If OnError is nil, every failure is retried.
+	// is reported and counts as Retry. If OnError is nil, every failure is retried. If a handler or an index
+	// function fails more than ten times in a second, OnError receives the first ten failures and the number
+	// of the others (failure.Failure.Others).
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState is called whenever a reflector's state changes. It must return quickly. There is one reflector
@@ -204,7 +207,7 @@ type HandlerOptions struct {
 	OnSync func()
 
 	// CrashOnPanic makes a panic in the handler crash the process after it is reported. Otherwise the handler
-	// continues with the next change (L10).
+	// skips this event and continues with the next one (L10).
 	CrashOnPanic bool
 }
 

@@ -36,8 +36,9 @@ func (r *Registration) String() string { return r.of.String() }
 // HasSynced reports whether the handler has returned from its last initial Add (L18).
 func (r *Registration) HasSynced() bool { return r.of.HasSynced() }
 
-// WaitForSync waits until HasSynced returns true. It fails with the cause of ctx, ErrStopped or ErrClosed;
-// the error describes what the handler was waiting for.
+// WaitForSync waits until HasSynced returns true. It fails with ErrClosed if the registration is closed, and
+// otherwise like [Informer.WaitForSync], including Options.SyncPatience; the error describes what the handler
+// was waiting for.
 func (r *Registration) WaitForSync(ctx context.Context) error { return r.of.WaitForSync(ctx) }
 
 // Close removes the handler from the informer and returns immediately. No new calls start, but one may still
@@ -158,7 +159,7 @@ type HandlerStatus struct {
 	Delivered uint64 // calls completed
 	Coalesced uint64 // events eliminated by merging (Lag Coalesce)
 	Panics    uint64 // calls that panicked
-	Errors    uint64 // calls that returned an error
+	Errors    uint64 // calls that returned an error or called runtime.Goexit
 
 	Slowest time.Duration    // the longest call, including the one in progress; fast calls are measured in groups, so this may be off by a millisecond
 	Failure *failure.Failure // the last panic or error
