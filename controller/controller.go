@@ -257,5 +257,7 @@ func (c *Controller) Unfinished() []string {
 }
 
 // Share returns the share of the informer passed to [For], which limits the requests this controller
-// reconciles. It is nil if the controller handles all objects.
+// reconciles. It is nil if the controller handles all objects. Each reconcile runs between the share's Enter
+// and leave, with the context returned by Enter, which carries the token (shard.TokenOf) and is canceled if
+// the slot is lost.
 func (c *Controller) Share() shard.Share { return shareOf(c.sources.all()) }

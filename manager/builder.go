@@ -82,6 +82,10 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 // reconciles its share of them, by UID, together with the objects of Owns kinds that they own. Objects
 // of Reads and Watches kinds are not divided. Without Options.Sharding, Sharded does nothing.
 //
+// Each reconcile runs between the Enter and leave of the share (shard.Share), so its slot is not handed over
+// while it runs. Its context carries the slot's token (shard.TokenOf) and is canceled if the slot is lost,
+// with a cause that wraps shard.ErrLost or shard.ErrMoved.
+//
 // The share applies to the [Client] for the kind, and thus to everything that uses it. Complete fails if
 // a client's cache is already in use, for example by an index for controller.MapByIndex. To avoid that,
 // call Sharded first, keep the builder, and then add the index and its source. Complete detects this

@@ -37,7 +37,8 @@
 // # Guarantees
 //
 //   - The manager stops when its context is done, when a runnable fails or panics, or when the
-//     lease is lost. Run waits until everything has stopped and returns all errors, each with its
+//     lease is lost. Run waits until everything has stopped, but only for
+//     Options.GracefulShutdownTimeout (30 s by default), and returns all errors, each with its
 //     runnable's name.
 //   - The lease outlives the work: it is released after everything in LeaderElected has stopped. If the
 //     work does not stop in time, the lease is kept until the process exits.
@@ -54,7 +55,7 @@
 // # Failure
 //
 // If something does not stop within Options.GracefulShutdownTimeout, Run's error wraps ErrNotStopped and
-// lists it.
+// lists it; see Manager.Run.
 //
 // # Debugging
 //

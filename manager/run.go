@@ -27,8 +27,14 @@ const (
 )
 
 // Run opens the ports, starts the groups one after another, and stops them in reverse order when ctx is
-// done or something fails. It returns once everything has stopped, or after GracefulShutdownTimeout. The
-// error joins all failures, each with its runnable's name.
+// done or something fails. To stop a group, Run cancels the contexts of its runnables, and thus those of
+// running reconciles, and waits until the runnables have returned. Run returns nil after a clean stop.
+// Otherwise the error joins all failures, each with its runnable's name.
+//
+// If the program has not stopped within Options.GracefulShutdownTimeout (30 s by default), Run cancels all
+// contexts that are left and waits for one more second. If something is still running then, the error wraps
+// ErrNotStopped and lists it. The lease is not released while leader-elected work is running, so the
+// process should exit.
 func (m *Manager) Run(ctx context.Context) error {
 	ports, err := m.begin()
 	if err != nil {

@@ -39,7 +39,7 @@ func (r *Request[T]) Warn(format string, args ...any) {
 }
 
 // Validate returns a handler that decides whether an object may be written. If check returns nil, the
-// request is allowed; otherwise it is rejected with the error's text.
+// request is allowed; otherwise it is rejected with the error's text. A panic also rejects the request.
 //
 // The handler accepts the given kinds, or by default the kind registered for T in k8s.io/api. It rejects
 // requests for other kinds, and objects of other kinds, without calling check; see Guarantees in the
@@ -60,7 +60,8 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error, k
 
 // Mutate returns a handler that calls change to modify Request.Object before it is written. It is not
 // called for deletions. The response is a JSON patch (RFC 6902) with the modifications. If change fails,
-// the request is rejected with the error's text. Kinds work as in [Validate].
+// the request is rejected with the error's text. A panic also rejects the request. Kinds work as in
+// [Validate].
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(change != nil, "the function for Mutate")

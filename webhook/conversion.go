@@ -25,6 +25,8 @@ import (
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
 //	hooks.Handle("/convert", c)
 //
+// If a function returns an error or panics, the review fails with that error, and no object is converted.
+//
 // A conversion must be lossless: converting an object to another version and back must not change it. If
 // a version lacks a field, store its data in an annotation.
 type Conversion[H object.Object] struct {

@@ -42,7 +42,8 @@
 // apimachinery is sent unchanged. If the function panics or calls runtime.Goexit, the request is also
 // rejected, and the stack is logged. The response is then a review that is not allowed, so a
 // failurePolicy of Ignore does not admit the object. The same happens if a method of the error panics,
-// for example because the error is a nil pointer.
+// for example because the error is a nil pointer. If one of a conversion's functions fails,
+// panics or calls runtime.Goexit, the whole review fails, and none of its objects are converted.
 //
 // Reviews cannot exhaust the process's memory. At any time, a server accepts at most 64 MiB of admission
 // reviews and 256 MiB of conversion reviews, plus 64 MiB of objects being converted and 256 MiB of
@@ -52,8 +53,9 @@
 //
 // # Concurrency
 //
-// Functions are called concurrently, each call in a separate goroutine. Their context is canceled when
-// the API server times out.
+// Functions are called concurrently, each call in a separate goroutine. A server limits the total size of
+// the reviews in progress (see Guarantees), but not the number of calls; a review beyond that limit gets a
+// status of 503. A function's context is canceled when the API server times out.
 //
 // # Failure
 //

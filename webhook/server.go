@@ -82,7 +82,9 @@ func New(opts Options) (*Server, error) {
 	return s, err
 }
 
-// Handle serves h at path. It panics if h is nil or the path is taken, as http.ServeMux does.
+// Handle serves h at path. It panics if h is nil or the path is taken, as http.ServeMux does. If a function
+// passed to [Validate], [Mutate] or [Spoke] panics, the request is rejected. If any other handler panics, the
+// panic is logged and the request is aborted without a response, so the API server applies the failurePolicy.
 func (s *Server) Handle(path string, h http.Handler) {
 	mustHave(h != nil, "the handler for "+path)
 	if s.metrics != nil {

@@ -18,9 +18,15 @@ objects.
 
 # Guarantees
 
-  - At most one member works in a slot at any time (S01). A slot is handed over once the work in it
-    has ended: no new work starts, and running work has Options.Patience to finish before its
-    context is canceled.
+  - At most one member works in a slot at any time (S01), provided that work in a lost slot ends
+    within LeaseDuration - RenewDeadline (5 s by default) after its context is canceled, that no
+    process is suspended for longer than that, that the members' clocks run at about the same speed,
+    that no working member's Lease is deleted, and that no backup of the server's data is restored.
+    If you cannot rely on this, let the guarded resource check the token (see below). At most one
+    member works on an object only if, in addition, all members with the same Options.Layout use the
+    same key, and the object's key never changes.
+  - A slot is handed over once the work in it has ended: no new work starts, and running work has
+    Options.Patience to finish before its context is canceled.
   - If the members do not change, every slot has an owner (S02): within one second after a member
     has left, or two seconds after a dead member's Lease has expired.
   - Work is canceled RenewDeadline after the last renewal was sent, and others wait LeaseDuration
@@ -33,10 +39,9 @@ objects.
     slots up to 3 % more, as simulated for up to 50 members. No member exceeds its share by more
     than 10 %.
 
-As with leader election, a suspended process does not notice the loss until it wakes up, and work may
-ignore its context. The token protects against this. Also, if a working member's Lease is deleted, or a
-backup is restored while it works, a member that starts at that point may get its slots, and the first
-member keeps working until its next renewal.
+As with leader election, a suspended process does not notice the loss until it wakes up. If a working
+member's Lease is deleted, or a backup is restored while it works, a member that starts at that point may
+get its slots, and the first member keeps working until its next renewal.
 
 # Concurrency
 
