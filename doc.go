@@ -2,6 +2,8 @@
 // Start with package factory, which creates a program's informers, package manager, which runs its
 // controllers, or README.md.
 //
+// Codes such as (L08) in comments refer to the numbered guarantees in LAWS.md.
+//
 // From the bottom up:
 //
 //	object                 API objects: constraint, key, kind, resource version

@@ -19,11 +19,13 @@ import (
 //
 // A controller reads its own writes: if a reconcile writes through a Client, using the context it
 // received, the next reconcile of that request finds the write in the cache. Until the cache catches up,
-// the request is parked, for at most Options.Patience, and occupies no worker.
+// the request is parked and occupies no worker. If the cache has not caught up after Options.Patience,
+// 10 s by default, the request is reconciled with the stale cache and counted in Status.Stale.
 //
-// This covers writes that return without an error before the reconcile does. After a conflict, the
-// request waits until the cache has a version of the object other than the one that was sent. If the
-// connection breaks, the server may or may not have applied the write. The request does not wait for
+// This covers writes that return without an error before the reconcile does. It does not cover writes made
+// through [Client.Resource] or through clients of other packages, and other requests do not wait. After a
+// conflict, the request waits until the cache has a version of the object other than the one that was sent.
+// If the connection breaks, the server may or may not have applied the write. The request does not wait for
 // that write, and the next reconcile may get a conflict or an "already exists" error.
 //
 // Outside a reconcile, a Client reads and writes without waiting. It is safe for concurrent use.

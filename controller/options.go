@@ -53,7 +53,7 @@ type Options struct {
 	// Patience is how long a request waits for the cache to see the writes that its last reconcile made
 	// through a Client. After that, the request is reconciled with the stale cache and counted in
 	// Status.Stale, and the watch is reopened if it has delivered nothing since the write. The default is
-	// DefaultPatience; a negative value disables waiting.
+	// DefaultPatience, 10 s; a negative value disables waiting.
 	Patience time.Duration
 
 	// Resync, if not 0, is how often every object of every source is reconciled. Resyncs have

@@ -16,7 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Cache returns the cache. It panics if the kind bypasses the cache.
+// Cache returns the cache. The objects are shared and must not be modified; to modify one, use
+// [Client.Copy]. factory.Options.DetectMutations finds violations. Cache panics if the kind bypasses the
+// cache.
 func (c *Client[T]) Cache() indexer.Reader[T] {
 	c.plain().mustBeCached()
 	return c.Informer().Cache()

@@ -10,7 +10,8 @@ import (
 )
 
 // Reader provides read access to a cache (L16). All readers share its objects, which must not be modified;
-// modify a DeepCopy. A Reader is a small value, safe for concurrent use.
+// modify a DeepCopy. sharedinformer.Options.DetectMutations finds violations. A Reader is a small value, safe
+// for concurrent use.
 type Reader[T object.Head] struct {
 	_  [0]*T // prevents conversion between readers of different types
 	of reader
@@ -36,7 +37,7 @@ func as[T object.Head](o object.Head, _ bool) (T, bool) {
 	return typed, ok
 }
 
-// Get returns the object under key.
+// Get returns the object under key, which is shared and must not be modified.
 func (r Reader[T]) Get(key object.Key) (T, bool) { return as[T](r.of.get(key)) }
 
 func (r reader) get(key object.Key) (object.Head, bool) {
@@ -75,13 +76,15 @@ func (r reader) namespaceRV(namespace string) string {
 	return r.rv()
 }
 
-// All yields every object, in no particular order, as of the start of the iteration.
+// All yields every object, in no particular order, as of the start of the iteration. The objects must not be
+// modified.
 func (r Reader[T]) All() iter.Seq[T] {
 	return r.Namespace(metav1.NamespaceAll)
 }
 
 // Namespace yields the objects in one namespace, in no particular order, as of the start of the iteration. As
-// elsewhere in the API, an empty namespace (metav1.NamespaceAll) means all namespaces.
+// elsewhere in the API, an empty namespace (metav1.NamespaceAll) means all namespaces. The objects must not
+// be modified.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
 	return func(yield func(T) bool) { // see cursor
 		for c := r.of.walk(namespace); c.more(); {
@@ -104,7 +107,7 @@ func (r reader) namespace(namespace string) View {
 }
 
 // Select yields the objects whose labels match. It checks every object; if that is too slow, use an
-// index.
+// index. The objects must not be modified.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		r.of.selected(selector, func(o object.Head) bool { return yield(o.(T)) })

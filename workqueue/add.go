@@ -2,10 +2,11 @@ package workqueue
 
 import "time"
 
-// Add queues the key, to be handed out when its turn comes. If the key is already waiting, nothing changes.
-// If it is running, it waits again after its Done, behind the keys that are waiting by then. If it is
-// delayed, the delay is dropped and the key waits from now on. After ShutDown or Drain, Add drops the key and
-// counts it in Status.Dropped.
+// Add queues the key with priority zero, to be handed out when its turn comes. If the key is already waiting,
+// nothing changes, except that a negative priority rises to zero. If it is running, it waits again after its
+// Done, behind the keys of the same or a higher priority that are waiting by then, unless Options.Order is
+// set. If it is delayed, the delay is dropped and the key waits from now on. After ShutDown or Drain, Add
+// drops the key and counts it in Status.Dropped.
 func (q *Queue[K]) Add(key K) {
 	hash, now := q.items.hash(key), q.stamp()
 	q.mu.Lock()
