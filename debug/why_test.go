@@ -109,7 +109,7 @@ func TestWhy(t *testing.T) {
 				return controller.Result{RequeueAfter: time.Minute}, nil
 			},
 			happen: put("p"), want: debug.Scheduled,
-			text: `^The controller keeper reconciles shop/p again in 55s, as requested\.$`,
+			text: `^The controller keeper will reconcile shop/p again in 55s, as requested\.$`,
 		},
 		"filtered": {
 			predicates: []controller.Predicate[*corev1.Pod]{controller.PredicateFunc[*corev1.Pod](func(sharedinformer.Event[*corev1.Pod]) bool { return false })},
