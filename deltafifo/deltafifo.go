@@ -49,12 +49,12 @@ type DeltaFIFO struct {
 	merged  uint64
 }
 
-// maxReuse limits the reused buffer to 4096 entries of about 200 bytes, so memory from a single burst is not
-// kept forever.
+// maxReuse limits the reused buffer to 4096 entries of about 200 bytes, so that a single burst does not pin
+// memory forever.
 const maxReuse = 4096
 
-// MaxAhead is the number of deltas by which a cooperative producer may get ahead of the consumer; see
-// WaitForRoom. Larger batches would not be cheaper.
+// MaxAhead is how many deltas a cooperative producer may be ahead of the consumer; see WaitForRoom. Larger
+// batches would not be any cheaper to process.
 const MaxAhead = maxReuse
 
 // New returns an empty queue.
@@ -90,10 +90,10 @@ func (f *DeltaFIFO) Add(d Delta) {
 	signal(f.wake)
 }
 
-// fold removes the queued delta for the same object if the consumer, receiving only d, would miss no more
-// than an intermediate state. It puts d at the end, which preserves arrival order. A late delta does not
-// replace anything, because it has no RV. fold returns false if d is older than the queued delta and must not
-// be queued.
+// fold removes the queued delta for the same object if a consumer that receives only d misses nothing but an
+// intermediate state. Its caller appends d, which preserves arrival order. A late delta does not replace
+// anything, because it has no RV. fold returns false if d is older than the queued delta and must not be
+// queued.
 func (f *DeltaFIFO) fold(d *Delta) bool {
 	if !d.ofObject() {
 		f.forget()
@@ -133,7 +133,7 @@ func (f *DeltaFIFO) joined(d *Delta) bool {
 }
 
 // supersede drops the list that d replaces, and records d's position. It also drops the late changes after
-// that list, because only that list could show whether they are new.
+// that list, because without the list there is no telling whether they are new.
 func (f *DeltaFIFO) supersede(d *Delta) {
 	if at, waits := f.lists[d.Key.Namespace]; waits {
 		for n := at; f.late > 0 && n < len(f.entries); n++ {
@@ -143,7 +143,7 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 				f.holes++
 			}
 		}
-		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still has the state before it
+		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still contains the state from before the rollback
 		f.drop(at)
 	}
 	f.lists[d.Key.Namespace] = len(f.entries)
@@ -180,7 +180,7 @@ func emptied[K comparable](m map[K]int) map[K]int {
 	return m
 }
 
-// minHoles keeps a short queue from removing its holes at every other delta.
+// minHoles keeps a short queue from removing its holes on every other Add.
 const minHoles = 64
 
 // close removes the holes. Its amortized cost per added delta is constant, because it runs only if there are
@@ -205,8 +205,8 @@ func (f *DeltaFIFO) close() {
 }
 
 // WaitForRoom waits while MaxAhead or more deltas are queued, which limits the memory used by deltas the
-// consumer has not taken yet. Call it from producers that can be delayed, such as watches: the server then
-// waits too. It fails only with the cause of ctx.
+// consumer has not taken yet. Producers that can be delayed, such as watches, should call it, so that the
+// server is slowed down too. The only possible error is the cause of ctx.
 func (f *DeltaFIFO) WaitForRoom(ctx context.Context) error {
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
@@ -236,8 +236,8 @@ func wait(ctx context.Context, token <-chan struct{}) error {
 }
 
 // Pop waits until the queue is not empty and takes all deltas, in order. If reuse is not nil, it becomes the
-// queue's next buffer, so a consumer can pass in the previous batch to avoid allocations. Pop fails only with
-// the cause of ctx.
+// queue's next buffer, so a consumer can pass in the previous batch to avoid allocations. The only possible
+// error is the cause of ctx.
 func (f *DeltaFIFO) Pop(ctx context.Context, reuse []Delta) ([]Delta, error) {
 	if cap(reuse) > maxReuse {
 		reuse = nil

@@ -9,10 +9,10 @@
 //
 // # Guarantees
 //
-// Deltas leave in the order they arrived (L02). A list (Replaced), a resync (Sync) and a bookmark are one
-// entry each, so the consumer can apply each atomically (L12, L13). One Pop takes everything, so the resource
-// versions of a batch cover every change queued up to them (L13), even if compaction merged some of them
-// (L01). At most one list per namespace is queued: a newer one supersedes it.
+// Deltas are popped in the order in which they were added (L02). A list (Replaced), a resync (Sync) and a
+// bookmark are one entry each, so the consumer can apply each atomically (L12, L13). A Pop takes everything
+// in the queue, so a batch's resource versions cover every change queued before them (L13), even changes that
+// were merged by compaction (L01). At most one list per namespace is queued: a newer one supersedes it.
 //
 // # Concurrency
 //
@@ -20,7 +20,7 @@
 //
 // # Failure
 //
-// Add cannot fail. Pop fails only with the cause of its context.
+// Add cannot fail. The only error Pop returns is the cause of its context.
 //
 // # Debugging
 //

@@ -13,6 +13,6 @@
 //   - Apart makes the call in a separate goroutine and waits for it, so even a Goexit is harmless.
 //     Use it for hooks that are rarely called.
 //
-// A function that blocks cannot be stopped. Make sure that nothing else is held up by it, and document that
-// the function must return.
+// A function that blocks cannot be stopped. Make sure that nothing else waits for it, and document that the
+// function must return.
 package failure

@@ -22,7 +22,7 @@ type Failure struct {
 	Others   int       // earlier failures of the same function not reported because of rate limiting
 	Attempts int       // consecutive failures, including this one
 	Since    time.Time // time of the first of these
-	Last     time.Time // this one
+	Last     time.Time // time of this failure
 }
 
 // Error returns a message with the resource, phase, object and reason, the number of attempts, and
@@ -102,7 +102,7 @@ const (
 	PhaseTransform Phase = "transform"  // calling a transform
 	PhaseIndex     Phase = "index"      // calling an index function
 	PhaseHandler   Phase = "handler"    // calling a handler
-	PhaseCache     Phase = "cache"      // keeping cached objects unmodified
+	PhaseCache     Phase = "cache"      // maintaining the cache
 	PhaseSnapshot  Phase = "snapshot"   // writing the cache to a file
 	PhaseHook      Phase = "hook"       // calling OnError, OnState or OnSync
 )

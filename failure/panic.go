@@ -55,8 +55,8 @@ func Recover(in string, err *error) {
 }
 
 // Sound returns err, or a *PanicError if err's methods panic, as often happens with nil pointers. The
-// argument in is the name of the function that returned err. Recover, Guard and Apart return sound errors, so
-// their callers need not call it.
+// argument in is the name of the function that returned err. Errors from Recover, Guard and Apart have
+// already been through Sound.
 func Sound(in string, err error) (sound error) {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func Sound(in string, err error) (sound error) {
 	return err
 }
 
-// errNone is never returned by any code.
+// errNone is a placeholder that no code ever returns.
 var errNone = errors.New("none")
 
 // panicked returns the error for a panic. A *PanicError or *GoexitError is returned unchanged, because it
@@ -140,8 +140,8 @@ func Apart(in string, f func() error) error {
 	return <-ended
 }
 
-// Place returns the file:line of a call, including the directory name, such as "shop/main.go:12". Skip 0
-// means the call to Place, 1 the call to the function that called Place, and so on.
+// Place returns the file:line of a call, including the directory name, such as "shop/main.go:12". A skip of 0
+// means the call to Place itself, 1 the call to Place's caller, and so on.
 func Place(skip int) string {
 	_, file, line, ok := runtime.Caller(skip + 1)
 	if !ok {

@@ -13,18 +13,18 @@ const lastWords = 200
 // patience is how long the process waits for the last events to be written.
 const patience = 5 * time.Second
 
-// CrashTo makes the recorder write all events to w when the process is about to crash because of a panic. By
-// default, and if w is nil, the last 200 events are written to standard error; io.Discard suppresses them. w
-// must not depend on the goroutines that caused the crash. The process exits after five seconds, even if the
-// write has not finished.
+// CrashTo makes the recorder write all events to w when a panic is about to crash the process. By default,
+// and if w is nil, it writes the last 200 events to standard error; pass io.Discard to suppress them. w must
+// not depend on the goroutines that caused the crash. The process exits after five seconds, even if the write
+// has not finished.
 func (r *Recorder) CrashTo(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.crash = w
 }
 
-// Crashing writes the events when the process is about to crash because of a panic. It is called by handlers
-// and controllers with CrashOnPanic. Concurrent calls write in turn.
+// Crashing writes the events when a panic is about to crash the process. Handlers and controllers with
+// CrashOnPanic call it. Concurrent calls write one after another.
 func (r *Recorder) Crashing() {
 	r.mu.Lock()
 	w, n := r.crash, -1

@@ -20,8 +20,8 @@ const (
 	Replaced
 	// Marked means that a bookmark confirmed the cache to be complete up to version RV.
 	Marked
-	// Turned means that a reflector or controller entered the state Outcome. For a reflector, RV is its
-	// version, Attempt is the number of failures, and Text is the last failure.
+	// Turned means that a reflector or controller entered the state named in Outcome. For a reflector, RV is
+	// its version, Attempt is the number of failures, and Text is the last failure.
 	Turned
 	// Failed means that a failure occurred. Text describes it, and Key is the affected object, if any.
 	Failed
@@ -38,7 +38,7 @@ const (
 
 // Events for a request in a work queue or controller.
 const (
-	// Asked means that the request was added by the source Text, because of Change to About.
+	// Asked means that the source named in Text added the request because of a Change to the object About.
 	Asked Kind = iota + 64
 	// Taken means that a worker picked up the request. Took is how long the request had waited, and Attempt
 	// is the attempt number.

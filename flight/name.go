@@ -5,8 +5,8 @@ import "strings"
 // Names reports whether text, as typed by a user, refers to the informer with that name. The text may be the
 // full name, or the resource at the start of the name, such as pods for "pods in namespace shop", or
 // deployments for "deployments.apps". The resource may be in the singular, and built-in Kubernetes resources
-// may be specified by their short names, such as po or deploy. An informer whose definition is not installed
-// is named by its kind, such as CronTab; crontabs refers to it too.
+// may be specified by their short names, such as po or deploy. An informer whose CRD is not installed is
+// named after its kind, such as CronTab; crontabs matches it too.
 func Names(text, informer string) bool {
 	if begins(informer, text) {
 		return true
@@ -22,14 +22,14 @@ func Names(text, informer string) bool {
 	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
 }
 
-// NamesWhole reports whether text refers to that informer and no informer with a longer name, because text is
-// the full name or a synonym for it.
+// NamesWhole reports whether text is the informer's full name or a synonym for it, so that it cannot also
+// refer to an informer with a longer name.
 func NamesWhole(text, informer string) bool {
 	resource, rest := resourceIn(informer)
 	return text == informer || rest == "" && means(text, resource)
 }
 
-// resourceIn splits an informer's name after the resource.
+// resourceIn splits an informer's name into the resource and the rest.
 func resourceIn(informer string) (resource, rest string) {
 	end := strings.IndexAny(informer, " .")
 	if end < 0 {
@@ -66,8 +66,8 @@ func singular(word, resource string) bool {
 	return ok && resource == stem+"ies"
 }
 
-// shortNames are the short names of Kubernetes' built-in resources, which never change. Short names of custom
-// resources are in their definitions, which are not available here.
+// shortNames are the short names of Kubernetes' built-in resources, which never change. Custom resources
+// declare theirs in CRDs, which are not available here.
 var shortNames = map[string]string{
 	"cj": "cronjobs", "cm": "configmaps", "crd": "customresourcedefinitions", "crds": "customresourcedefinitions",
 	"csr": "certificatesigningrequests", "deploy": "deployments", "ds": "daemonsets", "ep": "endpoints", "ev": "events",

@@ -11,9 +11,9 @@ import (
 )
 
 // DumpOnQuit writes all events to w, or to standard error if w is nil, when the process receives SIGQUIT, for
-// example from Ctrl-\ or kill -QUIT. Then, after at most five seconds, it sends the signal again for its
-// default effect: the Go runtime writes the stack traces of all goroutines and exits. A program that handles
-// the signal itself therefore receives it twice and keeps running. stop disables the dump.
+// example from Ctrl-\ or kill -QUIT. Then, after at most five seconds, it resends the signal so that the
+// default action follows: the Go runtime prints the stack traces of all goroutines and exits. A program that
+// handles the signal itself therefore receives it twice and keeps running. stop disables the dump.
 func (r *Recorder) DumpOnQuit(w io.Writer) (stop func()) {
 	if w == nil {
 		w = os.Stderr

@@ -22,7 +22,7 @@ type Whose struct {
 type Entry struct {
 	Whose
 	Event
-	order int64 // of time
+	order int64 // chronological; see moment.order
 }
 
 func byTime(a, b Entry) int { return cmp.Compare(a.order, b.order) }
@@ -114,8 +114,9 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 }
 
 // Timeline returns the known events for one object, in chronological order: its own events, and the events of
-// requests with its key. If a handler was called for several changes in a row, they share one entry. Objects
-// of different types may have the same key, so informer, if not empty, selects the informer (see Names).
+// requests with its key. If a handler was called for several changes in a row, the calls share one entry.
+// Objects of different types may have the same key, so informer, if not empty, selects the informer (see
+// Names).
 func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	type place struct {
 		track    int

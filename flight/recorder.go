@@ -134,8 +134,8 @@ func (r *Recorder) Track(l Label) *Track {
 	return handle
 }
 
-// orphan records that a Track is unreachable. The track's events stay until their memory is needed; its stage
-// times are dropped.
+// orphan records that a Track has become unreachable. The track keeps its events until their memory is
+// needed, but not its stage times.
 func (r *Recorder) orphan(t *track) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,7 +4,7 @@ import "container/heap"
 
 // spare is a heap of the tracks that have pieces. The track that can best spare a piece comes first: orphaned
 // tracks first, then the track with the most pieces, then the least recently written one. The last criterion
-// is updated only when a track comes first, so it adds no cost to writing.
+// is brought up to date only when a track reaches the top of the heap, so that it costs nothing on writes.
 type spare []*track
 
 // add inserts t, or moves it if its pieces or its orphaned flag have changed.

@@ -12,8 +12,7 @@ import (
 )
 
 // IndexError reports that an index function panicked. The object is in the cache under its key, but not in
-// that index. It also reports an object found by the index function to have been modified while it was cached
-// (L16).
+// that index. It also reports an object that turns out to have been modified while it was cached (L16).
 type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
@@ -63,8 +62,8 @@ type index struct {
 	remembered map[*entry][]*bucket // buckets of each entry; nil unless entries are opened
 }
 
-// AddIndex adds an index to x, which may be in use. Existing objects are indexed before AddIndex returns,
-// unless the function panics on them. The function must depend solely on the object and must not modify it.
+// AddIndex adds an index to x, which may be in use. Before it returns, it indexes all existing objects except
+// those on which the function panics. The function must depend solely on the object and must not modify it.
 // The name appears only in messages.
 func AddIndex[T object.Head, V comparable](x *Indexer, name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := newIndex(x, name, drawing(values), reflect.TypeFor[V]())
@@ -155,8 +154,8 @@ func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
 	}
 }
 
-// HeadsOfAny yields each object with any of the values once, as of the start of the iteration. It opens no
-// objects.
+// HeadsOfAny yields each object that has any of the values, without duplicates, as of the start of the
+// iteration. It opens no objects.
 func (i *Index[T, V]) HeadsOfAny(values []V) iter.Seq[object.Head] {
 	return func(yield func(object.Head) bool) { i.of.any(boxed(values), yield) }
 }
@@ -372,7 +371,7 @@ func (i *index) panicked(e *entry, report bool) {
 		i.drop(b)
 	}
 	i.drawn = i.drawn[:0]
-	i.draws++ // so that no bucket counts as drawn
+	i.draws++ // so that no bucket is treated as drawn
 	if !report {
 		return
 	}

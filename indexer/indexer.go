@@ -14,12 +14,12 @@ import (
 
 // Indexer has one entry per object, and lists that point to the entries.
 //
-//	objects:  shop/web-0 → entry ─┐      entry = key, newest object, and where
-//	          shop/web-1 → entry ─┼─┐            the object stands in the lists
+//	objects:  shop/web-0 → entry ─┐      entry = key, newest object, and its
+//	          shop/web-1 → entry ─┼─┐            index in each list
 //	                              │ │
 //	all                           │ │    list of every object
-//	namespaces         shop   → list     list of those in the namespace
-//	index "node"       node-1 → bucket   list, and where each entry stands in it
+//	namespaces         shop   → list     list of the namespace's objects
+//	index "node"       node-1 → bucket   list, plus each entry's index in it
 //
 // A write takes the lock once for a whole batch, stores each new object in its entry and its slot in each
 // list, and moves it between the buckets of each index whose values changed.
@@ -55,7 +55,7 @@ type namespaceRV struct{ namespace, rv string }
 
 // calling is the current call to an index function. It is changed only by the writer.
 type calling struct {
-	made  time.Time              // before every call
+	made  time.Time              // earlier than any call
 	noted bool                   // the current write has called an index function
 	began atomic.Int64           // time of the write's first such call, in nanoseconds since made
 	index atomic.Pointer[string] // index name
@@ -118,7 +118,7 @@ func (x *Indexer) Write(batch func(Writer)) []*IndexError {
 	x.calling.noted = false
 	defer x.calling.end()
 	batch(Writer{to: x})
-	x.show() // under the lock, so that no reader of the objects sees older figures
+	x.show() // under the lock, so that no reader sees new objects with old figures
 	failures := x.failures
 	x.failures = nil
 	return failures
@@ -233,7 +233,7 @@ func (w Writer) Set(key object.Key, o object.Head) (old object.Head, existed, ch
 	return w.to.set(key, o, false)
 }
 
-// set implements Set. If anew is set, an object is the same only if the pointers are equal.
+// set implements Set. If anew is true, two objects are the same only if the pointers are equal.
 func (x *Indexer) set(key object.Key, o object.Head, anew bool) (old object.Head, existed, changed bool) {
 	e, ok := x.objects[key]
 	if !ok {
@@ -328,8 +328,8 @@ func (w Writer) Replace(namespace string, items []object.Head, each func(Change)
 	w.to.replace(namespace, items, false, each)
 }
 
-// Renew is like Replace, for use after the server's history went back, when the same version may have
-// different content. An item counts as unchanged only if it is identical to the cached pointer.
+// Renew is like Replace, for use after the server's history was rolled back, when the same version may stand
+// for different content. An item is treated as unchanged only if it is the very object in the cache.
 func (w Writer) Renew(namespace string, items []object.Head, each func(Change)) {
 	w.to.replace(namespace, items, true, each)
 }
@@ -384,8 +384,8 @@ func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	}
 }
 
-// sweep removes the objects in list that belong to earlier generations. It goes backwards, because the last
-// object moves into the slot of a removed one.
+// sweep removes the objects in list that belong to earlier generations. It iterates backwards, because the
+// last object moves into the slot of a removed one.
 func (x *Indexer) sweep(list *vector, each func(Change)) {
 	for at := list.len() - 1; at >= 0; at-- {
 		if e := list.owners[at]; e.generation != x.generation {

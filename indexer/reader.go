@@ -128,7 +128,7 @@ func (r reader) selected(selector labels.Selector, yield func(object.Head) bool)
 	}
 }
 
-// Snapshot returns all objects and the resource version of exactly this set.
+// Snapshot returns all objects, and the resource version, as of the same moment.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 	view, rv := r.of.x.Snapshot()
 	return func(yield func(T) bool) {
@@ -142,7 +142,7 @@ func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
 	}, rv
 }
 
-// Snapshot returns all objects and the resource version of exactly this set, in constant time.
+// Snapshot returns all objects, and the resource version, as of the same moment. It takes constant time.
 func (x *Indexer) Snapshot() (objects View, rv string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -22,7 +22,7 @@ const chunkSize = 64
 // A reader uses the current view if there is one; otherwise it creates a view of the current chunks and
 // leaves it for the next reader. If there is a view, a writer removes it, copies the list and starts a new
 // epoch; if the chunk is from an older epoch, the writer copies the chunk; then it writes. Between two views,
-// a chunk is copied once, however many writes change it.
+// a chunk is copied at most once, no matter how many writes change it.
 //
 // Writes need exclusive access, creating a view needs shared access, and taking an existing view needs none,
 // because its chunks are never modified.
@@ -138,7 +138,7 @@ func (v View) All() iter.Seq[object.Head] {
 // at a time may write. Create one with newTable.
 //
 // lists contains a *sync.Map, hidden behind an interface. A package that mentions a view compiles the methods
-// of every generic type reachable through its fields, and sync.Map's methods take half a megabyte.
+// of every generic type reachable through its fields, and sync.Map's methods take up half a megabyte.
 type table struct{ lists any }
 
 func newTable() table { return table{lists: new(sync.Map)} }

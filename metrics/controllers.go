@@ -46,8 +46,8 @@ type ControllerOptions struct {
 //     or is not running
 //   - millrace_controller_source_synced, _source_added_total, _source_failures_total:
 //     by label source
-//   - millrace_controller_parked: requests waiting for the cache to see their
-//     own writes; _parked_total, and _stale_total for requests that stopped waiting early
+//   - millrace_controller_parked: requests waiting until the cache contains their own writes; _parked_total,
+//     and _stale_total for requests that stopped waiting early
 //
 // Everything except the histogram is read from the controllers on each scrape. Controllers is safe for
 // concurrent use.
@@ -132,7 +132,7 @@ func (r *controllerMetrics) Started(view controller.View) {
 	defer c.mu.Unlock()
 	c.sweep()
 	r.times.Store(new(c.times.WithLabelValues(r.name)))
-	if p := r.past; p != nil { // it resumes counting from there
+	if p := r.past; p != nil { // it continues from these counts
 		for series, n := range c.counters(&r.last) {
 			p.counters[series] -= n
 		}

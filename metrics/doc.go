@@ -9,7 +9,7 @@
 //	prometheus.MustRegister(requests) // metrics.NewRequests(); its Count wraps a config.Config's transport
 //
 // A [Registry] is a separate Prometheus registry that exports the Go runtime, the process, work queues,
-// controllers and requests, and serves scrapes. A manager has one. To use it without a manager:
+// controllers and requests, and serves scrapes. Every manager has one. To use one without a manager:
 //
 //	r := metrics.NewRegistry()
 //	err := r.AddInformers("", f)

@@ -25,8 +25,7 @@ type InformerOptions struct {
 // handler and place (file:line).
 //
 //   - millrace_informer_synced: 1 once a complete initial list is in the cache
-//   - millrace_informer_awaited: 1 while it is not, unless the kind is optional and not
-//     installed
+//   - millrace_informer_awaited: 1 until then, unless the kind is optional and not installed
 //   - millrace_informer_state: number of informers in a state, by label state
 //   - millrace_informer_failing_attempts: consecutive failures, 0 if healthy
 //   - millrace_informer_age_seconds: time since the server last confirmed the cached
@@ -37,10 +36,8 @@ type InformerOptions struct {
 //     _packed_damaged_total: see sharedinformer.PackedStatus
 //   - millrace_informer_lists_total, _relists_total, _watches_total, _events_total,
 //     _bookmarks_total, _duplicates_total, _failures_total
-//   - millrace_informer_selection: 1 for the side that filters the objects of a sharded
-//     informer, by label by (server or client), once known;
-//     millrace_informer_passed_total: changes of other objects that arrived
-//     nevertheless
+//   - millrace_informer_selection: 1 for the side that filters a sharded informer's objects (label by: server
+//     or client), once known; millrace_informer_passed_total: changes to other objects that arrived anyway
 //   - millrace_informer_queue_depth, _queue_age_seconds: how far the cache lags behind
 //     the network
 //   - millrace_informer_handler_synced, _handler_pending, _handler_behind_seconds,
@@ -150,7 +147,8 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 	found.send(out)
 }
 
-// await adds the informers being waited for. Sources that know their optional kinds list them.
+// await adds the informers that are being waited for. A source that knows which kinds are optional provides
+// the list itself.
 func (c *Informers) await(out chan<- prometheus.Metric, found figures, informers []sharedinformer.Status) {
 	var missing []sharedinformer.Status
 	if source, ok := c.source.(interface {

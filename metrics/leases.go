@@ -45,13 +45,11 @@ type MembershipSource interface {
 //   - millrace_shard_members: processes with a Lease, including this one
 //   - millrace_shard_slots_owned: slots this process may work on
 //   - millrace_shard_slots_wanted: slots assigned to this process
-//   - millrace_shard_slots_leaving: slots this process still has to hand over,
-//     since work in them is in progress
-//   - millrace_shard_slots_orphaned: slots without an owner in the whole group
-//   - millrace_shard_slots_moving: slots of the whole group whose owner is not yet the
-//     assigned one
-//   - millrace_shard_refused: 1 while this process does not participate; the status
-//     says why
+//   - millrace_shard_slots_leaving: slots this process has yet to hand over because work in them is in
+//     progress
+//   - millrace_shard_slots_orphaned: slots that no member of the group owns
+//   - millrace_shard_slots_moving: slots, across the group, that their assigned owner has not taken over yet
+//   - millrace_shard_refused: 1 while this process is not participating; the status gives the reason
 //   - millrace_shard_failing_attempts: consecutive failures, 0 if healthy
 //
 // Values about other members are missing until this process has seen them, and are stale while it is cut off

@@ -76,7 +76,7 @@ func (r *Registry) Handler() http.Handler {
 	})
 }
 
-// AddInformers exports a cluster's informers. The program's own cluster has an empty name.
+// AddInformers exports a cluster's informers. Pass an empty name for the program's own cluster.
 func (r *Registry) AddInformers(cluster string, source InformerSource) error {
 	if source == nil {
 		return fmt.Errorf("metrics: the informers of cluster %q are nil", cluster)

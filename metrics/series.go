@@ -62,8 +62,8 @@ func (f figures) send(out chan<- prometheus.Metric) {
 // valid UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// read calls a status function. If the function panics, only desc becomes invalid; without read, the panic
-// would crash the process.
+// read calls a status function. A panic in the function invalidates only desc instead of crashing the
+// process.
 func read[S any](out chan<- prometheus.Metric, desc *prometheus.Desc, status func() S) (s S, ok bool) {
 	err := failure.Apart("a status for metrics", func() error {
 		s = status()

@@ -21,7 +21,7 @@
 // # Contents
 //
 // A recording contains only lists and watches of collections. Each is stored with its path, list and watch
-// parameters, and Accept header; the response's status, content type and Retry-After; the body, in the pieces
+// parameters, and Accept header; the response's status, content type and Retry-After; the body, in the chunks
 // in which it was read, with timestamps; and how it ended. Other requests, such as reviews and token
 // requests, are not recorded. If a request is redirected, only the final response is recorded.
 //
@@ -49,8 +49,8 @@
 // states, events and failures, in the same order (D02) and at the same times. Data is replayed in order of
 // arrival across all responses. The file is readable only by its owner and never exceeds Options.MaxSize.
 // Requests dropped to stay within the limit are counted. An informer can be replayed from any of its lists
-// that is still in the file. A crash loses at most the last second. Reading a file uses memory of at most a
-// small multiple of its size.
+// that is still in the file. A crash loses at most the last second. Reading a file takes at most a small
+// multiple of its size in memory.
 //
 // A recording contains the data the client received, not how the client reacted. An informer for several
 // namespaces reads and decodes each namespace separately. If data for one namespace arrived during the few

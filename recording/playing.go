@@ -130,7 +130,7 @@ func (p *playing) left(at time.Duration) time.Duration {
 	return p.replay.until(at)
 }
 
-// Read implements io.Reader. It returns data in the same pieces as the recorded reads.
+// Read implements io.Reader. It returns data in the same chunks as the recorded reads.
 func (p *playing) Read(b []byte) (int, error) {
 	for len(p.part) == 0 && p.err == nil && len(b) > 0 {
 		p.err = p.advance()

@@ -79,8 +79,8 @@ func whatIs(path string) (worth, error) {
 	return worthOf(f), nil
 }
 
-// worthOf looks for a request in a recording. A recording that was not closed counts as containing one,
-// since it may still be written to.
+// worthOf looks for a request in a recording. A recording that was not closed is assumed to contain
+// one, since it may still be written to.
 func worthOf(in io.ReaderAt) worth {
 	const most = 4 << 10 // covers everything before the first request
 	f, err := newFile("", in, most)

@@ -57,25 +57,25 @@ const maxSpeed = 100_000
 // immediately. Other clients, such as a plain list or another library's informer, cannot be identified: they
 // first receive the responses that such clients received, and then those of any informer.
 //
-// A request that arrives early waits until its recorded time. If a request arrives late, everything
-// after it is delayed by the same amount, because all responses share one clock and their relative
-// timing is preserved. A Replay tells a Millrace informer when its recorded counterpart sent its next
-// request, for example after a failure, and the informer waits until then if its options allow it. It also
-// tells the informer at what point the counterpart learned, from outside the recording, that its watch
-// delivered nothing. Once everything has been replayed, an informer receives no more data.
+// A request that arrives early waits until its recorded time. If a request arrives late, everything after it
+// is delayed by the same amount, because all responses share one clock and their relative timing is
+// preserved. A Replay tells a Millrace informer when its recorded counterpart sent its next request, for
+// example after a failure, and the informer waits until then if its options allow it. It also tells the
+// informer when the counterpart learned, from outside the recording, that its watch was delivering nothing.
+// Once everything has been replayed, an informer receives no more data.
 //
 // A Replay is safe for concurrent use and starts no goroutines.
 type Replay struct {
 	file *File
 	opts ReplayOptions
 
-	recorded []*stream // ordered by their first requests
+	recorded []*stream // in the order of their first request
 
 	mu      sync.Mutex           // guards the fields below, and the state of the streams
 	began   time.Time            // zero before the first request
-	of      map[client][]*stream // the streams for each client, the preferred ones first
+	of      map[client][]*stream // each client's streams, preferred ones first
 	asked   []*stream            // streams for at least one client
-	late    time.Duration        // the current delay, in the recording's time
+	late    time.Duration        // the current delay, on the recording's clock
 	strange string               // last request that matched nothing
 	changed chan struct{}        // closed and replaced on progress
 }
@@ -344,11 +344,11 @@ func (r *Replay) note() {
 	r.changed = make(chan struct{})
 }
 
-// Wait blocks until everything the clients requested has been replayed and the time when the recording
-// was closed has been reached. If the recording was not closed, or is replayed without waiting, Wait
+// Wait blocks until everything the clients requested has been replayed and the replay has reached the time at
+// which the recording was closed. If the recording was not closed, or is replayed without waiting, Wait
 // returns once the clients have requested more than was recorded. If ctx is done or the clients do not
-// request everything, Wait returns an error describing what was not replayed. Wait also fails if there
-// is nothing to replay.
+// request everything, Wait returns an error describing what was not replayed. Wait also fails if there is
+// nothing to replay.
 func (r *Replay) Wait(ctx context.Context) error {
 	if err := r.nothing(); err != nil {
 		return err

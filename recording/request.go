@@ -202,7 +202,7 @@ func (q *Request) String() string {
 	return b.String()
 }
 
-// shape returns the parameters in which a request must match a recorded one.
+// shape returns the parameters that a request and its recorded counterpart must have in common.
 func (q *Request) shape() string {
 	query, _ := url.ParseQuery(q.Query)
 	query.Del("timeoutSeconds")

@@ -268,10 +268,10 @@ func (w *ring) shrink() error {
 	return nil
 }
 
-// oldest removes the requests to drop from sizes and returns them. It keeps the newest finished
-// requests, up to half of the maximum size, and requests in progress up to three quarters of it, because
-// once such a request is dropped, nothing is recorded until the client sends it again. The largest
-// requests in progress are dropped first, because a huge watch would displace all others.
+// oldest removes the requests to drop from sizes and returns them. It keeps the newest finished requests,
+// up to half of the maximum size, and requests in progress up to three quarters of it, because once such a
+// request is dropped, the client is not recorded until it sends a new one. The largest requests in progress
+// are dropped first, because a huge watch would displace all others.
 func (w *ring) oldest() map[uint64]bool {
 	var all, underWay int64
 	for _, size := range w.sizes {
@@ -280,7 +280,7 @@ func (w *ring) oldest() map[uint64]bool {
 			underWay += size.records
 		}
 	}
-	// Assume that the remaining requests compress as well as the whole file.
+	// Assume that the remaining requests compress as well as the file does as a whole.
 	whole := int64(float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1)))
 	gone := map[uint64]bool{}
 	leave := func(id uint64) {

@@ -16,7 +16,7 @@ type client struct {
 type stream struct {
 	client
 	taken    bool          // assigned to a client
-	from     time.Duration // everything before this point in the recording is replayed immediately
+	from     time.Duration // replay everything before this point in the recording immediately
 	requests []*Request
 	used     []bool
 	of       map[string][]int // indexes of unused requests by shape, in order; may include used ones

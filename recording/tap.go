@@ -16,8 +16,8 @@ import (
 
 // RoundTripper returns a RoundTripper that wraps next and records lists and watches of collections. It
 // does not change the traffic, except for Options.Relist. It should see requests before credentials are
-// added. blank returns a function that removes the credentials in a sent request from its response; if
-// nil, responses must never contain credentials.
+// added. Given a sent request, blank returns a function that removes the request's credentials from the
+// response; if blank is nil, responses must never contain credentials.
 func (r *Recorder) RoundTripper(next http.RoundTripper, blank func(sent *http.Request) Blank) http.RoundTripper {
 	return &tap{recorder: r, next: next, blank: blank}
 }
@@ -123,7 +123,7 @@ type heard struct {
 	recorder *Recorder
 	id       uint64
 	withheld bool
-	told     bool   // whether to withhold the body has been decided
+	told     bool   // it has been decided whether to withhold the body
 	head     []byte // start of the body, kept until told is set
 	encoded  bool   // the body is still encoded, so it cannot be searched
 	redirect bool   // http.Client will follow the response: see follow
@@ -183,11 +183,11 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mostHead limits how much of a body is held back until its first kind is found.
+// mostHead limits how much of a body is held back while looking for its first kind.
 const mostHead = 64 << 10
 
-// part records a piece of the body. It holds pieces back until the first kind is found. A body that has no
-// kind in its first bytes could contain anything and is withheld.
+// part records a chunk of the body. It holds chunks back until it finds the first kind. A body without a
+// kind near its start could contain anything and is withheld.
 func (h *heard) part(part []byte) {
 	if h.told {
 		h.chunk(part)
@@ -207,7 +207,7 @@ func (h *heard) part(part []byte) {
 	h.settle()
 }
 
-// settle records the pieces that were held back.
+// settle records the chunks that were held back.
 func (h *heard) settle() {
 	head := h.head
 	if h.told, h.head = true, nil; len(head) > 0 {
@@ -215,7 +215,7 @@ func (h *heard) settle() {
 	}
 }
 
-// chunk records a piece of the body.
+// chunk records a chunk of the body, or just its size if the body is withheld.
 func (h *heard) chunk(part []byte) {
 	if h.withheld {
 		h.recorder.take(event{record: record{kind: kindWithheld, request: h.id, payload: binary.AppendUvarint(nil, uint64(len(part)))}})

@@ -11,14 +11,15 @@ import (
 
 // Backoff sets the delay between attempts: Initial after the first failure, doubling after each further
 // failure up to Max. A random jitter of up to half the delay keeps clients from retrying in lockstep. A
-// Retry-After from the server is a lower bound (see source.RetryAfter for its ceiling). A failure that shows
-// progress counts as a first failure, once per series: for example, if the server responds that the kind is
-// missing after not responding at all, if it serves the kind but asks the client to wait, or if the resource
-// version has expired. The zero value means 800 ms, 30 s and 2 min.
+// Retry-After from the server is a lower bound (see source.RetryAfter for its ceiling). The delay also
+// returns to Initial when an attempt gets further than every earlier one in the same run of failures: for
+// example, when the server responds that the kind is missing after not responding at all, when it serves the
+// kind but asks the client to wait, or when the resource version has expired. The defaults are 800 ms, 30 s
+// and, for Reset, 2 min.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
-	Reset   time.Duration // a failure that comes later than this after the last wait counts as a first failure
+	Reset   time.Duration // the delay returns to Initial after this much time without a failure
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -36,12 +37,12 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// pacer applies a Backoff to a series of failures.
+// pacer applies a Backoff to a run of failures.
 type pacer struct {
 	Backoff
 	next time.Duration
 	last time.Time // scheduled end of the last wait
-	got  progress  // furthest progress in this series of failures
+	got  progress  // furthest progress in this run of failures
 
 	recall jitter.Recall // for a client whose responses come from a recording
 }
@@ -68,14 +69,15 @@ func progressOf(f *failure.Failure) progress {
 	return nowhere
 }
 
-// served returns how long a stream must last to end a series of broken streams.
+// served returns how long a stream must last to end a run of broken streams.
 func (p *pacer) served() time.Duration { return p.Max / 3 }
 
-// delay returns how long to wait after a failure at time now with progress got. A failure that got further
-// than all earlier ones in the series counts as a first failure. For example, an expired resource version
-// after an outage is good news, because the server responds again and a list will help. If the version
-// expires a second time, listing does not help. A stream that breaks after a third of Max counts as a first
-// failure too, because a load balancer that closes every connection after a minute must not delay the cache.
+// delay returns how long to wait after a failure at time now with progress got. The delay returns to Initial
+// if the attempt got further than all earlier ones in the run of failures. For example, an expired resource
+// version after an outage is good news, because the server responds again and a list will help. If the
+// version expires a second time, listing did not help. The delay also returns to Initial if a stream breaks
+// after a third of Max, because a load balancer that closes every connection after a minute must not delay
+// the cache.
 func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, stream bool) time.Duration {
 	quiet := p.Reset
 	if stream {

@@ -27,7 +27,7 @@ type callMonitor struct {
 	armed bool          // the timer is running
 }
 
-// call identifies a transform call, by the transform's place and its object, or a hook call.
+// call identifies a transform call (by the transform's location and the object) or a hook call.
 type call struct {
 	kind, name string // "transform", "hook"
 	key        object.Key
@@ -164,8 +164,8 @@ func (c *callMonitor) waiting() *source.StuckError {
 // Requests without a response are logged after lateAnswer.
 const lateAnswer = 10 * time.Second
 
-// trackRequest returns a context for a request. Until answered is called, Status reports what the request is
-// waiting for. A long wait is also logged. Transform calls are tracked until the request ends.
+// trackRequest returns a context for a request. Until answered is called, Status shows what the request is
+// waiting for; a long wait is also logged. Transform calls are tracked until the request ends.
 func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
 	p := new(source.Progress)
 	r.inFlight.Store(p)

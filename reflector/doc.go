@@ -15,7 +15,7 @@
 //	  ├────►  Listing ──(whole list)──────► Connecting ─┘   │
 //	  │          ▲                            ▲   ▲         │
 //	  │          └── expired, unreadable, ────┼───┼─────────┤
-//	  │              gone back                └───┼─────────┘
+//	  │              rolled back              └───┼─────────┘
 //	  └───────────────────────────────────────────┘ a second Run resumes
 //
 // If the first run has a saved state (Resume), it starts in Resuming instead. From there it goes to Watching
@@ -43,15 +43,15 @@
 //
 // # Guarantees
 //
-// Once failures end, the queue has received exactly the difference between the state it had and the server's
-// (L17). A watch resumes from the last resource version. The reflector relists only (L19)
+// Once failures are over, the queue has received exactly the difference between its earlier state and the
+// server's (L17). A watch resumes from the last resource version. The reflector relists only (L19)
 //
-//   - if that version has expired (410 Gone), or the server's history went back to before it;
-//   - if the next change could not be decoded or transformed three times in a row: the
-//     object may have changed by then;
+//   - if that version has expired (410 Gone), or the server's history was rolled back past it;
+//   - if decoding or transforming the next change failed three times in a row, because by then the object
+//     may have changed again;
 //   - if the consumer has lost data (Relist);
-//   - if watches keep failing: for a minute if the server refuses them, for ten minutes
-//     if it does not answer (Status.Polling).
+//   - if watches keep failing: for a minute if the server refuses them, for ten minutes if it does not
+//     respond (Status.Polling).
 //
 // If a streaming list does not end, the reflector falls back to a plain list. If a watch or list stalls, it
 // is abandoned and reopened (L20). The resource version never advances past a change that was not queued

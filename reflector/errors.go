@@ -38,7 +38,7 @@ var (
 	ErrNoObject = errors.New("the source yielded a nil object")
 )
 
-// noRV reports whether a list has no version that a watch can start from. Version "0" does not count, because
+// noRV reports whether a list has no version that a watch can start from. Version "0" is not usable, because
 // a watch from "0" may start at any version and would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 

@@ -124,7 +124,7 @@ type Timing struct {
 	// StreamIdle and StreamTimeout limit a streaming list. StreamIdle limits the time until it is accepted
 	// and then the time between events; StreamTimeout limits its total duration. Time spent in transforms
 	// does not count. If a limit is exceeded, the reflector falls back to a plain list. A source that pauses
-	// because the server asked it to (see source.Progress) may pause for StallTimeout. The defaults are 10 s
+	// at the server's request (see source.Progress) may do so for up to StallTimeout. The defaults are 10 s
 	// and 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration

@@ -44,8 +44,8 @@ func (r *Reflector) gains() uint64 {
 }
 
 // request returns a request for the objects to reflect; lists is true if it is a list or starts with one. The
-// source may reuse known objects, unless the history went back. Objects from an abandoned saved state serve
-// as known objects until a list is queued.
+// source may reuse known objects, unless the history was rolled back. Until a list is queued, objects from an
+// abandoned saved state serve as known objects.
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
@@ -74,8 +74,8 @@ func (r *Reflector) deltaPart() *deltafifo.Part {
 	return p
 }
 
-// noteGathered records an event from a streaming list. An object that was away, came back and is deleted
-// before the list ends has not moved.
+// noteGathered records an event from a streaming list. An object that was lost, regained and then deleted
+// before the list ended has not moved.
 func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	if r.owned.away != nil && e.Type == watch.Deleted && e.Passed == nil {
 		v := object.VersionOf(e.Object).Clone()
@@ -83,7 +83,7 @@ func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 	}
 }
 
-// queuePassed queues a change to an object that is not owned. From then on its RV counts as seen.
+// queuePassed queues a change to an object that is not owned. From then on its RV is treated as seen.
 func (r *Reflector) queuePassed(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {

@@ -14,7 +14,8 @@ import (
 // After watches have failed in a row for this long, the reflector lists instead of watching (L19). A server
 // that refuses a watch may still serve lists, for example because the kind cannot be watched or RBAC does not
 // allow it. A server that does not respond, or asks clients to wait, is unlikely to serve a list either, and
-// after an outage every client would list at once. In that case watches are retried for longer.
+// once an outage is over, all clients would list at the same time. In that case watches are retried for
+// longer.
 const (
 	refusedPatience    = time.Minute
 	unansweredPatience = 10 * time.Minute
@@ -24,8 +25,8 @@ const (
 // then a list, which means a list every 60 to 90 seconds.
 const pollEvery = 30 * time.Second
 
-// watchFailures tracks how long watches have failed to keep the state current. A failed list counts too: the
-// next list is due after the same interval.
+// watchFailures tracks how long watches have failed to keep the state current. A failed list restarts the
+// interval too.
 type watchFailures struct {
 	since   time.Time // time of the first failure in a row, or of the latest list after it; zero while watches work
 	refused time.Time // the same for refusals; zero if the last failure was not a refusal
@@ -33,8 +34,8 @@ type watchFailures struct {
 	due     bool      // a list must replace the next watch
 }
 
-// note records a watch that failed before delivering any events. A watch that was accepted and then cut off
-// counts as if the server had not responded, because a proxy may have accepted it without forwarding it.
+// note records a watch that failed before delivering any events. If a watch was accepted and then cut off,
+// that is treated as no response, because a proxy may have accepted the watch without forwarding it.
 func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	switch {
 	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
@@ -96,7 +97,8 @@ func (r *Reflector) listInsteadOfWatch(state State) State {
 	return Listing
 }
 
-// noteOutcome records the end of an attempt whose watches delivered brought changes and bookmarks in total.
+// noteOutcome records the end of an attempt. brought is the total number of changes and bookmarks that its
+// watches delivered.
 func (r *Reflector) noteOutcome(state State, brought uint64, fail *failure.Failure) {
 	switch {
 	case brought > 0, fail == nil && state != Listing:

@@ -64,8 +64,8 @@ type history struct {
 	last       string // version of the last change or bookmark; lower than rv if versions are not ordered
 	expired    bool   // the server cannot serve rv: list with a consistent read
 	unpaged    bool   // a page token expired: list in one response
-	newHistory bool   // the history went back to before rv, or may have done so before the first list: the next list must not reuse known objects
-	rollbacks  int    // number of times the history went back
+	newHistory bool   // the history was rolled back past rv, or may have been before the first list, so the next list must not reuse known objects
+	rollbacks  int    // number of times the history was rolled back
 }
 
 // canWatch reports whether a watch can continue from this position.
@@ -137,8 +137,8 @@ func (r *Reflector) Status() Status {
 }
 
 // Run reflects the source. It returns nil when ctx is done, or the *Failure if OnError returns Stop. It fails
-// immediately with ErrRunning, or with a *Failure of PhaseOptions. A later call resumes where the last one
-// stopped (L24).
+// immediately with ErrRunning if it is already running, or with a *Failure in PhaseOptions if the options are
+// invalid. A later call resumes where the last one stopped (L24).
 func (r *Reflector) Run(ctx context.Context) error {
 	if r.invalid != nil {
 		return r.Status().Failure
@@ -180,14 +180,14 @@ func (r *Reflector) begin() bool {
 	if r.status.State != Idle && r.status.State != Stopped {
 		return false
 	}
-	// Failures from the previous run affect this one only in the length of the next back-off.
+	// Failures from the previous run affect only the length of the next back-off.
 	r.status.State, r.status.Since, r.status.Attempts = BackingOff, time.Now(), 0
 	r.failing, r.status.Polling = watchFailures{}, false
 	return true
 }
 
 // step runs one state until it ends and returns a failure, if any. It runs the state in a separate goroutine,
-// so a source or transform that panics or calls runtime.Goexit cannot end the reflector; broken reports
+// so a source or transform that panics or calls runtime.Goexit cannot take down the reflector; broken reports
 // whether this happened.
 func (r *Reflector) step(ctx context.Context, state State) (f *failure.Failure, broken bool) {
 	name := source.Describe(r.source).Name
@@ -263,8 +263,8 @@ func (r *Reflector) record(f *failure.Failure) {
 	r.log(f, expected)
 }
 
-// patientTries is how many consecutive requests to wait are not logged as warnings. A server responds with
-// 429 for a second or two after a kind is installed.
+// patientTries is how many times in a row the server may ask us to wait before a warning is logged. A server
+// responds with 429 for a second or two after a kind is installed.
 const patientTries = 3
 
 // log logs a failure. Two kinds of failure are expected: a failing watch while polling, and a kind known not
@@ -285,7 +285,7 @@ func (r *Reflector) log(f *failure.Failure, expected bool) {
 	r.opts.Logger.Log(context.Background(), level, "reflector failure", append(attrs, failure.Stack(f.Err)...)...)
 }
 
-// resetAttempts ends a series of failures.
+// resetAttempts ends a run of failures.
 func (r *Reflector) resetAttempts() {
 	r.update(func(s *Status) { s.Attempts = 0 })
 }
@@ -328,8 +328,8 @@ func (r *Reflector) RetryNow() {
 // Reconnect closes the current watch, if any, recording why as the failure, and reopens it from the last
 // resource version after a back-off. Call it if a change known to be on the server has not arrived, which
 // shows that the watch is dead. For example, a load balancer may keep a connection open after losing its own
-// connection to the server. If why is ErrDeaf, the reflector first checks whether the server's history went
-// back, and lists if it did. Reconnect is safe for concurrent use, and may be called with locks held.
+// connection to the server. If why is ErrDeaf, the reflector first checks whether the server's history was
+// rolled back, and if so lists. Reconnect is safe for concurrent use, and may be called with locks held.
 func (r *Reflector) Reconnect(why error) {
 	if end := r.endWatch.Load(); end != nil {
 		(*end)(cmp.Or(why, ErrDeaf))

@@ -16,10 +16,10 @@ import (
 // streamTries is the number of attempts at a streaming list before falling back to a plain list.
 const streamTries = 2
 
-// readTries is how often an unreadable change is requested before a list reads the object's current state;
-// further lists follow after two, four and eight times as many attempts. Watching alone would not help:
-// history does not change, so a watch would receive the same bytes until they expire, even if the object was
-// fixed or deleted long ago.
+// readTries is how many times an unreadable change is requested before a list reads the object's current
+// state; further lists follow after two, four and eight times as many attempts. Watching alone would not
+// help: history does not change, so a watch would receive the same bytes until they expire, even if the
+// object was fixed or deleted long ago.
 const readTries = 3
 
 // firstState returns the first state of a run. It is also the state after most attempts.
@@ -56,7 +56,7 @@ func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (ne
 	return r.firstState(), fail
 }
 
-// noteHistory records whether a failure shows that the history expired or went back.
+// noteHistory records whether a failure shows that the history expired or was rolled back.
 func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	switch {
 	case fail == nil:
@@ -110,8 +110,8 @@ func refusesStream(f *failure.Failure) bool {
 	return true
 }
 
-// expiredWatch reports whether a watch failed because the server cannot serve its resource version. An error
-// from a transform does not count, because it may come from an unrelated request made by the transform.
+// expiredWatch reports whether a watch failed because the server cannot serve its resource version. It
+// ignores errors from transforms, which may come from unrelated requests that a transform made.
 func expiredWatch(f *failure.Failure) bool {
 	return f.Phase != failure.PhaseTransform && expired(f.Err)
 }
@@ -132,11 +132,11 @@ func unreadable(f *failure.Failure) bool {
 	return f.Phase == failure.PhaseTransform || f.Phase == failure.PhaseDecode && !errors.Is(f.Err, io.ErrUnexpectedEOF)
 }
 
-// errRelist is the cause for ending a watch when a list is needed.
+// errRelist is the cancellation cause of a watch that was closed because a list is needed.
 var errRelist = errors.New("a list follows")
 
 // Relist makes the reflector list again. If queued data was lost, f describes the loss and its cause. The
-// loss counts as a failure, so the list happens after a back-off, which grows with repeated losses. A nil f
+// loss is treated as a failure, so the list waits for a back-off, which grows with repeated losses. A nil f
 // announces a gain (see Ownership), which is not a failure. A failed list is retried. Relist is safe for
 // concurrent use, and may be called with locks held and whether or not the reflector is running.
 func (r *Reflector) Relist(f *failure.Failure) {

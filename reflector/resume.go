@@ -128,8 +128,8 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	return fail
 }
 
-// abandonResume abandons a saved state for an immediate list. The state still serves to recognize known
-// objects, unless the meaning of the server's versions has changed.
+// abandonResume gives up on a saved state in favor of an immediate list. The state still serves to recognize
+// known objects, unless the meaning of the server's versions has changed.
 func (r *Reflector) abandonResume(why error) *failure.Failure {
 	level, refuse := slog.LevelWarn, r.resuming.Refuse
 	if r.resuming.abandoned = expired(why) || errors.Is(why, errNotCaughtUp); r.resuming.abandoned {

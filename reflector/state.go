@@ -74,10 +74,10 @@ type Status struct {
 	Since    time.Time // when it began
 	RetryAt  time.Time // in BackingOff, the time of the next attempt; zero in other states and until OnError has returned
 	Heard    time.Time // when the server last confirmed the state by a list, a change, a bookmark, or the normal end of a watch; zero before the first. Its age bounds how stale the cache can be (see Age)
-	Waiting  string    // what a request has been waiting for, after the first second, or the transform or hook that has not returned: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
+	Waiting  string    // once a request has been waiting for a second, what it is waiting for, such as "no answer from HOST for 10s (TLS handshake)", or the transform or hook that has not returned; empty otherwise
 
 	RV       string           // last queued resource version; empty before the first list
-	Attempts int              // failures since the last success, such as a watch that lasted a third of Backoff.Max; 0 means no problem
+	Attempts int              // failures since the last success, which includes a watch that lasted a third of Backoff.Max; 0 if there is no problem
 	Failure  *failure.Failure // the most recent failure, even if resolved; nil if there was none
 
 	// Polling is true if the reflector lists instead of watching, because watches have failed for a minute
@@ -135,8 +135,8 @@ func (s Status) Silence(now time.Time) time.Duration {
 // NotServed reports whether, according to its last response, the server does not serve the kind.
 func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
 
-// recovered reports whether a series of broken streams is over because the current one has lasted long
-// enough, even without events. If the failure was silence, further silence does not end the series.
+// recovered reports whether a run of broken streams is over because the current one has lasted long enough,
+// even without events. If the failure was silence, further silence does not end the run.
 func (s *Status) recovered(now time.Time, served time.Duration) bool {
 	return s.State == Watching && s.Attempts > 0 && s.Failure.Phase == failure.PhaseWatch &&
 		!errors.Is(s.Failure.Err, ErrStalled) && !errors.Is(s.Failure.Err, ErrDeaf) && now.Sub(s.Since) >= served

@@ -45,8 +45,8 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // Transformed returns a source whose objects are passed through transform, for example to make them smaller.
 // The function owns its argument and may modify it in place; for this reason Transformed panics if from
 // shares data between its objects (see rest.Resource.Sharing). An error, a panic, a nil result or a changed
-// key ends the list or watch with a *TransformError. A reflector then treats the change as not seen, and
-// requests it again after a back-off. UID and resource version are restored if transform removed them.
+// key ends the list or watch with a *TransformError. A reflector then acts as if it had not seen the change,
+// and requests it again after a back-off. UID and resource version are restored if transform removed them.
 // Neither bookmarks nor reused known objects are transformed; known objects have already been transformed.
 func Transformed[T object.Object](from source.ListerWatcher, transform func(T) (T, error)) source.ListerWatcher {
 	return newTransformed(from, onObjects(transform), transform)

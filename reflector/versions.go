@@ -18,9 +18,9 @@ import (
 const silentWatch = 2 * time.Minute
 
 // checkRollback returns the failure for a watch that ended, or nil. If the watch was silent or deaf, it first
-// asks the server whether its history went back. If the server does not respond, the question stays open: the
-// next watch will fail for the same reason. If the response has a Retry-After, the next watch must still
-// honor it.
+// asks the server whether its history was rolled back. If the server does not respond, the question stays
+// open: the next watch will fail for the same reason. If the response has a Retry-After, the next watch must
+// still honor it.
 func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *failure.Failure {
 	silent := r.silent >= silentWatch
 	if probed, known := r.pace.recall.Probed(); known {
@@ -51,12 +51,13 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 // wrap it.
 var errRolledBack = fmt.Errorf("%w", ErrWentBack)
 
-// maxRollbacks is how often a server with unordered versions may appear to go back. Restores are rare, so
-// beyond this number the versions are assumed to be merely unordered.
+// maxRollbacks is the number of apparent rollbacks to act on if the server's versions are unordered. Restores
+// are rare, so any further ones are attributed to the missing order.
 const maxRollbacks = 3
 
-// rolledBack reports whether a version from the server shows that its history went back. The reflector must
-// then list, without reusing known objects, because the restored history may assign the same versions again.
+// rolledBack reports whether a version from the server shows that its history was rolled back. The reflector
+// must then list, without reusing known objects, because the restored history may assign the same versions
+// again.
 func (r *Reflector) rolledBack(rv string) bool {
 	return older(rv, r.rv) && !(r.unordered.Load() && r.rollbacks >= maxRollbacks)
 }

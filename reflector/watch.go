@@ -27,10 +27,10 @@ type watches struct {
 	received       uint64        // changes and bookmarks received
 	news           uint64        // changes with a new version, and lists
 	short          int           // consecutive watches shorter than shortWatch
-	base           string        // where in the history the current watch started
+	base           string        // the resource version at which the current watch started
 	silent         time.Duration // how long watches have been silent
-	watched        string        // where the last watch was opened
-	unreadable     int           // consecutive watches from that point that failed on an unreadable change
+	watched        string        // the resource version with which the last watch was opened
+	unreadable     int           // consecutive watches from that version that failed on an unreadable change
 	failing        watchFailures // tracks how long watches have failed to keep the state current
 	noStream       bool          // do not try a streaming list (again)
 	streamFailures int
@@ -212,8 +212,8 @@ func (r *Reflector) noteHeard(at time.Time) {
 	r.heardAt.Store(int64(at.Sub(r.created)))
 }
 
-// endOpenFailures ends a series of failed attempts to open a watch. A series of read or decode failures ends
-// only once a change has been read.
+// endOpenFailures ends a run of failed attempts to open a watch. A run of read or decode failures ends only
+// once a change has been read.
 func (r *Reflector) endOpenFailures() {
 	r.update(func(s *Status) {
 		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {
@@ -222,7 +222,7 @@ func (r *Reflector) endOpenFailures() {
 	})
 }
 
-// queueEvent queues one change. The change's RV counts as seen only after that.
+// queueEvent queues one change. Only then is the change's RV treated as seen.
 func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	if e.Passed != nil {
 		return r.queuePassed(e)

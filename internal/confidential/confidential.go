@@ -46,8 +46,9 @@ func isSecret(t reflect.Type) bool {
 	return t.PkgPath() == "k8s.io/api/core/v1" && t.Name() == "Secret"
 }
 
-// Object reports whether an object is a secret, judging by its kind and Go type. An object without a
-// kind whose Go type fits any kind counts as a secret, because a transform may have removed the kind.
+// Object reports whether an object is a secret, judging by its kind and Go type. An object that has no
+// kind, and whose Go type fits any kind, is treated as a secret, because a transform may have removed
+// the kind.
 func Object(o runtime.Object) bool {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch o.(type) {

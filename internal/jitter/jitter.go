@@ -48,7 +48,8 @@ func Longer(d, by time.Duration) time.Duration {
 	return math.MaxInt64
 }
 
-// Around returns period, randomly varied by up to a tenth, so that not everything becomes due at once.
+// Around returns period, randomly varied by up to a tenth, to keep periodic work from coming due all at
+// once.
 func Around(period time.Duration) time.Duration {
 	return Longer(period-period/10, period/5+1)
 }

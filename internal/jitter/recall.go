@@ -8,9 +8,9 @@ import (
 )
 
 // Recall makes a client whose responses come from a recording behave like the recorded client. It
-// contains the recorded client's random waits and lifetimes, and signals that did not come from the
-// server. It also identifies the client to the recording. With the zero value, durations are random. A
-// Recall is safe for concurrent use.
+// carries the random waits and lifetimes of the recorded client, and the signals that client received
+// from sources other than the server. It also identifies the client to the recording. With the zero
+// value, durations are random. A Recall is safe for concurrent use.
 type Recall struct {
 	number atomic.Uint64 // the client's number; 0 until Number is called
 
@@ -19,7 +19,7 @@ type Recall struct {
 	lifetime time.Duration // lifetime of the most recently requested watch; 0 if unknown
 	probed   bool          // whether the client's next request was a probe
 	known    bool          // whether probed is known
-	deaf     func()        // notifies the client that its watch is deaf; may be nil
+	deaf     func()        // notifies the client that its watch delivers nothing; may be nil
 }
 
 type recallKey struct{}
@@ -82,8 +82,8 @@ func (r *Recall) Probed() (probed, known bool) {
 	return r.probed, r.known
 }
 
-// OnDeaf sets the function to call when the recording reaches the point at which the client found its
-// watch deaf.
+// OnDeaf sets the function to call when the recording reaches the point at which the recorded client
+// found that its watch delivered nothing.
 func (r *Recall) OnDeaf(deaf func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,8 +103,8 @@ func (r *Recall) Deaf() {
 	}
 }
 
-// Below returns the duration to add to a wait, in [0, d). If the time of the next request is known, it
-// is chosen to come as close to that time as possible; otherwise it is random.
+// Below returns the duration to add to a wait, in [0, d). If the time of the next request is known, the
+// wait then ends as close to that time as possible; otherwise the duration is random.
 func (r *Recall) Below(wait, d time.Duration) time.Duration {
 	drawn := Below(d)
 	if r == nil || d <= 0 {

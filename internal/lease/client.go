@@ -83,7 +83,7 @@ func (c *Client) Update(ctx context.Context, l *coordinationv1.Lease) (*coordina
 	return written(l, now, err)
 }
 
-// written returns an error unless the response contains the Lease as it was written.
+// written returns an error unless the response contains the Lease that was written.
 func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || l.UID != "" && now.UID != l.UID || !SameTerm(now, l) || Token(now) != Token(l)) {
 		err = errors.New("the response is not the Lease that was written: a proxy may have responded in place of the API server, or modified the Lease")
@@ -91,8 +91,8 @@ func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, er
 	return now, err
 }
 
-// Change writes a modified copy of last. On a conflict, which may be due only to labels, it reads the
-// Lease again and writes a modified copy of that. If ours returns an error for the Lease that was read,
+// Change writes a modified copy of last. On a conflict, which may be just a change to the labels, it
+// rereads the Lease and writes a modified copy of that. If ours returns an error for the reread Lease,
 // Change writes nothing and returns the error together with the Lease.
 func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours func(now *coordinationv1.Lease) error, change func(*coordinationv1.Lease)) (*coordinationv1.Lease, error) {
 	put := func(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {

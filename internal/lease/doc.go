@@ -3,14 +3,14 @@
 //
 // # Clocks
 //
-// Clocks of different machines are never compared. A [Sighting] counts from the moment this process saw
-// the Lease change, so it never expires before the holder's own term, which counts from the moment the
-// holder sent the renewal.
+// Clocks of different machines are never compared. A [Sighting] is timed from the moment this process
+// saw the Lease change, and the holder's own term from the moment the holder sent the renewal, so the
+// Sighting never expires first.
 //
 // # Requests
 //
-// A [Client] checks every response. A proxy may respond in place of the API server, and a process that
-// trusted its status 200 would work without holding a Lease.
+// A [Client] checks every response. A proxy may answer in place of the API server, and a process that
+// trusted its 200 would start working without holding the Lease.
 //
 // # Concurrency
 //

@@ -17,7 +17,7 @@ func Holder(l *coordinationv1.Lease) string {
 	return *l.Spec.HolderIdentity
 }
 
-// Token returns the number of the current term, which is the count of transitions, or 0 if it is not
+// Token returns the number of the current term, that is, the Lease's transition count, or 0 if it is not
 // set.
 func Token(l *coordinationv1.Lease) int64 {
 	if l.Spec.LeaseTransitions == nil {
@@ -26,7 +26,8 @@ func Token(l *coordinationv1.Lease) int64 {
 	return int64(*l.Spec.LeaseTransitions)
 }
 
-// Lasts returns how long the holder may be silent, or otherwise if this is not set.
+// Lasts returns how long the holder may go without renewing the Lease, or the argument otherwise if that is
+// not set.
 func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if said := l.Spec.LeaseDurationSeconds; said != nil && *said > 0 {
 		return time.Duration(*said) * time.Second
@@ -34,23 +35,23 @@ func Lasts(l *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Acquire starts a term for identity, which may be silent for lasts. It leaves the other fields of l
-// unchanged.
+// Acquire starts a term for identity, to be renewed within the duration lasts. It leaves the other fields of
+// l unchanged.
 func Acquire(l *coordinationv1.Lease, identity string, lasts time.Duration) {
 	Renew(l, lasts)
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // with the server's precision
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = &identity, &now
 }
 
-// Renew sets the renewal time and the permitted silence. Others may have shortened the latter, in which case
-// candidates would take the Lease too early.
+// Renew sets the renewal time and the duration. Someone else may have shortened the duration, which would
+// make candidates take the Lease too early.
 func Renew(l *coordinationv1.Lease, lasts time.Duration) {
 	l.Spec.RenewTime = new(metav1.NowMicro())
 	l.Spec.LeaseDurationSeconds = new(int32(lasts / time.Second))
 }
 
-// SameTerm reports whether a and b have had the same holder since the same time. Comparing identities is
-// not enough, since two processes may have been given the same one.
+// SameTerm reports whether a and b belong to the same term, with the same holder and start time. Comparing
+// identities is not enough, since two processes may have been configured with the same one.
 func SameTerm(a, b *coordinationv1.Lease) bool {
 	return Holder(a) == Holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
 }
@@ -73,8 +74,8 @@ type Sighting struct {
 	Since time.Time
 }
 
-// See records the current state of the Lease, and reports whether its holder has written it since. Only
-// changes to the spec count, because others may change labels.
+// See records the current state of the Lease, and reports whether its holder has written it since. It
+// considers only the spec, because other clients may change labels.
 func (s *Sighting) See(l *coordinationv1.Lease, now time.Time) (alive bool) {
 	if alive = s.Lease == nil || !equality.Semantic.DeepEqual(s.Lease.Spec, l.Spec); alive {
 		s.Since = now

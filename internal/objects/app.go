@@ -45,8 +45,8 @@ func newApp(seed uint64, kind string, i int, o Options) *app {
 	return a
 }
 
-// template returns the pod's specification as in its template, without the additions of the API server
-// and the scheduler.
+// template returns the pod specification as it appears in the template, without the fields added by the
+// API server and the scheduler.
 func (a *app) template() corev1.PodSpec {
 	s := a.s
 	grace := int64(s.number(30))

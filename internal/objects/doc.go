@@ -13,8 +13,8 @@
 // # Repetition
 //
 // The results depend on how much content repeats, because the decoder shares equal values between objects.
-// Objects are replicas of 200 applications in 50 namespaces on 1000 nodes. Replicas have the same values in
-// common as in a real cluster, where controllers and the API server set them:
+// Objects are replicas of 200 applications in 50 namespaces on 1000 nodes. Replicas share the same values
+// as in a real cluster, where controllers and the API server set them:
 //
 //   - labels, the owner, and the fields that the controller manages;
 //   - the image, command, environment, ports, resources and probes of each container, but not the

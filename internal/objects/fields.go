@@ -11,7 +11,7 @@ import (
 
 // fields builds a FieldsV1 tree: nested objects whose names are "f:" plus a field name, or "k:" plus a
 // list item's key, and whose leaves are empty. See FieldsV1 in the documentation of meta/v1.ObjectMeta.
-// It contains only the branches that account for most of the size; a real entry has a few more.
+// It contains only the branches that make up most of the size; a real entry has a few more.
 type fields struct{ strings.Builder }
 
 // open starts a branch. If whole is true, the manager also owns the branch itself.

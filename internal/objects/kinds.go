@@ -77,8 +77,8 @@ func service(seed uint64, i int, o Options) object.Object {
 	}}
 }
 
-// workload returns a Deployment with the UID of another kind, which uses the Deployment's metadata and
-// template.
+// workload returns a Deployment from whose metadata and template an object of another kind is built. It
+// already has that object's UID.
 func workload(seed uint64, kind string, i int, o Options) *appsv1.Deployment {
 	d := Deployment(seed, i, o)
 	d.UID = newSource(seed, kind, i, o.Hostile).uid()

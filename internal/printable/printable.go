@@ -42,7 +42,7 @@ func JSON(text []byte) []byte {
 }
 
 // Writer writes text with control characters replaced by spaces, except tabs and line feeds. A
-// character split between two writes counts as invalid.
+// character split between two writes is treated as invalid.
 type Writer struct{ To io.Writer }
 
 func (w Writer) Write(text []byte) (int, error) {

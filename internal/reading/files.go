@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// Patience is how long [Files.Try] waits. Local disks respond a thousand times faster.
+// Patience is how long [Files.Try] waits. A local disk responds a thousand times faster than that.
 const Patience = time.Second
 
 // ErrSlow means that [Files.Try] has stopped waiting.
@@ -61,8 +61,8 @@ func New(log *slog.Logger, files []File, read func(path string) ([]byte, error),
 // file.
 func (f *Files) Wait(ctx context.Context) error { return f.wait(ctx, false) }
 
-// Try is like [Files.Wait], for callers that can use the previous contents. It fails with [ErrSlow] once
-// a pass has taken longer than [Patience].
+// Try is like [Files.Wait], for callers that can fall back on the previous contents. It fails with
+// [ErrSlow] once a pass has taken longer than [Patience].
 func (f *Files) Try(ctx context.Context) error { return f.wait(ctx, true) }
 
 // Again is like [Files.Try], for callers that know the previous contents to be invalid. A pass that was

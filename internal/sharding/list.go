@@ -9,10 +9,10 @@ import (
 )
 
 // List interprets a list of an informer's objects. Slots may have been gained or lost since the list started,
-// in which case it proves nothing about them.
+// in which case the list proves nothing about them.
 type List struct {
 	terms *Terms
-	gains uint64              // gains when the list started
+	gains uint64              // number of gains when the list started
 	away  map[identity]string // versions of listed objects that are not owned
 }
 
@@ -21,8 +21,8 @@ type identity struct {
 	uid types.UID
 }
 
-// List returns a List that started after the given gains. away contains listed objects that are not
-// owned.
+// List returns a List for a list that started after the given number of gains. away contains listed objects
+// that are not owned.
 func (t *Terms) List(gains uint64, away []object.Version) *List {
 	l := &List{t, gains, make(map[identity]string, len(away))}
 	for _, v := range away {
@@ -31,8 +31,8 @@ func (t *Terms) List(gains uint64, away []object.Version) *List {
 	return l
 }
 
-// tells reports whether the list is complete for an object's slot. It is if the slot is owned and has been
-// owned since before the list started.
+// tells reports whether the list is complete for an object's slot. That is the case if the slot has been
+// owned continuously since before the list started.
 func (l *List) tells(o object.Head) bool {
 	since := l.terms.Since(o)
 	return 0 < since && since <= l.gains

@@ -1,5 +1,5 @@
-// Package sharding makes informers follow a share of the work (package shard), and makes reconcilers
-// wait while a slot is handed over. It does not import either: an informer passes [Hooks].
+// Package sharding restricts informers to a share of the work (package shard), and makes reconcilers wait
+// while a slot is handed over. It imports neither of them: an informer passes in its [Hooks].
 package sharding
 
 import (
@@ -85,7 +85,7 @@ func (t *Terms) stale() bool {
 	}
 }
 
-// nothing returns the next terms after the share has failed, which have no slots.
+// nothing returns the terms that follow t if the share has failed; they contain no slots.
 func (t *Terms) nothing() *Terms {
 	again := make(chan struct{})
 	time.AfterFunc(afterFault, func() { close(again) })
@@ -171,7 +171,7 @@ func (o *Ownership) Gains() uint64 {
 // Follow updates the terms after every change, until ctx is done. Other callers of Terms update them too and
 // do not have to wait for Follow.
 func (o *Ownership) Follow(ctx context.Context) {
-	var asks time.Time // tracks the use of asksInARow
+	var asks time.Time // when the calls so far would have been made at a pace of one per asksEvery
 	for {
 		t, now := o.Terms(), time.Now()
 		if asks.Before(now) {

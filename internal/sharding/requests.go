@@ -11,8 +11,8 @@ import (
 )
 
 // Requests implements reflector.Ownership for one reflector of an informer. It asks the server for owned
-// objects only, and records for each request whether the server complied, since different servers may
-// respond. Any other objects are skipped.
+// objects only, and records for each request whether the server complied, since each request may reach a
+// different server. Any other objects are skipped.
 type Requests struct {
 	*Ownership
 
@@ -104,8 +104,9 @@ func (r *Requests) ask(slots shard.Slots) (source.Selection, func(askedFor bool)
 	}
 }
 
-// telling returns how many objects must be received, all of them requested, to conclude that the server
-// applies the selection. The probability of this happening by chance is that of 20 heads in a row.
+// telling returns how many received objects must all match the selection before we conclude that the
+// server applies it. The odds of this happening by chance are those of 20 coin flips all coming up
+// heads.
 func telling(slots shard.Slots) int64 {
 	heads := math.Log2(float64(slots.Total()) / float64(slots.Len()))
 	if slots.Len() == 0 || heads <= 0 {

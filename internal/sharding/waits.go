@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Soon and Late are the minimum and maximum time before caches are checked again for holding a slot.
+// Soon and Late are the minimum and maximum time before checking again whether the caches hold a slot.
 const (
 	Soon = 20 * time.Millisecond
 	Late = 5 * time.Second
@@ -29,7 +29,7 @@ type wait struct {
 }
 
 // Next returns how long a request waits before the caches are checked again. That is a quarter of the
-// time since they were first found not to hold the slot in this term.
+// time since a check first found, in this term, that they do not hold the slot.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
