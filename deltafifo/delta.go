@@ -17,7 +17,7 @@ const (
 	Added Type = iota + 1
 	Updated
 	Deleted
-	// Replaced carries a complete list, either of everything or of one namespace.
+	// Replaced carries a complete list, either of all objects or of one namespace.
 	Replaced
 	// Sync asks the consumer to redeliver all cached objects to handlers. It contains no change.
 	Sync

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Failure is an error with its location and history.
+// Failure is an error along with where, when and how often it occurred.
 type Failure struct {
 	Resource string
 	Phase    Phase

@@ -29,7 +29,7 @@ const (
 
 // Handler events.
 const (
-	// Told means that the handler was called Count times, taking Took in total. It received the informer's
+	// Told means that the handler was called Count times, for a total of Took. It received the informer's
 	// changes after position After, up to Position. If After equals Position, it received something else,
 	// such as the objects cached when it was added. Key is the object if Count is 1. Received is the time
 	// since the last change was read.

@@ -216,7 +216,7 @@ func (x *Indexer) Absent(key object.Key) bool {
 	return !cached
 }
 
-// get requires that x.mu is held.
+// get is Get for callers that hold x.mu.
 func (x *Indexer) get(key object.Key) (object.Head, bool) {
 	if e, ok := x.objects[key]; ok {
 		return e.object, true

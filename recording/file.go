@@ -180,7 +180,7 @@ func (x *indexer) record(r *record) error {
 		if !q.answered || r.kind == kindChunk && q.Withheld {
 			return fmt.Errorf("body data for request %d, which has none", r.request)
 		}
-		q.Withheld = r.kind == kindWithheld // may depend on the response, so known only now
+		q.Withheld = r.kind == kindWithheld // may depend on the response, so it is not known until now
 		q.Bytes += bodyOf(r)
 	case kindEnd:
 		q.Whole = true

@@ -74,7 +74,7 @@ type Replay struct {
 	mu      sync.Mutex           // guards the fields below, and the state of the streams
 	began   time.Time            // zero before the first request
 	of      map[client][]*stream // each client's streams, preferred ones first
-	asked   []*stream            // streams for at least one client
+	asked   []*stream            // streams assigned to at least one client
 	late    time.Duration        // the current delay, on the recording's clock
 	strange string               // last request that matched nothing
 	changed chan struct{}        // closed and replaced on progress

@@ -68,8 +68,8 @@ type Options struct {
 	// Type.
 	Packer wire.PackerRef
 
-	// Known, if not nil, looks up the consumer's objects, as they were queued. A source returns an
-	// unchanged object from Known instead of decoding it again (see source.Request).
+	// Known, if not nil, looks up the consumer's objects, in the form in which they were queued. A source
+	// returns an unchanged object from Known instead of decoding it again (see source.Request).
 	Known wire.Cached
 
 	// Ownership, if not nil, decides which objects are reflected. It makes the first list a

@@ -163,7 +163,8 @@ func (r *Reflector) setEndWatch(end func(error)) {
 // gained reports whether objects were gained after the queued list started.
 func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 
-// clearLost records that a queued list recovers the data in lostAtStart, but not later losses.
+// clearLost records that a queued list has recovered the data whose loss lostAtStart describes, but not any
+// data lost later.
 func (r *Reflector) clearLost() { r.lost.CompareAndSwap(r.lostAtStart, nil) }
 
 // relistInstead replaces the next watch with a list if data was lost or objects were gained, and returns the

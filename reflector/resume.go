@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// SavedState is the state of a reflector for the same objects in an earlier process. It is queued only after
-// the server has confirmed or corrected it.
+// SavedState is the state that a reflector for the same objects had in an earlier process. It is queued only
+// after the server has confirmed or corrected it.
 type SavedState struct {
 	Items []object.Head // with unique keys; they are not modified
 	RV    string        // Items includes every change up to this version

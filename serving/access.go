@@ -39,10 +39,10 @@ const (
 // system:auth-delegator). The client's scheme must contain both kinds.
 //
 // Access caches approvals for a minute and denials for ten seconds, at most 1024 of each, using a few hundred
-// bytes per entry. Identical concurrent requests share one decision. At most 16 reviews for unknown callers
-// are in progress at a time, and at most 256 more are queued. Callers that were allowed recently have a
-// separate queue and do not wait behind unknown callers. If the API server cannot be reached, or if too many
-// requests are waiting, the response is a 503.
+// bytes per entry. Identical concurrent requests share a single decision. At most 16 reviews for unknown
+// callers are in progress at a time, and at most 256 more are queued. Callers that were allowed recently have
+// a separate queue and do not wait behind unknown callers. If the API server cannot be reached, or if too
+// many requests are waiting, the response is a 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if next == nil {
 		panic(failure.Place(1) + ": the handler for Access is nil")
@@ -116,7 +116,7 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// warn logs why a request could not be decided, unless it has just logged a warning or the caller has
+// warn logs why a request could not be authorized, unless it has just logged a warning or the caller has
 // disconnected.
 func (a *access) warn(ctx context.Context, path string, err error) {
 	a.mu.Lock()

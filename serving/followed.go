@@ -15,7 +15,7 @@ import (
 )
 
 // lookInterval is how long file contents are used before the files are read again. Certificates are replaced
-// hours before they expire, and ten seconds is short enough for experiments.
+// hours before they expire, so this could be longer, but ten seconds is convenient for experiments.
 const lookInterval = 10 * time.Second
 
 // followed is a value parsed from files that may change. The files are read when the value is needed, not in

@@ -54,8 +54,8 @@ type line struct {
 
 func newLine(turns int) line { return line{turns: make(chan struct{}, turns)} }
 
-// flight is a pending question. Its goroutine ends with a verdict, with an error, or when no callers are
-// waiting any more.
+// flight is a pending question. Its goroutine ends when it has a verdict or an error, or when no callers are
+// waiting anymore.
 type flight struct {
 	callers int   // guarded by reviews.mu
 	line    *line // the queue it belongs to
@@ -94,7 +94,7 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	defer r.mu.Unlock()
 	if f.callers--; f.callers == 0 {
 		f.cancel()
-		r.forget(q, f) // so that the next caller starts over
+		r.forget(q, f) // so that the next caller asks afresh
 	}
 	return verdict{}, context.Cause(ctx)
 }

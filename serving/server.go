@@ -31,10 +31,9 @@ type Options struct {
 	// Listener, if not nil, is used instead of Address.
 	Listener net.Listener
 
-	// Handler answers requests. The server closes the connection if a request body does
-	// not arrive within 30 s or a response takes longer than two minutes, unless the
-	// handler extends these deadlines with an http.ResponseController. It logs panics
-	// and closes the connection.
+	// Handler handles requests. The server closes the connection if a request body does not arrive within 30
+	// s or a response takes longer than two minutes, unless the handler extends these deadlines with an
+	// http.ResponseController. It logs panics and closes the connection.
 	Handler http.Handler
 
 	// TLS enables HTTPS. Nil means HTTP.
@@ -97,10 +96,10 @@ func New(opts Options) (*Server, error) {
 // Name returns the server's name as used in messages.
 func (s *Server) Name() string { return s.opts.Name + " server" }
 
-// SelfSigned returns, PEM-encoded, the certificate that the server generated because it has no certificate
-// files. Clients can be configured to trust it, for example through the caBundle field of an API server's
-// webhook configuration. It is valid for this host's names and the loopback interface. SelfSigned returns nil
-// if the certificate comes from files or the server does not use TLS.
+// SelfSigned returns the PEM-encoded certificate that the server generated because no certificate files were
+// configured. Clients can be configured to trust it, for example through the caBundle field of an API
+// server's webhook configuration. It is valid for this host's names and the loopback interface. SelfSigned
+// returns nil if the certificate comes from files or the server does not use TLS.
 func (s *Server) SelfSigned() []byte {
 	if s.tls == nil || len(s.tls.Certificates) == 0 {
 		return nil
@@ -121,8 +120,8 @@ func (s *Server) Certificate() (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// Listen opens the port, unless it is already open. From then on the operating system accepts connections,
-// which Run then serves.
+// Listen opens the port, unless it is already open. The operating system then accepts connections, which Run
+// will serve.
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ type TLS struct {
 	// CertFile and KeyFile are reloaded when they change. Set both or neither.
 	CertFile, KeyFile string
 
-	// ClientCAFile, if set, restricts access to clients with a certificate from one of its authorities. It is
+	// ClientCAFile, if set, restricts access to clients with a certificate signed by one of its CAs. It is
 	// reloaded when it changes.
 	ClientCAFile string
 

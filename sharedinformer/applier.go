@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applier turns deltas, which describe changes on the server, into events, which describe changes in the
-// cache to handlers (L03, L04).
+// applier turns deltas, which describe changes on the server, into events, which tell handlers about changes
+// in the cache (L03, L04).
 type applier struct {
 	informer *core
 	initial  bool // Adds from a Replaced delta belong to an initial list
@@ -120,7 +120,7 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	return taken
 }
 
-// applyList applies a list. If the namespace has been removed in the meantime, the list belongs to no feed.
+// applyList applies a list. If the namespace has since been removed, the list has no feed.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
@@ -154,8 +154,8 @@ func (a *applier) applyTrim(w indexer.Writer, d *deltafifo.Delta) {
 	a.maySync = true
 }
 
-// applyDeletion adds the event for a deletion. If the cache contains an older object with that name, the
-// deletion of that one was missed, and its final state is unknown.
+// applyDeletion adds the event for a deletion. If the cache contains an older object with the same name, that
+// object's deletion was missed, and its final state is unknown.
 func (a *applier) applyDeletion(w indexer.Writer, d *deltafifo.Delta) {
 	old, existed := w.Delete(d.Key)
 	a.informer.tombstones.add(d.Object, d.Object.GetResourceVersion())
@@ -231,8 +231,8 @@ type appliedList struct {
 	gains uint64
 }
 
-// movedIn reports whether an object that is new to the cache existed before, but in a slot or with a key not
-// owned by this process.
+// movedIn reports whether an object that is new to the cache existed before, in a slot or under a key that
+// this process did not own.
 func (a *applier) movedIn(d *deltafifo.Delta, o object.Head) bool {
 	return d.Type == deltafifo.Updated || d.Type == deltafifo.Replaced && a.terms.Since(o) > a.heldGains
 }
@@ -245,8 +245,8 @@ func (a *applier) addEvent(d *deltafifo.Delta, e event) {
 }
 
 // reuseEqual replaces each listed object with an equal one from the cache or from an earlier delta. It does
-// so only if the server's history went back, in which case equal versions imply equal content only within the
-// same list. The caller must hold no locks.
+// so only if the server's history was rolled back, because equal versions then imply equal content only
+// within the same list. The caller must hold no locks.
 func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	if !slices.ContainsFunc(deltas, func(d deltafifo.Delta) bool { return d.NewHistory }) {
 		return
@@ -262,7 +262,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 	note := func(o object.Head) {
 		key := object.KeyOf(o)
 		if have, ok := known(key); ok && sameVersion(have, o) {
-			o = have // like the cache
+			o = have // as the cache does
 		}
 		coming[key] = o
 	}

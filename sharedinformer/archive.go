@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// writeObjects writes the cached objects. Whole objects are packed first, so the file does not
-// depend on the store. It stops early when ctx is done.
+// writeObjects writes the cached objects. Whole objects are packed first, so the format does not
+// depend on Options.Store. It stops early when ctx is done.
 func writeObjects(ctx context.Context, objects indexer.View, to io.Writer) error {
 	var a wire.Archive
 	var room []byte

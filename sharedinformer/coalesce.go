@@ -12,12 +12,12 @@ import (
 //
 //	pending    + event   = pending
 //	Add        + Update  = Add of the newer state
-//	Add        + Delete  = nothing: the handler never heard of the object
+//	Add        + Delete  = nothing: the handler never saw the object
 //	Update     + Update  = Update from the older old to the newer new
 //	Update     + Delete  = Delete from the older old
 //	Delete     + Add     = Delete and Add: two calls, one entry
 //	Delete-Add + Update  = Delete and Add of the newer state
-//	Delete-Add + Delete  = Delete, as it was; a deletion, if that was none
+//	Delete-Add + Delete  = the first Delete; the second if only that one is a real deletion
 //	Resync     + any     = any
 type coalescer struct {
 	mu         sync.Mutex // guards the fields below; never held while calling other code

@@ -50,7 +50,7 @@ type core struct {
 	synced        atomic.Bool
 	stopped       atomic.Bool                     // Run has returned and has not been called again
 	failure       atomic.Pointer[failure.Failure] // last failure of an index or the cache
-	broken        atomic.Pointer[failure.Failure] // why it cannot run again
+	broken        atomic.Pointer[failure.Failure] // the reason it cannot run again
 	last          atomic.Pointer[failure.Failure] // the failure that ended the last run; nil if its context was canceled
 	unconfirmed   atomic.Int32                    // feeds of a synced cache that are still waiting for the server's first response in this run
 	reports       reportLimiters                  // rate-limits failure reports for index functions

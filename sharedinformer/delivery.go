@@ -354,8 +354,8 @@ func goroutineID() uint64 {
 	return id
 }
 
-// replay is a set of cached objects that a handler receives before anything else: the objects cached when it
-// joined, or the objects of a resync.
+// replay is a set of cached objects that a handler receives before anything else: those cached when it
+// joined, or those redelivered by a resync.
 type replay struct {
 	objects indexer.View
 	as      EventType

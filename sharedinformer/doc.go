@@ -10,8 +10,8 @@
 //
 // # The flow
 //
-//	reflector → DeltaFIFO → Pop → HandleDeltas ─┬─► Indexer        (one write a batch)
-//	                                            └─► log of batches (one append a batch)
+//	reflector → DeltaFIFO → Pop → HandleDeltas ─┬─► Indexer        (one write per batch)
+//	                                            └─► log of batches (one append per batch)
 //	                                                 ▲   ▲    ▲
 //	                                                 │   │    └─ cursor of handler C
 //	                                                 │   └────── cursor of handler B
@@ -39,11 +39,11 @@
 // # Packed caches
 //
 // With Options.Store Packed the cache holds each object as its head (key, UID, resource version, labels,
-// owners) plus bytes compressed against a similar object, which use a fraction of the object's memory. Get,
-// iteration and handlers decode objects on demand, one at a time. Readers share an opened object for as long
-// as it is in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that several
-// handlers receive, or that is looked up repeatedly, is decoded once. Together the open objects use a few
-// hundred KB.
+// owners) plus bytes compressed against a similar object, which take up a fraction of the object's memory.
+// Get, iteration and handlers decode objects on demand, one at a time. Readers share an opened object for as
+// long as it is in use. The 64 most recently opened objects of up to 64 KB stay open, so an object that
+// several handlers receive, or that is looked up repeatedly, is decoded once. Together the open objects use a
+// few hundred KB.
 //
 // Code that needs only heads never opens an object: Heads returns a reader for the cached heads, and
 // AddHeadHandler registers a handler that receives heads. Open decodes the object behind a head, and Copy
@@ -67,10 +67,11 @@
 //
 // # Guarantees
 //
-// Delivery: one timeline per handler (L01, L02), every Add paired with one Delete (L03, L04), the
-// cache ahead of every call (L05), no gap and no repeat for a handler that joins late (L06), no
-// call after a close (L07), handlers independent of each other (L08-L11). Cache: L12 to L16.
-// Waiting: L14, L18, L22. Life: L23, L24. Packed: C01. Snapshots: C02. Shares: S03 to S05.
+// Each handler sees one timeline (L01, L02), in which every Add is paired with one Delete (L03, L04). The
+// cache is updated before each call (L05). Handlers that join late miss nothing and receive nothing twice
+// (L06), and closed ones are not called (L07). Handlers do not affect each other (L08-L11). For the cache,
+// see L12 to L16; for waiting, L14, L18 and L22; for starting and stopping, L23 and L24; for packed caches,
+// C01; for snapshots, C02; and for shares, S03 to S05.
 //
 // # Concurrency
 //

@@ -45,13 +45,13 @@ type Event[T object.Head] struct {
 	// Object is the state after the change. For Delete it is the last known state.
 	Object T
 	// Old is the previous state that the handler received. It is set for every Update, and for a Delete whose
-	// Object is newer than the state that the handler last received. It is never set with
+	// Object is newer than the last state the handler received. It is never set with
 	// HandlerOptions.WithoutOld.
 	Old T
-	// Initial marks an Add as part of the initial state, from when the informer synced or the handler was
-	// added.
+	// Initial marks an Add as part of the initial state, that is, the objects present when the informer
+	// synced or when the handler was added.
 	Initial bool
-	// FinalStateUnknown marks a Delete that was missed by the watch and inferred from a relist or from a
+	// FinalStateUnknown marks a deletion that the watch missed and that was inferred from a relist or from a
 	// newer object with the same name. Object is the last known state.
 	FinalStateUnknown bool
 	// Moved is set by a sharded informer (Options.Shard) if the object itself did not change. On a Delete it
@@ -69,7 +69,7 @@ type Event[T object.Head] struct {
 	AppliedAfter time.Duration // cache updated
 }
 
-// event is the informer's internal form of an Event. Its objects may be whole, of any type, or packed.
+// event is the informer's internal form of an Event. Its objects may be decoded (of any type) or packed.
 type event = Event[object.Head]
 
 // Handler receives changes from one informer, in order, one call at a time. The context is canceled when the
@@ -219,8 +219,8 @@ func isNil[T object.Head](h Handler[T]) bool {
 	return h == nil || ok && f == nil
 }
 
-// errFilterOld is the error for a Filter without old states: it could not tell whether its handler has
-// received the object.
+// errFilterOld is the error from a Filter that receives no old states and so cannot tell whether its handler
+// has received the object.
 var errFilterOld = errors.New("a Filter received an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
 // Filter returns a handler that calls next only for objects that match. If an update makes an object match,

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 )
 
-// segment is one piece of the log: a batch of events, or a mark. It is immutable once in the log.
+// segment is one element of the log: a batch of events, or a mark. It is immutable once in the log.
 type segment struct {
 	events []event
 	batch  *batch  // the same events; set by append
@@ -32,7 +32,7 @@ type resync struct {
 	targets map[mailbox]struct{}
 }
 
-// wantedBy reports whether the handler of m is a target of r, which may be nil.
+// wantedBy reports whether m's handler is a target of r, which may be nil.
 func (r *resync) wantedBy(m mailbox) bool {
 	if r == nil {
 		return false
@@ -41,8 +41,8 @@ func (r *resync) wantedBy(m mailbox) bool {
 	return wanted
 }
 
-// eventLog is the log of all events. It refers only to the end; the segments that a cursor has not passed yet
-// are kept by the cursor.
+// eventLog is the log of all events. It references only the end of the log; each cursor keeps alive the
+// segments it has not passed yet.
 type eventLog struct {
 	end   *link         // guarded by core.join
 	total atomic.Uint64 // events ever appended
@@ -73,8 +73,8 @@ type mailbox interface {
 	// It is called after its previous result has been delivered.
 	next() (events []event, mark *segment)
 
-	// ack records that the handler has returned from one of the events that next returned. Events are
-	// acknowledged in order.
+	// ack records that the handler has returned from handling one of next's events. Events are acknowledged
+	// in order.
 	ack()
 
 	// current returns the first unacknowledged event from next, or nil. It is safe for concurrent use.
@@ -90,7 +90,7 @@ type mailbox interface {
 	// position returns the number of log events delivered so far, or 0 if unknown.
 	position() uint64
 
-	// stats returns the statistics for the status.
+	// stats returns the statistics shown in the status.
 	stats() mailboxStats
 
 	// clear drops undelivered events and anything offered later. It is safe for concurrent use. If running is

@@ -50,8 +50,8 @@ type feed struct {
 // retryAgain is how long a feed ignores wake-ups from other feeds after a futile one.
 const retryAgain = 30 * time.Second
 
-// retryNow cuts short the back-off of a feed that is waiting for its kind to be served, because another feed
-// has found that it now is. It is safe for concurrent use.
+// retryNow cuts short the back-off of a feed that is waiting for its kind to be served. It is called when
+// another feed finds that the kind is served now. It is safe for concurrent use.
 func (f *feed) retryNow() {
 	now, last := time.Now(), f.retried.Load()
 	if s := f.reflector.Status(); s.State != reflector.BackingOff || !s.NotServed() || last != nil && now.Sub(*last) < retryAgain {
@@ -178,7 +178,8 @@ type scopeChecker struct {
 	onClusterScoped func()
 
 	// onNamespaced, if set, is called when the kind is namespaced again, by a feed for everything that was
-	// created while the kind was cluster-scoped. It reports whether the feed's objects are still wanted.
+	// created while the kind was cluster-scoped. It reports whether the informer still wants the feed's
+	// objects.
 	onNamespaced func() (wanted bool)
 }
 

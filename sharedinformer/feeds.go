@@ -19,8 +19,7 @@ import (
 // feeds is the set of reflectors that fill an informer's queue: one for all namespaces, or one for
 // each. The set may change while the informer runs. Invariants:
 //
-//  1. wanted is sorted, contains each namespace once, and metav1.NamespaceAll only
-//     alone.
+//  1. wanted is sorted and free of duplicates. If it contains metav1.NamespaceAll, it contains nothing else.
 //  2. There is exactly one feed for each wanted namespace, in the order of wanted. If the kind turns out
 //     to be cluster-scoped, a single feed for everything replaces them, at most once per scopeFlapWindow.
 //  3. A removed feed is never reused: if its namespace is added again, it gets a new feed.
@@ -42,7 +41,7 @@ type feeds struct {
 	refused       *failure.Failure     // an error in an option that reflectors do not check; usually nil
 
 	current  atomic.Pointer[[]*feed] // replaced under core.mu and core.join
-	unserved atomic.Bool             // a feed has found that the kind is not served, and no feed has found the opposite since
+	unserved atomic.Bool             // a feed found that the kind is not served, and none has found otherwise since
 
 	// Guarded by core.mu.
 	wanted        []string
@@ -103,7 +102,7 @@ func (f *feeds) status() (all reflector.Status, each []reflector.Status) {
 	return all, each
 }
 
-// statusOf returns a reflector's status. If options were rejected, every reflector counts as failed.
+// statusOf returns a reflector's status. If options were rejected, every reflector is reported as failed.
 func (f *feeds) statusOf(r *reflector.Reflector) reflector.Status {
 	s := r.Status()
 	if f.refused != nil && s.Failure == nil {
@@ -146,8 +145,8 @@ func feedCovering(feeds []*feed, namespace string) *feed {
 // covers reports whether a feed covers the namespace.
 func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
-// advance updates the versions of the namespaces, and of the whole cache, after applying deltas. Deltas from
-// a namespace's earlier feeds count too, because the cache kept their objects. The caller must hold join.
+// advance updates the versions of the namespaces, and of the whole cache, after applying deltas. It includes
+// deltas from a namespace's earlier feeds, because the cache kept their objects. The caller must hold join.
 func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
@@ -221,7 +220,7 @@ func (f *feeds) complete() bool {
 }
 
 // retryUnserved wakes all feeds that are backing off because their kind is not served, once one of them, in
-// state s, has found that it is. Two feeds do not keep waking each other if a kind comes and goes.
+// state s, has found that it is. If a kind comes and goes, two feeds do not keep waking each other.
 func (f *feeds) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():
@@ -256,8 +255,8 @@ func combined(a, b reflector.Status) reflector.Status {
 	return worst
 }
 
-// worse reports whether a is in a worse state than b. A missing list is the worst, followed by a failure and
-// then a wait. Of two failures, the older one is worse.
+// worse reports whether a is in a worse state than b. A missing list is worst, followed by a failure,
+// followed by a wait. Of two failures, the older one is worse.
 func worse(a, b reflector.Status) bool {
 	switch {
 	case (a.RV == "") != (b.RV == ""):

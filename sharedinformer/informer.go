@@ -102,10 +102,10 @@ func readerOf[T object.Object](cache *indexer.Indexer, packed bool) indexer.Read
 	return indexer.ReaderOf[T](cache)
 }
 
-// Until the informer first syncs, Stale returns a reader for the objects loaded from an earlier process's
-// snapshot. After that it returns a reader for the cache, even while SetNamespaces takes effect. Loaded
-// objects may be outdated, or even come from another server. Use Stale when stale data is better than none,
-// and call Stale again for newer data. Without a snapshot the reader is empty at first.
+// Stale returns a reader for the objects loaded from an earlier process's snapshot until the informer first
+// syncs, and a reader for the cache from then on, even while SetNamespaces takes effect. Loaded objects may
+// be outdated, or even come from another server. Use Stale when stale data is better than none, and call
+// Stale again for newer data. Without a snapshot the reader is empty at first.
 func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stale(), i.core.packed()) }
 
 // Index looks up cached objects by values that a function computes from them; see [AddIndex].
@@ -251,8 +251,8 @@ func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 // cached objects and Altered reports whether the objects went through a transform.
 func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 
-// Selects reports whether the cache should contain o, judging by o's namespace, labels and name on the
-// server. Criteria that only the server can evaluate, such as selectors on other fields, are assumed to
+// Selects reports whether o, as it is on the server, belongs in the cache, judging by its namespace, labels
+// and name. Criteria that only the server can evaluate, such as selectors on other fields, are assumed to
 // match. Call it before waiting for a write to reach the cache: an object that is not selected will never
 // arrive.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }

@@ -20,8 +20,8 @@ type MutationError struct {
 	Type string // Go type of the object
 	Path string // the first changed field, such as .Spec.NodeName
 
-	// Others is the number of other cached objects that changed along with this one, because they share the
-	// sub-object that contains the field.
+	// Others is the number of other cached objects that changed too, because they share the sub-object that
+	// contains the field.
 	Others int
 }
 
@@ -34,8 +34,8 @@ func (e *MutationError) Error() string {
 }
 
 // mutationDetector keeps a copy of each cached object and compares the object with the copy: periodically for
-// all objects, when an object leaves the cache, and before and after each handler call. If an object differs,
-// all objects are compared immediately, because the modified sub-object may be shared. Each modified
+// all objects, when an object leaves the cache, and before and after each handler call. If an object has
+// changed, all objects are compared immediately, because the modified sub-object may be shared. Each modified
 // sub-object is reported once. A packed object's bytes cannot be modified, so only its head is compared, and
 // the object itself once it has been opened.
 type mutationDetector struct {
@@ -58,7 +58,7 @@ type watched struct {
 	object *original // nil for a packed object that was never opened
 }
 
-// originals returns the originals that exist.
+// originals returns the non-nil originals.
 func (w watched) originals() []*original {
 	return slices.DeleteFunc([]*original{w.head, w.object}, func(o *original) bool { return o == nil })
 }

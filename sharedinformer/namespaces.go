@@ -51,10 +51,10 @@ func (i *core) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// scopeFlapWindow is how long after a kind became namespaced a report that it is cluster-scoped is ignored,
-// because the source has probably cached it. The report counts as an error, and the feed backs off.
-// Otherwise, listing everything and rejecting a namespace would trigger each other as fast as the server can
-// respond.
+// scopeFlapWindow is how long the informer ignores reports that a kind is cluster-scoped after it became
+// namespaced, because such a report probably comes from the source's cache. The feed treats the report as an
+// error and backs off. Otherwise, listing everything and rejecting the namespaces would alternate as fast as
+// the server can respond.
 const scopeFlapWindow = time.Minute
 
 // becameClusterScoped records that the kind is cluster-scoped.

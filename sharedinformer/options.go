@@ -187,12 +187,11 @@ type HandlerOptions struct {
 	Name string
 
 	// Place is the file:line shown next to the name. The default is the caller of AddHandler. Code that adds
-	// handlers on behalf of other code should pass the call site of the latter.
+	// handlers on behalf of other code should pass that code's call site.
 	Place string
 
-	// Resync, if not 0, is the interval between resyncs. On each resync, the handler, once synced, receives
-	// every cached object again (L11). A resync that comes due before the previous one has finished is
-	// skipped.
+	// Resync, if not 0, is the interval between resyncs. A synced handler then receives every cached object
+	// again (L11). A resync that comes due before the previous one has finished is skipped.
 	Resync time.Duration
 
 	// Lag is the lag policy for undelivered changes.

@@ -14,9 +14,9 @@ import (
 
 // PackedStatus contains the statistics of a packed cache.
 type PackedStatus struct {
-	Bytes   int64  // size of the cached objects and their heads; shared data counts only for the first object
-	Kept    int    // objects cached whole because they do not survive packing unchanged; if there are many, do not use the packed store for this kind
-	Opened  uint64 // number of times an object was opened; if this is far more than the number of changes, the program reads everything and should use whole objects
+	Bytes   int64  // size of the cached objects and their heads; shared data is counted only for the first object
+	Kept    int    // objects cached whole because packing would alter them; if there are many, do not use a packed cache for this kind
+	Opened  uint64 // number of times an object was opened; if this far exceeds the number of changes, the program reads everything and should use a whole cache
 	Damaged uint64 // objects whose bytes were corrupted; a nonzero value suggests faulty memory
 }
 

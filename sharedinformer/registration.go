@@ -53,7 +53,7 @@ func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.Clo
 // Status returns the current state of the registration.
 func (r *Registration) Status() HandlerStatus { return r.of.Status() }
 
-// Name and the following methods implement Registration.
+// Name and the methods below implement Registration.
 func (d *delivery) Name() string { return d.opts.name() }
 
 func (d *delivery) String() string { return d.opts.label() }

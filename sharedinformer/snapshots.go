@@ -32,9 +32,9 @@ type SnapshotStatus struct {
 	Written   time.Time // when writing the last file started; zero if none was written
 	Bytes     int64     // size of that file
 
-	// Failure is the reason the server did not identify its cluster, or else why the last file was not
-	// written or an invalid file was not removed. It is nil if there is no problem. If each namespace has its
-	// own file, it is the first of their failures.
+	// Failure is the error from identifying the server's cluster or, if there is none, from writing the last
+	// file or removing an invalid one. It is nil if there is no problem. If each namespace has its own file,
+	// it is the first of their failures.
 	Failure *failure.Failure
 }
 
@@ -56,7 +56,7 @@ type snapshots struct {
 	saved          map[*feed]string    // version of each file
 	invalid        map[*feed]bool      // feeds whose file must be removed; true if this includes a file being written now
 	hadFiles       map[string]struct{} // namespaces that may have files
-	rolledBackAt   time.Time           // when the server's history last went back; zero if never
+	rolledBackAt   time.Time           // when the server's history was last rolled back; zero if never
 
 	wake chan struct{} // holds a token if there is an invalid file
 }
@@ -175,9 +175,9 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 }
 
 // invalidate schedules the removal of a feed's file because the server contradicts it or no longer has the
-// history since then. It must not wait, because later the server may no longer be able to tell. If the
-// server's history went back, it also invalidates the files of all current and former namespaces of the
-// informer, which belong to the lost history too.
+// history since then. It must not be delayed, because later the server may no longer be able to tell that the
+// file is invalid. If the server's history was rolled back, it also invalidates the files for all of the
+// informer's current and former namespaces, which belong to the lost history too.
 func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +203,8 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 }
 
 // noteList is called after one of a feed's lists was applied; the caller must hold join. newHistory means
-// that the server's history may have gone back, so the file may belong to the lost history. again means that
-// the feed had a list before, so the history has in fact gone back.
+// that the server's history may have been rolled back, so the file may belong to the lost history. again
+// means that the feed had a list before, so the history was in fact rolled back.
 func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	resumed := f.reflector.Status().Resumed
 	if newHistory && !resumed {
@@ -284,7 +284,7 @@ var errClusterUnknown = errors.New("identify the cluster")
 // errSaveTimeout means that the last files were not written in time.
 var errSaveTimeout = fmt.Errorf("not finished within %v of stopping", lastSaveTimeout)
 
-// saveLast writes the changes from the run that is ending.
+// saveLast saves changed caches once more at the end of a run.
 func (s *snapshots) saveLast(ctx context.Context) {
 	if s.disabled() || s.informer.broken.Load() != nil {
 		return
@@ -295,8 +295,8 @@ func (s *snapshots) saveLast(ctx context.Context) {
 	s.save(ctx, lastClusterTimeout)
 }
 
-// save writes the file of each feed that has changed. The server has until patience runs out to identify its
-// cluster.
+// save writes a file for each feed that has changed. patience limits how long the server may take to identify
+// its cluster.
 func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()

@@ -32,9 +32,9 @@ type Status struct {
 	Objects int    // cached objects
 
 	Store  Store        // how objects are cached
-	Packed PackedStatus // statistics of a packed cache; zero for a whole one
+	Packed PackedStatus // packed cache statistics; zero for a whole cache
 
-	QueueDepth  int           // deltas not applied yet, including the batch in progress; if this stays above a handful, the index functions are too slow or the machine is
+	QueueDepth  int           // deltas not applied yet, including the batch in progress; if this stays above a handful, either the index functions or the machine is too slow
 	QueueAge    time.Duration // age of the oldest queued delta
 	QueueMerged uint64        // deltas merged by compaction
 
@@ -55,7 +55,7 @@ type Status struct {
 	Snapshot *SnapshotStatus
 
 	// Failure is the last failure from an index function, the mutation detector or the snapshot writer.
-	// Failures of reflectors and handlers appear in their own statuses.
+	// Reflector and handler failures appear in their own statuses.
 	Failure *failure.Failure
 
 	Handlers []HandlerStatus // in registration order

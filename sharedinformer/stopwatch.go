@@ -10,7 +10,7 @@ import (
 // has lasted lapTime, an alarm ends it after the call in progress. The whole lap is attributed to that call,
 // and the next laps are short again.
 type stopwatch struct {
-	made    time.Time // before every call
+	made    time.Time // earlier than any call
 	began   time.Time // start of the lap; zero while stopped
 	calls   int       // calls in this lap
 	length  int       // size of the lap, in calls
@@ -46,7 +46,7 @@ func (w *stopwatch) lap() (done lap) {
 	return done
 }
 
-// lap is a series of calls. It is empty if no lap ended.
+// lap describes one or more consecutive calls. It is empty if no lap ended.
 type lap struct {
 	ended time.Time
 	took  time.Duration

@@ -43,7 +43,7 @@ func (d *tombstones) add(o object.Head, rv string) {
 	d.versions[id] = strings.Clone(rv)
 }
 
-// covers reports whether o, which is not cached, is known to be from before its removal.
+// covers reports whether o, which is not cached, is known to predate the object's removal.
 func (d *tombstones) covers(o object.Head) bool {
 	if d.versions == nil {
 		return false

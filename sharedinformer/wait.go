@@ -118,8 +118,8 @@ func (i *core) behindReason(rv, have, namespace string) error {
 	return errors.New(waiting)
 }
 
-// wait describes a condition that changes only with a broadcast, why it is not yet met, and how long to
-// tolerate failures that prevent it.
+// wait describes a condition that changes only with a broadcast, the reason it is not met yet, and how long
+// to tolerate failures that prevent it.
 type wait struct {
 	reached  func() (bool, error)
 	waiting  func() error
@@ -220,7 +220,7 @@ func (i *core) statusFor(namespace string) (s reflector.Status, synced bool) {
 }
 
 // patienceLeft returns how long to keep waiting while the missing initial list for namespace (or any missing
-// list, for all namespaces) keeps failing. Failures of reflectors that have their list do not count.
+// list, for all namespaces) keeps failing. It ignores failures of reflectors that have their list.
 func (i *core) patienceLeft(namespace string) (left time.Duration, failing bool) {
 	synced := i.HasSynced()
 	if synced && i.unconfirmed.Load() == 0 {

@@ -271,7 +271,7 @@ var (
 	ErrDamaged = errors.New("the file is damaged")
 	// ErrNotFile means that the path is not a regular file but a directory, link, pipe or device.
 	ErrNotFile = errors.New("not a regular file")
-	// ErrForeign means that the file contains different objects than requested.
+	// ErrForeign means that the file contains objects other than those requested.
 	ErrForeign = errors.New("the file contains different objects")
 	// ErrOld means that the file is older than Options.MaxAge.
 	ErrOld = errors.New("the file is too old")

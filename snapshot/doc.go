@@ -1,5 +1,5 @@
-// Package snapshot saves informer caches to files, so a restarted process need not list all objects
-// again.
+// Package snapshot saves informer caches to files, so that a restarted process does not have to list all
+// objects again.
 //
 // # Usage
 //
@@ -25,7 +25,7 @@
 //
 // # Guarantees
 //
-// A file that is incomplete or contains other objects than requested is rejected (C02). Files are
+// A file that is incomplete, or contains objects other than those requested, is rejected (C02). Files are
 // readable only by their owner. Only one process writes to a directory, one file at a time. Secrets are
 // written only if Options.Secrets is set.
 //

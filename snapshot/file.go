@@ -166,8 +166,8 @@ func (f *File) parse(from io.ReaderAt, size int64) error {
 // readSize is the buffer size for reads.
 const readSize = 1 << 16
 
-// measure adds up the block lengths and checks the sum against the file size. This way memory is
-// allocated only for bytes that exist, and a corrupt length does no harm.
+// measure adds up the block lengths and checks the sum against the file size. As a result,
+// memory is allocated only for bytes that exist, so a corrupt length is harmless.
 func measure(from io.ReaderAt, size int64) (label, content int, err error) {
 	var head [headSize]byte
 	at := int64(len(magic))

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// wary contains the flags that keep opening a pipe from blocking and reject symbolic links.
+// wary contains flags that reject symbolic links and make opening a pipe non-blocking.
 const wary = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
 // own returns an error if the file is world-writable or owned by a user other than the current one and

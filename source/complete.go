@@ -12,10 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Complete returns a source that supports every part of a Request. That is from itself, or a wrapper that
-// implements the missing parts. The wrapper filters each object that from yields, and then packs it; a
-// packing error ends the list or watch. A request for a namespace fails if from cannot be limited to a
-// namespace, or is limited to a different one. Known objects are decoded again if from cannot reuse them.
+// Complete returns a source that supports every part of a Request: from itself if it already does, or
+// else a wrapper that implements the missing parts. The wrapper filters each object that from yields, and
+// then packs it; a packing error ends the list or watch. A request for a namespace fails if from cannot
+// be limited to a namespace, or is limited to a different one. Known objects are decoded again if from
+// cannot reuse them.
 func Complete(from ListerWatcher) ListerWatcher {
 	d := Describe(from)
 	if d.Narrows && d.Namespace == "" && d.Reuses && d.Filters && d.Packs {
@@ -112,7 +113,7 @@ func (c *completed) divide(req Request) (below Request, rest remainder, err erro
 	if !d.Filters {
 		rest.wanted, below.Wanted = below.Wanted, nil
 	}
-	if !d.Reuses || rest.wanted != nil { // a known object may lack fields that the filter needs
+	if !d.Reuses || rest.wanted != nil { // a known object may lack fields needed by the filter
 		below.Known = nil
 	}
 	return below, rest, nil

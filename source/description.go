@@ -16,8 +16,8 @@ type Description struct {
 	Name string     // used in messages; if empty, the Go type of the source
 	Kind object.GVK // the objects' kind, even if the objects do not carry it; empty if unknown. Debug pages use it to recognize Secrets
 
-	// Code that writes objects must consider the next three fields. Writing back a partial object erases the
-	// missing fields, and an object outside the source never arrives.
+	// Code that writes objects must consider the next three fields. Writing back a partial object erases its
+	// missing fields, and a written object that the source does not cover never arrives.
 
 	Namespace string      // the source's only namespace; metav1.NamespaceAll for all
 	Kept      wire.Fields // the fields that the objects have; the zero value means all
@@ -41,7 +41,7 @@ type Description struct {
 }
 
 // Plain returns the description for a wrapper that inspects or modifies its source's objects. The wrapper
-// supports no part of a Request but the namespace, so it sees every object as the source yields it. It has no
+// supports only the namespace part of a Request, so it sees every object as the source yields it. It has no
 // Origin, because another process could not distinguish the wrapper from the source.
 func (d Description) Plain() Description {
 	d.Reuses, d.Filters, d.Packs, d.Origin = false, false, false, nil
@@ -79,7 +79,7 @@ func (d Description) CanNarrow(namespace string) error {
 }
 
 // Origin lets a later process recognize objects read from the same source on the same server. Sources whose
-// origins are equal, except for the function, yield the same objects if they belong to the same cluster.
+// origins are equal, apart from Cluster, yield the same objects if they belong to the same cluster.
 type Origin struct {
 	Kind   object.GVK
 	Type   reflect.Type // the objects' Go type, a pointer

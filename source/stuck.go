@@ -13,7 +13,8 @@ type StuckError struct {
 	// Host is the server that did not respond. It is empty if the request had not been sent.
 	Host string
 
-	// The operation the request was waiting for: "TLS handshake", or `exec plugin "aws"`.
+	// What describes the operation the request was waiting for, such as "TLS handshake" or `exec plugin
+	// "aws"`.
 	What string
 
 	// For is how long the request had been waiting.
@@ -65,8 +66,8 @@ func (p *Progress) Part() *Progress { return &Progress{whole: p} }
 // Step records the start of a wait. The host is empty before the request is sent.
 func (p *Progress) Step(host, what string) { p.note(host, what, false) }
 
-// Rest records that the source itself is waiting, because the server responded with a request to wait. Until
-// the next step, silence is not the server's fault.
+// Rest records that the source itself is waiting, because the server asked it to. Until the next step,
+// silence is not the server's fault.
 func (p *Progress) Rest(what string) { p.note("", what, true) }
 
 func (p *Progress) note(host, what string, rests bool) {

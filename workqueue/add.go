@@ -92,7 +92,7 @@ func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int6
 }
 
 // merge adds a key that is already due. The key keeps its position in order of waiting time. If its priority
-// rises, it goes to the end of that priority's line.
+// rises, it goes to the back of the line for its new priority.
 func (q *Queue[K]) merge(it *item[K], priority int) {
 	q.counts.merged++
 	raised := priority > it.priority

@@ -17,10 +17,10 @@ type BucketOptions struct {
 	Limit rate.Limit
 	// Burst is the number of retries allowed at once. Default 100.
 	Burst int
-	// MaxDelay is the longest wait. All keys share one line, so without a bound the wait grows to minutes
+	// MaxDelay is the longest wait. All keys share one line, so without a limit the wait can grow to minutes
 	// when thousands of keys fail at once. A key that would wait longer than MaxDelay does not join the line.
 	// Instead it waits a random time between MaxDelay/2 and MaxDelay, so the rate may be exceeded but the
-	// wait is bounded. Zero means DefaultMaxDelay, negative means no bound.
+	// wait is limited. Zero means DefaultMaxDelay, negative means no limit.
 	MaxDelay time.Duration
 }
 
@@ -36,7 +36,7 @@ type Bucket[K comparable] struct {
 	line   []place[K] // the slots, earliest first
 }
 
-// place is the time slot of a key's turn.
+// place is a key's slot in the line.
 type place[K comparable] struct {
 	key K
 	at  time.Time

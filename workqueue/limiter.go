@@ -90,7 +90,7 @@ const (
 // further failure doubles the delay; the 17th reaches 5 minutes. The maximum is a compromise: n keys that
 // keep failing cause n retries every 5 minutes, 33 a second for 10,000 keys, and once the problem is fixed,
 // every key recovers within 5 minutes. Jitter shortens each delay by up to a fifth, so that keys that failed
-// together, for example in an outage, are not all retried together.
+// at the same time, for example in an outage, are not all retried at the same time.
 //
 // By default there is no limit across all keys. With a shared token bucket, each key waits for all other
 // keys' retries: at 10 a second, the last of 10,000 failing keys waits 16 minutes for its first retry, even

@@ -16,7 +16,7 @@ type lock struct{ sync.Mutex }
 // Pauses are measured in iterations of an empty loop, half a nanosecond each. They range from half a
 // microsecond, or about ten critical sections, to 32 microseconds, beyond which sleeping is cheaper. On a
 // single CPU, a goroutine enters the loop only if the lock's holder was preempted in its critical section;
-// that costs 64 microseconds in total, once.
+// that costs 64 microseconds in total, and only once.
 const (
 	firstPause = 1_000
 	lastPause  = 64_000

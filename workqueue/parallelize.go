@@ -46,7 +46,7 @@ func Parallelize(ctx context.Context, workers, pieces int, do func(piece int)) e
 }
 
 // ParallelizeChunks is [Parallelize] with an explicit chunk size: each goroutine takes that many consecutive
-// pieces at a time. A chunk size below 1 counts as 1.
+// pieces at a time. A chunk size below 1 is treated as 1.
 func ParallelizeChunks(ctx context.Context, workers, pieces, chunk int, do func(piece int)) error {
 	if pieces <= 0 {
 		return nil

@@ -18,9 +18,9 @@ import (
 //	             ▲                          idle
 //	             └── AddAfter, AddRateLimited
 //
-// A key has at most one pending hand-out, even while it is running. Every add requests a hand-out no later
-// than some time, and the soonest request wins: an immediate add beats a delayed one, in either order, and
-// the earlier of two delayed adds beats the later one. The highest of their priorities applies.
+// A key has at most one pending hand-out, even while it is running. Every add requests that the key be handed
+// out by a certain time, and the soonest request wins: an immediate add beats a delayed one, in either order,
+// and the earlier of two delayed adds beats the later one. The highest of their priorities applies.
 //
 // All methods are safe for concurrent use and may be called at any time. Add, Get and Done take constant
 // time, or at worst time logarithmic in the number of priorities in use. A delayed add takes time logarithmic
@@ -352,9 +352,9 @@ type Options[K comparable] struct {
 	// and, within a priority, the oldest key.
 	Order Order[K]
 
-	// FairEvery is the n of the fairness rule: every n-th Get takes the key that has waited longest,
-	// regardless of Order and priorities. One means first come, first served; zero or less means
-	// DefaultFairEvery. The rule cannot be disabled, because without it a key could wait forever (L30).
+	// FairEvery is n in the fairness rule: every n-th Get takes the key that has waited longest, regardless
+	// of Order and priorities. One means first come, first served; zero or less means DefaultFairEvery. The
+	// rule cannot be disabled, because without it a key could wait forever (L30).
 	FairEvery int
 
 	// Metrics receives waiting and working times, and can read the queue's Status. If it is nil, metrics cost

@@ -3,8 +3,8 @@ package workqueue
 import "container/heap"
 
 // keptLevels is the number of empty priority levels to keep. Most programs reuse a few priorities, and
-// keeping their levels saves allocations. But a program that computes priorities must not leave a level
-// behind for each one.
+// keeping their levels saves allocations. But a program that uses many different priorities must not
+// leave a level behind for each of them.
 const keptLevels = 16
 
 // level contains the waiting keys with one priority, first come, first served.

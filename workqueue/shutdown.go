@@ -144,9 +144,9 @@ func (q *Queue[K]) dropWaiting() {
 	q.again = 0
 }
 
-// settle is called after each step that may have been the last of a queue shutting down. If no more keys can
-// be handed out, it wakes all sleeping workers; if none is running either, it ends the drain. It returns true
-// once, when that happens.
+// settle is called after each step that may complete a shutdown. If no more keys can be handed out, it wakes
+// all sleeping workers; if none is running either, it ends the drain. It returns true once, when that
+// happens.
 func (q *Queue[K]) settle() bool {
 	if q.state == Open || q.waiting.len > 0 || q.again > 0 {
 		return false

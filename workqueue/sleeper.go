@@ -1,7 +1,7 @@
 package workqueue
 
 // sleepers are the workers waiting in Get. The last worker to fall asleep is woken first, because its stack
-// and data are still cached. A light load therefore keeps only a few workers busy.
+// and data are still in the CPU's cache. Under light load, only a few workers are therefore ever busy.
 //
 // A wake-up is a hint to try again, not a key. A worker that does not need it passes it on.
 type sleepers struct {

@@ -31,7 +31,8 @@ type Status struct {
 	Running int
 	// Delayed is the number of keys with a delayed add.
 	Delayed int
-	// Sleeping is the number of workers waiting in Get. Keys wait while workers sleep only for an instant.
+	// Sleeping is the number of workers waiting in Get. While workers are sleeping, keys wait only for an
+	// instant.
 	Sleeping int
 
 	// Adds is the number of requested hand-outs. Merged adds are not counted, and a delayed add is counted
