@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lastWords is the number of events written to standard error in a crash.
+// lastWords is the number of events written to standard error when the process crashes.
 const lastWords = 200
 
 // patience is how long the process waits for the last events to be written.

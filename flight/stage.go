@@ -42,8 +42,8 @@ type stage struct {
 	hour [parts]window
 }
 
-// parts is the number of windows kept for a minute and for an hour. Quantiles cover all windows except the
-// oldest.
+// parts is how many windows are kept for the last minute, and as many for the last hour. Quantiles cover all
+// windows except the oldest.
 const parts = 4
 
 const (

@@ -21,7 +21,7 @@ type IndexError struct {
 }
 
 // keptStacks is the number of stack traces kept per Write. A function that panics on one object often panics
-// on all, and a stack trace is a few KiB long.
+// on all of them, and each stack trace takes up a few KiB.
 const keptStacks = 10
 
 func (e *IndexError) Error() string {

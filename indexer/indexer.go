@@ -304,8 +304,8 @@ func (x *Indexer) remove(e *entry) {
 // SetRV sets the resource version of the cache.
 func (w Writer) SetRV(rv string) { w.to.figures.rv = rv }
 
-// SetNamespaceRV sets the resource version of one namespace, if it is later than the one from SetRV. An empty
-// version removes it.
+// SetNamespaceRV sets the resource version of one namespace, if it is later than the version set by SetRV. An
+// empty version removes it.
 func (w Writer) SetNamespaceRV(namespace, rv string) {
 	w.to.advanced = append(w.to.advanced, namespaceRV{namespace, rv})
 }

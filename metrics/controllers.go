@@ -14,8 +14,8 @@ import (
 
 // ControllerOptions configure [Controllers]. The zero value is usable.
 type ControllerOptions struct {
-	// Buckets are the upper bounds of the reconcile time histogram, in seconds. The default is 5 ms to a
-	// minute, as controller dashboards expect.
+	// Buckets are the upper bounds of the reconcile time histogram, in seconds. The default buckets range
+	// from 5 ms to a minute, as controller dashboards expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels

@@ -52,8 +52,8 @@ type MembershipSource interface {
 //   - millrace_shard_refused: 1 while this process is not participating; the status gives the reason
 //   - millrace_shard_failing_attempts: consecutive failures, 0 if healthy
 //
-// Values about other members are missing until this process has seen them, and are stale while it is cut off
-// from the API server.
+// Values that concern other members are missing until this process has seen those members, and are stale
+// while it is cut off from the API server.
 type Memberships struct{ single[membership.Status] }
 
 // NewMemberships returns a collector for registration.

@@ -13,8 +13,8 @@ import (
 
 // WebhookOptions configure [Webhooks]. The zero value is usable.
 type WebhookOptions struct {
-	// Buckets are the upper bounds of the latency histogram, in seconds. The default is ten nanoseconds to a
-	// thousand seconds by powers of ten, as dashboards expect.
+	// Buckets are the upper bounds of the latency histogram, in seconds. The default is powers of ten from
+	// ten nanoseconds to a thousand seconds, as dashboards expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels

@@ -13,8 +13,8 @@ import (
 
 // WorkQueueOptions configure [WorkQueues]. The zero value is usable.
 type WorkQueueOptions struct {
-	// Buckets are the upper bounds of the histograms, in seconds. The default is ten nanoseconds to a
-	// thousand seconds by powers of ten, as Kubernetes work queue dashboards expect.
+	// Buckets are the upper bounds of the histograms, in seconds. The default is powers of ten from ten
+	// nanoseconds to a thousand seconds, as Kubernetes work queue dashboards expect.
 	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
@@ -32,8 +32,8 @@ type WorkQueueOptions struct {
 // restarted.
 //
 //   - workqueue_depth: waiting keys, also by label priority
-//   - workqueue_adds_total: requested hand-outs; merged adds do not count, and delayed
-//     ones count when they are due
+//   - workqueue_adds_total: requested hand-outs; merged adds are not counted, and delayed ones are counted
+//     when they come due
 //   - workqueue_retries_total: rate-limited adds
 //   - workqueue_queue_duration_seconds: time from Add to Get
 //   - workqueue_work_duration_seconds: time from Get to Done

@@ -24,8 +24,8 @@ const (
 	// blockHead is the size of a block header: stored length, raw length, and checksum.
 	blockHead = 12
 
-	// maxRatio limits the compression ratio of a block, and so the expansion of a file. A block that
-	// compresses better is stored uncompressed.
+	// maxRatio limits the compression ratio of a block, and thus how much a file can expand. A block
+	// that compresses better is stored uncompressed.
 	maxRatio = 64
 )
 

@@ -88,7 +88,7 @@ func (r *Recorder) expires(q *Request) bool {
 	return true
 }
 
-// tooOld responds to a watch the way a server does that no longer has the requested version.
+// tooOld responds to a watch like a server whose history no longer includes the requested version.
 type tooOld struct{}
 
 func (tooOld) RoundTrip(req *http.Request) (*http.Response, error) {

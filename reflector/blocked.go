@@ -181,7 +181,7 @@ func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, 
 }
 
 // waiting describes what the current request is waiting for, or the transform that is running. It returns ""
-// if nothing is pending, and during the first second.
+// if nothing is pending, or if the wait began less than a second ago.
 func (r *Reflector) waiting() string {
 	stuck := r.calls.waiting()
 	if stuck == nil {

@@ -1,5 +1,5 @@
 // Package reflector keeps a queue in sync with the API server: it lists a resource once, watches it from
-// there on, and queues each change in the server's order.
+// then on, and queues the changes in the order in which the server sends them.
 //
 // # Usage
 //
@@ -39,7 +39,7 @@
 //
 // The queue's consumer reports back to the reflector. It calls Settle for each late change, Relist if data
 // was lost or objects were gained, Reconnect if the watch delivers nothing, and RetryNow if the cause of a
-// failure has been removed. Resume gives the first run the state saved by an earlier process.
+// failure has been removed. Resume makes the first run start from the state that an earlier process saved.
 //
 // # Guarantees
 //
@@ -69,7 +69,7 @@
 // # Failure
 //
 // A *failure.Failure carries the phase and the cause. Run returns only when its context is done or OnError
-// returns Stop; a panic or Goexit in the source, a transform or a hook does not end it.
+// returns Stop; a panic or Goexit in the source, a transform or a hook does not make it return.
 //
 // # Debugging
 //

@@ -42,7 +42,7 @@ var (
 // a watch from "0" may start at any version and would miss deletions.
 func noRV(rv string) bool { return rv == "" || rv == "0" }
 
-// expired reports whether the server no longer has the history since a resource version, or has not reached
+// expired reports whether the server no longer has the changes since a resource version, or has not reached
 // that version yet. In both cases the reflector must relist.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||

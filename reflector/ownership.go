@@ -21,9 +21,9 @@ type Ownership interface {
 	// Gains returns the number of changes that added objects to the set.
 	Gains() uint64
 
-	// Select limits a request to the owned objects, including later changes to the set. If the request starts
-	// with a list and away is not nil, away returns the listed objects that are not owned but that the
-	// consumer needs to know about.
+	// Select limits a request to the owned objects, taking later changes to the set into account. If the
+	// request starts with a list and away is not nil, away returns the listed objects that are not owned but
+	// that the consumer needs to know about.
 	Select(req *source.Request, lists bool) (away func() []object.Version)
 }
 

@@ -28,7 +28,7 @@ const pollEvery = 30 * time.Second
 // watchFailures tracks how long watches have failed to keep the state current. A failed list restarts the
 // interval too.
 type watchFailures struct {
-	since   time.Time // time of the first failure in a row, or of the latest list after it; zero while watches work
+	since   time.Time // time of the first of the consecutive failures, or of the latest list after it; zero while watches work
 	refused time.Time // the same for refusals; zero if the last failure was not a refusal
 	polled  bool      // refusals led to a list, and every failure since then was a refusal
 	due     bool      // a list must replace the next watch

@@ -65,7 +65,7 @@ func (e *resumption) countFailure() {
 }
 
 // Resume makes the next run start from a saved state, if the reflector has no state yet. A watch brings it up
-// to date. If the server no longer has the history since then, or contradicts the state, the reflector lists,
+// to date. If the server no longer has the changes since then, or contradicts the state, the reflector lists,
 // and the source reuses unchanged objects. Resume must be called before Run.
 func (r *Reflector) Resume(e SavedState) {
 	if r.rv == "" {
@@ -169,7 +169,7 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 	return errContradicted
 }
 
-// catchUpSet collects a saved state and subsequent changes, up to a given version.
+// catchUpSet combines a saved state with the changes since then, up to a given version.
 type catchUpSet struct {
 	streamedSet
 	until string // the set is complete at this version

@@ -22,7 +22,7 @@ const (
 	// it in time. After any other failure the stream is retried once before falling back.
 	InitialWatch
 	// Resuming means that a saved state is being brought up to date (see Reflector.Resume). The reflector
-	// falls back to a list if the server no longer has the history since then, contradicts the state, or does
+	// falls back to a list if the server no longer has the changes since then, contradicts the state, or does
 	// not confirm it in time.
 	Resuming
 	// Connecting means that a watch from the last resource version was requested but the server has not
@@ -34,8 +34,8 @@ const (
 	// three times in a row, it backs off and lists. It also lists if watches have been failing for too long
 	// (see Status.Polling).
 	Watching
-	// BackingOff means that the reflector is waiting before the next attempt, or for OnError, which may stop
-	// it.
+	// BackingOff means that the reflector is waiting to make the next attempt, or is waiting for OnError,
+	// which may stop it.
 	BackingOff
 	// Stopped means that Run has returned. It may be called again.
 	Stopped
@@ -91,7 +91,7 @@ type Status struct {
 	Resumed bool
 
 	Lists      uint64 // lists and streaming lists started
-	Relists    uint64 // lists that replaced an existing state, except lists after gains; more than a few per hour mean that watches are falling behind the server's history
+	Relists    uint64 // lists that replaced an existing state, except lists after gains; more than a few per hour indicate that watches are falling behind the server's history
 	Watches    uint64 // watches started, including streaming lists
 	Events     uint64 // changes queued
 	Bookmarks  uint64 // bookmarks queued; if a quiet watch receives none for minutes, its version may be expired at every reconnect

@@ -214,7 +214,7 @@ type knownObjects struct {
 	known wire.Cached
 
 	mu    sync.Mutex                      // guards given; never held while calling other code
-	given map[uint64][]weak.Pointer[byte] // indexed by a hash of the key, because the keys themselves would use memory
+	given map[uint64][]weak.Pointer[byte] // indexed by a hash of the key rather than the key itself, to save memory
 }
 
 // seed is the hash seed.

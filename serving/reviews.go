@@ -94,7 +94,7 @@ func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict,
 	defer r.mu.Unlock()
 	if f.callers--; f.callers == 0 {
 		f.cancel()
-		r.forget(q, f) // so that the next caller asks afresh
+		r.forget(q, f) // so that the next caller starts a new review
 	}
 	return verdict{}, context.Cause(ctx)
 }

@@ -56,7 +56,7 @@ type Event[T object.Head] struct {
 	FinalStateUnknown bool
 	// Moved is set by a sharded informer (Options.Shard) if the object itself did not change. On a Delete it
 	// means that the object's slot now belongs to another process, or that the object moved to such a slot.
-	// On an Add it means that the object moved to this process; it may be missing if the object moved while a
+	// On an Add it means that the object moved to this process; it may be false if the object moved while a
 	// watch was interrupted.
 	Moved bool
 

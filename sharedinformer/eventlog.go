@@ -73,7 +73,7 @@ type mailbox interface {
 	// It is called after its previous result has been delivered.
 	next() (events []event, mark *segment)
 
-	// ack records that the handler has returned from handling one of next's events. Events are acknowledged
+	// ack records that the handler is done with one of the events returned by next. Events are acknowledged
 	// in order.
 	ack()
 

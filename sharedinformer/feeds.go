@@ -20,7 +20,7 @@ import (
 // each. The set may change while the informer runs. Invariants:
 //
 //  1. wanted is sorted and free of duplicates. If it contains metav1.NamespaceAll, it contains nothing else.
-//  2. There is exactly one feed for each wanted namespace, in the order of wanted. If the kind turns out
+//  2. There is exactly one feed for each wanted namespace, in the same order as wanted. If the kind turns out
 //     to be cluster-scoped, a single feed for everything replaces them, at most once per scopeFlapWindow.
 //  3. A removed feed is never reused: if its namespace is added again, it gets a new feed.
 //  4. A feed starts once all feeds removed before it have ended, so its deltas follow

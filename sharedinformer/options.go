@@ -190,8 +190,9 @@ type HandlerOptions struct {
 	// handlers on behalf of other code should pass that code's call site.
 	Place string
 
-	// Resync, if not 0, is the interval between resyncs. A synced handler then receives every cached object
-	// again (L11). A resync that comes due before the previous one has finished is skipped.
+	// Resync, if not 0, is the interval between resyncs, each of which delivers every cached object to the
+	// handler again (L11). A handler that is not synced yet receives none. A resync that comes due before the
+	// previous one has finished is skipped.
 	Resync time.Duration
 
 	// Lag is the lag policy for undelivered changes.

@@ -175,7 +175,7 @@ func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
 }
 
 // invalidate schedules the removal of a feed's file because the server contradicts it or no longer has the
-// history since then. It must not be delayed, because later the server may no longer be able to tell that the
+// changes since then. It must not be delayed, because later the server may no longer be able to tell that the
 // file is invalid. If the server's history was rolled back, it also invalidates the files for all of the
 // informer's current and former namespaces, which belong to the lost history too.
 func (s *snapshots) invalidate(f *feed, wentBack bool) {

@@ -9,9 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tombstones remembers the objects that most recently left the cache, with their last versions. It prevents
-// an old event that the server repeats from restoring such an object. It does not keep the objects
-// themselves.
+// tombstones remembers the objects that most recently left the cache, with their last versions. It keeps a
+// repeated old event from bringing such an object back. It does not keep the objects themselves.
 type tombstones struct {
 	seed     maphash.Seed
 	versions map[uint64]string // last versions, by a hash of key and UID

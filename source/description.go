@@ -20,7 +20,7 @@ type Description struct {
 	// missing fields, and a written object that the source does not cover never arrives.
 
 	Namespace string      // the source's only namespace; metav1.NamespaceAll for all
-	Kept      wire.Fields // the fields that the objects have; the zero value means all
+	Kept      wire.Fields // the fields that the objects retain; the zero value means all
 	Altered   bool        // a user's function has modified the objects
 
 	// Pool contains the sub-objects shared between objects (W03); nil if there are none. Objects derived from

@@ -22,8 +22,9 @@ type List[T object.Head] struct {
 	Items iter.Seq2[T, error]
 
 	// Meta is the list's metadata. It is complete once Items has ended without an error; Continue is then
-	// empty and RemainingItemCount nil. After the first page and until then, these two fields have the first
-	// page's values. ResourceVersion is the first page's, so a watch from it misses no changes.
+	// empty and RemainingItemCount nil. Between the end of the first page and the end of Items, these two
+	// fields have the first page's values. ResourceVersion is the first page's, so a watch from it misses no
+	// changes.
 	Meta *metav1.ListMeta
 }
 

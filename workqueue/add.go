@@ -20,8 +20,8 @@ func (q *Queue[K]) AddAfter(key K, after time.Duration) {
 	q.AddWith(AddOptions{After: after}, key)
 }
 
-// AddRateLimited counts a failure of the key with the rate limiter and adds the key after the delay returned
-// by the limiter. Forget resets the back-off.
+// AddRateLimited reports a failure of the key to the rate limiter and adds the key after the delay that the
+// limiter returns. Forget resets the back-off.
 func (q *Queue[K]) AddRateLimited(key K) {
 	q.AddWith(AddOptions{RateLimited: true}, key)
 }

@@ -37,8 +37,8 @@
 //     keys ahead of it is handed out within FairEvery*(n+1) Gets, regardless of priorities, Order
 //     and later adds.
 //
-// A delayed add of a waiting key merges with the pending add, so the key is handed out once, and soon.
-// Work that must not happen before a certain time has to check the clock and add its key again.
+// A delayed add of a waiting key merges with the pending add, so the key is handed out once, and soon. A
+// worker that must not act on a key before a certain time has to check the clock and add the key again.
 //
 // # Concurrency
 //

@@ -52,8 +52,8 @@ type Status struct {
 	// OrderFaults counts how often the Order panicked, called runtime.Goexit or returned a key that was
 	// not waiting. If it is not zero, the Order has a bug.
 	OrderFaults uint64
-	// HookFailure is the last panic or runtime.Goexit of the Order, the MetricsProvider, the Metrics
-	// or the RateLimiter, or "".
+	// HookFailure is the last panic in, or runtime.Goexit call by, the Order, the MetricsProvider, the
+	// Metrics or the RateLimiter, or "" if there was none.
 	HookFailure string `json:",omitempty"`
 
 	// OldestWaiting is how long the longest-waiting key has been waiting.

@@ -2,12 +2,12 @@ package workqueue
 
 import "hash/maphash"
 
-// table is a hash table from keys to items, with chains through the items. An added key is hashed once,
-// before the queue is locked; its item keeps the hash, so removing it does not hash again.
+// table is a hash table from keys to items, with chains through the items. Adding a key hashes it once,
+// before the queue is locked; the item stores the hash, so removing the key does not hash it again.
 //
-// Finding, inserting and removing take constant time. Only growth allocates: it doubles the chains, in time
-// proportional to the number of keys. A large table is freed when the last key is removed, so that an outage
-// does not leave memory allocated.
+// Finding, inserting and removing take constant time. Only growth allocates: it doubles the number of
+// chains, in time proportional to the number of keys. A large table is freed when the last key is removed,
+// so that an outage does not leave memory allocated.
 type table[K comparable] struct {
 	seed   maphash.Seed
 	chains []*item[K] // length is a power of two

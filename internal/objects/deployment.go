@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Deployment returns the i-th deployment, rolled out and available, with 5 to 6 KB of JSON. Deployments
-// of the same application look like many installations of the same chart: they differ in name, UID,
+// Deployment returns the i-th deployment: rolled out and available, 5 to 6 KB as JSON. Deployments of
+// the same application look like many installations of the same chart: they differ in name, UID,
 // resource version and times.
 func Deployment(seed uint64, i int, o Options) *appsv1.Deployment {
 	a := newApp(seed, "deployment", i, o)

@@ -22,10 +22,10 @@ func WidgetVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "bench.millrace.dev", Version: "v1"}
 }
 
-// Widget returns the i-th custom resource, with about 3 KB of JSON. It resembles a managed database: it has a
-// class shared with many others, a status with conditions, and two entries in managedFields. Values have the
-// types produced by decoding JSON into an Unstructured: int64 for numbers, map[string]any, []any, string and
-// bool.
+// Widget returns the i-th custom resource, which is about 3 KB as JSON. It resembles a managed database: it
+// has a class shared with many others, a status with conditions, and two entries in managedFields. Values
+// have the types produced by decoding JSON into an Unstructured: int64 for numbers, map[string]any, []any,
+// string and bool.
 func Widget(seed uint64, i int, o Options) *unstructured.Unstructured {
 	a := newApp(seed, "widget", i, o)
 	s := newSource(seed, "widget", i, o.Hostile)

@@ -15,7 +15,7 @@ import (
 func Control(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // JSON returns JSON with all such characters in strings escaped and invalid UTF-8 replaced by the
-// replacement character. The result is equivalent JSON. JSON may modify text.
+// replacement character. The result is equivalent JSON, and may share memory with text.
 func JSON(text []byte) []byte {
 	clean := true
 	for n := 0; n < len(text) && clean; n++ {

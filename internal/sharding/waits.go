@@ -68,7 +68,7 @@ func (w *Waits) refused(share shard.Share, hash uint64) time.Duration {
 	return w.Next(term)
 }
 
-// Loss returns the reason the slot that ctx was working in was lost: shard.ErrLost or shard.ErrMoved.
+// Loss returns the reason ctx's slot was lost: shard.ErrLost or shard.ErrMoved.
 func Loss(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, shard.ErrLost) {
 		return shard.ErrLost

@@ -13,7 +13,7 @@ import (
 // ErrNotHeld means that the cache has not yet listed the objects in the slot.
 var ErrNotHeld = errors.New("the cache does not have the slot's objects yet")
 
-// Work is work in an owned slot.
+// Work represents ongoing work in an owned slot.
 type Work struct {
 	Context context.Context // carries the token; done when the slot is lost
 	Share   shard.Share
