@@ -20,7 +20,7 @@ func (s *spare) add(t *track) {
 	}
 }
 
-// best returns the track that can best spare a piece. There must be one.
+// best returns the track that can best spare a piece. The heap must not be empty.
 func (s *spare) best() *track {
 	t := (*s)[0]
 	for t.seen != t.written {

@@ -215,8 +215,8 @@ func (r *Recorder) take(e event) {
 	}
 }
 
-// put queues an event; the caller holds mu. It never waits for the disk. Events of different requests are
-// given distinct times, even if the clock is coarse, so that a replay preserves their order.
+// put queues an event; the caller holds mu. It never waits for the disk. Events from different requests get
+// distinct times, even if the clock is coarse, so that a replay preserves their order.
 func (r *Recorder) put(e event) {
 	const overhead = 128
 	e.at = max(time.Since(r.began), r.at)

@@ -14,9 +14,9 @@ import (
 )
 
 // Ownership decides which of a source's objects belong to the consumer. That set may change while the
-// reflector runs. After each gain, announced with Relist(nil), the owned objects are listed again with a
-// consistent read that starts after the gain. The consumer drops objects that it no longer owns, including
-// queued ones. All methods are safe for concurrent use.
+// reflector runs. After each gain, which the consumer announces with Relist(nil), the reflector lists the
+// owned objects again with a consistent read that starts after the gain. The consumer drops objects that it
+// no longer owns, including queued ones. All methods are safe for concurrent use.
 type Ownership interface {
 	// Gains returns the number of changes that added objects to the set.
 	Gains() uint64

@@ -52,7 +52,7 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 var errRolledBack = fmt.Errorf("%w", ErrWentBack)
 
 // maxRollbacks is the number of apparent rollbacks to act on if the server's versions are unordered. Restores
-// are rare, so any further ones are attributed to the missing order.
+// are rare, so any further ones are attributed to the lack of ordering.
 const maxRollbacks = 3
 
 // rolledBack reports whether a version from the server shows that its history was rolled back. The reflector

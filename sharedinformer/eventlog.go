@@ -81,7 +81,8 @@ type mailbox interface {
 	current() *event
 
 	// claimResync reports whether a resync may be appended for this handler. If a resync takes longer than
-	// its period, subsequent ones are skipped, because they would delay changes more and more.
+	// its period, subsequent ones are skipped, because otherwise changes would fall further and further
+	// behind.
 	claimResync() bool
 
 	// endResync ends the claim once the whole resync has been delivered.

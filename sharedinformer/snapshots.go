@@ -38,8 +38,8 @@ type SnapshotStatus struct {
 	Failure *failure.Failure
 }
 
-// snapshots writes each feed's objects to a file, from which the feed can start. Only one goroutine at a time
-// writes files.
+// snapshots writes each feed's objects to a file, from which the feed can start. Files are written by only
+// one goroutine at a time.
 type snapshots struct {
 	informer  *core
 	directory *snapshot.Directory

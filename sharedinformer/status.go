@@ -39,8 +39,8 @@ type Status struct {
 	QueueMerged uint64        // deltas merged by compaction
 
 	// Leaving lists the removed namespaces whose reflectors were canceled but have not ended, because the
-	// source, a transform or a hook has not returned. Until they end, reflectors of added namespaces do not
-	// start, and the informer is not synced.
+	// source, a transform or a hook has not returned. Until they end, the reflectors for added namespaces do
+	// not start, and the informer is not synced.
 	Leaving string
 
 	// Blocked describes the index function that has blocked the cache for more than a second, or is empty.

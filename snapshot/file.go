@@ -16,7 +16,7 @@ import (
 // magic is the header of every file. It changes with the format.
 const magic = "millrace snapshot 2\n"
 
-// blockSize is the size of a content block, except for the last ones.
+// blockSize is the size of every content block except the last one and the empty one after it.
 const blockSize = 1 << 20
 
 // largestLabel is the maximum size of a label.

@@ -97,7 +97,7 @@ func (s Selection) Tell(by SelectedBy) {
 type SelectedBy uint8
 
 const (
-	// SelectionNotTold means that the response does not say, for example because it is a watch.
+	// SelectionNotTold means that the response does not indicate this, for example because it is a watch.
 	SelectionNotTold SelectedBy = iota
 	// SelectedByServer means that the server selected the list's items.
 	SelectedByServer

@@ -13,8 +13,8 @@ type RateLimiter[K comparable] interface {
 	// When counts a failure of the key and returns how long to wait.
 	When(key K) time.Duration
 
-	// Forget resets the key's count, because it succeeded or will not be retried. Limiters that count
-	// failures per key must keep the count until Forget is called.
+	// Forget resets the key's count. It is called when the key has succeeded or will not be retried. Limiters
+	// that count failures per key must keep the count until Forget is called.
 	Forget(key K)
 
 	// NumRequeues returns the number of failures counted for the key.

@@ -47,8 +47,8 @@ func NewClient(client *rest.Client, namespace string) (*Client, error) {
 	return &Client{rest.ResourceForMapping[*coordinationv1.Lease](client, place).Namespace(namespace), namespace}, nil
 }
 
-// Missing reports whether err is the API server's response that the Lease does not exist. A response
-// from another web server, such as a proxy that does not know the path, does not count.
+// Missing reports whether err is the API server's response that the Lease does not exist. It returns
+// false for a response from another web server, such as a proxy that does not know the path.
 func Missing(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

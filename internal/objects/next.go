@@ -28,7 +28,7 @@ func Next[T object.Object](obj T, n int) T {
 
 // Touch turns obj into its n-th version, counted from 1. It changes only
 //
-//   - the resource version (see [Round]) and the time of the last manager;
+//   - the resource version (see [Round]) and the last manager's timestamp;
 //   - the restart count of a pod's first container, and the pod's readiness: not ready for odd n, ready
 //     for even n;
 //   - a deployment's available replicas: one less for odd n;

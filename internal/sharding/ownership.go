@@ -28,7 +28,7 @@ type Ownership struct {
 	last atomic.Pointer[Terms]
 }
 
-// Hooks contains an informer's functions that its [Ownership] calls, from any goroutine.
+// Hooks contains the informer's functions that an [Ownership] calls. It may call them from any goroutine.
 type Hooks struct {
 	CallShare   func(do func()) error     // calls methods of the share, which may be user code
 	ShareFailed func(error)               // receives the error from such a call

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// ErrNotHeld means that the cache has not yet listed the objects in the slot.
+// ErrNotHeld means that the cache does not contain a list of the slot's objects yet.
 var ErrNotHeld = errors.New("the cache does not have the slot's objects yet")
 
 // Work represents ongoing work in an owned slot.
