@@ -143,7 +143,7 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 				f.holes++
 			}
 		}
-		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still contains the state from before the rollback
+		d.NewHistory = d.NewHistory || f.entries[at].NewHistory // the cache still has the state before it
 		f.drop(at)
 	}
 	f.lists[d.Key.Namespace] = len(f.entries)

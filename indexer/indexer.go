@@ -384,8 +384,8 @@ func (w Writer) Drop(drop func(object.Head) bool, each func(Change)) {
 	}
 }
 
-// sweep removes the objects in list that belong to earlier generations. It iterates backwards, because the
-// last object moves into the slot of a removed one.
+// sweep removes the objects in list that belong to earlier generations. It runs backwards, because the last
+// object moves into the slot of a removed one.
 func (x *Indexer) sweep(list *vector, each func(Change)) {
 	for at := list.len() - 1; at >= 0; at-- {
 		if e := list.owners[at]; e.generation != x.generation {

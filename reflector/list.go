@@ -134,8 +134,8 @@ func (r *Reflector) beginList() {
 	})
 }
 
-// replace queues a list that is complete up to rv. If rv shows that the history was rolled back, a
-// list that may contain reused objects is rejected and must be read again.
+// replace queues a list that is complete up to rv. If rv shows that the history was rolled back, a list
+// that may contain reused objects is rejected and must be read again.
 func (r *Reflector) replace(items []object.Head, rv string, began time.Time, phase failure.Phase) *failure.Failure {
 	if !r.newHistory && r.rolledBack(rv) {
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at version %s after %s: %w", rv, r.rv, errRolledBack)}

@@ -18,9 +18,9 @@ import (
 const silentWatch = 2 * time.Minute
 
 // checkRollback returns the failure for a watch that ended, or nil. If the watch was silent or deaf, it first
-// asks the server whether its history was rolled back. If the server does not respond, the question stays
-// open: the next watch will fail for the same reason. If the response has a Retry-After, the next watch must
-// still honor it.
+// asks the server whether its history was rolled back. If there is no response, the question stays open: the
+// next watch will fail for the same reason. If the response has a Retry-After, the next watch must still
+// honor it.
 func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *failure.Failure {
 	silent := r.silent >= silentWatch
 	if probed, known := r.pace.recall.Probed(); known {

@@ -74,8 +74,8 @@ type Sighting struct {
 	Since time.Time
 }
 
-// See records the current state of the Lease, and reports whether its holder has written it since. It
-// considers only the spec, because other clients may change labels.
+// See records the current state of the Lease, and reports whether its holder has written it since. Only
+// changes to the spec count, because others may change labels.
 func (s *Sighting) See(l *coordinationv1.Lease, now time.Time) (alive bool) {
 	if alive = s.Lease == nil || !equality.Semantic.DeepEqual(s.Lease.Spec, l.Spec); alive {
 		s.Since = now
