@@ -90,7 +90,7 @@ func (f *DeltaFIFO) Add(d Delta) {
 	signal(f.wake)
 }
 
-// fold removes the queued delta for the same object if a consumer that receives only d misses nothing but an
+// fold removes the queued delta for the same object if a consumer that receives only d misses only an
 // intermediate state. Its caller appends d, which preserves arrival order. A late delta does not replace
 // anything, because it has no RV. fold returns false if d is older than the queued delta and must not be
 // queued.

@@ -126,7 +126,7 @@ func (g *Guard) End(err *error, exited func(error)) {
 }
 
 // Apart calls f in a new goroutine, waits for it, and returns its error. If f panics or calls runtime.Goexit,
-// Apart returns a *PanicError or *GoexitError; in is the name it gives for f.
+// Apart returns a *PanicError or *GoexitError; in is the name of f in that error.
 func Apart(in string, f func() error) error {
 	ended := make(chan error, 1)
 	go func() {

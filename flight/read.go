@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Whose identifies the track of an entry or a status.
+// Whose identifies the track that an entry or a status belongs to.
 type Whose struct {
 	Track int // a number, because several tracks may share a name
 	Role  Role
@@ -27,7 +27,7 @@ type Entry struct {
 
 func byTime(a, b Entry) int { return cmp.Compare(a.order, b.order) }
 
-// TrackStatus is the state of one track.
+// TrackStatus is a track's state.
 type TrackStatus struct {
 	Whose
 	Bytes  int // size of its events in bytes

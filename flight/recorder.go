@@ -54,8 +54,8 @@ func (r *Recorder) Or() *Recorder {
 	return r
 }
 
-// Resize changes the size of the recorder to size bytes. If the size shrinks, the oldest events are lost. If
-// size is 0, nothing is recorded.
+// Resize changes the recorder's size to size bytes. If it shrinks, the oldest events are lost. If size is 0,
+// nothing is recorded.
 func (r *Recorder) Resize(size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@
 //
 // A batch of changes, such as a complete list, becomes visible atomically (L12), together with its resource
 // version (L13). At any time, an index lookup returns the same objects as a scan with the index function; an
-// object whose index function panics is reported and stays reachable by key (L15). A Reader cannot write
-// (L16). All readers share the objects, which must not be modified.
+// object on which the function panics is reported and can still be looked up by key (L15). A Reader cannot
+// write (L16). All readers share the objects, which must not be modified.
 //
 // # Concurrency
 //

@@ -238,7 +238,7 @@ type bucket struct {
 	drawn uint64 // value of index.draws for the last object with the value
 }
 
-// bucket returns the bucket of a value, or nil if no object has it.
+// bucket returns the bucket for a value, or nil if no object has it.
 func (i *index) bucket(v any) *bucket {
 	b, _ := i.buckets.get(v).(*bucket)
 	return b
@@ -343,9 +343,8 @@ func (i *index) drop(b *bucket) {
 	}
 }
 
-// drawFrom calls the index function and returns the buckets of the values, valid until the next
-// call. If the function panics, the object has no values; the panic is reported once, when the
-// object arrives.
+// drawFrom calls the index function and returns the buckets for its values, valid until the next call. If the
+// function panics, the object has no values; the panic is reported once, when the object arrives.
 func (i *index) drawFrom(e *entry, o object.Head, report bool) []*bucket {
 	i.drawn = i.drawn[:0]
 	i.draws++
@@ -393,7 +392,7 @@ func (i *index) drew(v any) bool {
 	return true
 }
 
-// began creates the bucket of a new value and records it.
+// began creates the bucket for a new value and records it.
 func (i *index) began(v any) {
 	if i.loose {
 		if _, found := map[any]struct{}{v: {}}[v]; !found {

@@ -32,8 +32,8 @@ type series struct {
 	len    int // number of labels; a value may be empty
 }
 
-// figures collects the series of one scrape. Prometheus accepts each series only once, so values with
-// the same labels are merged.
+// figures collects the series for one scrape. Prometheus accepts each series only once, so values
+// with the same labels are merged.
 type figures map[series]float64
 
 func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value float64, merge merge, labels ...string) {
@@ -82,7 +82,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// single exports one item that has a status and a name. The name becomes the value of its only label.
+// single exports one item that has a status and a name. The name becomes its only label's value.
 type single[S any] struct {
 	status  func() S
 	name    func(S) string

@@ -74,8 +74,7 @@ type queuesOfName struct {
 // to scrape the final values.
 const keptFor = 15 * time.Minute
 
-// otherPriorities is the label of all priorities beyond maxPriorities, which limits the number of
-// series.
+// otherPriorities is the label shared by all priorities beyond maxPriorities, to limit the number of series.
 const (
 	maxPriorities   = 16
 	otherPriorities = "other"

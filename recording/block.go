@@ -14,7 +14,7 @@ import (
 // magic is the file header. The number is the format version.
 const magic = "millrace recording 1\n"
 
-// anyMagic is the prefix of the header in all format versions.
+// anyMagic is the header prefix shared by all format versions.
 const anyMagic = "millrace recording "
 
 const (
@@ -99,7 +99,7 @@ type blockReader struct {
 	raw    []byte
 }
 
-// mark is the position of a block.
+// mark is a block's position.
 type mark struct {
 	offset int64
 	sum    uint32 // checksum of all earlier blocks

@@ -27,8 +27,8 @@ type keptBlock struct {
 	content []byte // nil if there is none
 }
 
-// read returns the content of a block, which the caller must not modify. It returns io.EOF if there is
-// no such block.
+// read returns a block's content, which the caller must not modify. It returns io.EOF if there is no
+// such block.
 func (b *blocks) read(number uint32) ([]byte, error) {
 	if int64(number) >= int64(len(b.at)) {
 		return nil, io.EOF

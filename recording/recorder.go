@@ -26,10 +26,9 @@ type Options struct {
 	// minutes. By default, a recorder does not interfere with traffic.
 	Relist bool
 
-	// IncludeSecrets records the contents of Secrets. By default only the requests for them are
-	// recorded, along with the times and sizes of the responses. A response is treated as containing
-	// Secrets if the name of the resource, the requested kind or Go type, or the first kind in the
-	// response contains "secret".
+	// IncludeSecrets records the contents of Secrets. By default only the requests for them are recorded,
+	// along with the times and sizes of the responses. A response is treated as containing Secrets if the
+	// resource name, the requested kind or Go type, or the first kind in the response contains "secret".
 	IncludeSecrets bool
 
 	// Logger receives a warning if the recording ends prematurely, and when MaxSize first causes

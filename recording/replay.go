@@ -24,8 +24,8 @@ type ReplayOptions struct {
 	// math.Inf(1), replays without waiting.
 	Speed float64
 
-	// From is the time within the recording at which to start. Everything before it is replayed
-	// immediately. The default is the time of the first request.
+	// From is the time within the recording at which to start. Everything before it is replayed immediately.
+	// The default is the first request's time.
 	From time.Duration
 
 	// Only selects the requests to replay; all others are treated as unrecorded. If nil, all requests

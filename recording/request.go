@@ -39,7 +39,7 @@ type Request struct {
 	answered bool
 }
 
-// Answer is the header of a response.
+// Answer is a response header.
 type Answer struct {
 	Status      int
 	ContentType string `json:",omitempty"`
@@ -50,7 +50,7 @@ type Answer struct {
 	Encoding string `json:",omitempty"`
 }
 
-// header is the payload of the first record in a file.
+// header is the payload of a file's first record.
 type header struct {
 	Began   time.Time
 	Secrets bool    `json:",omitempty"` // whether the contents of Secrets were recorded
@@ -68,8 +68,8 @@ type stop struct {
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// about is the subject of a request. Several informers may have the same subject; each has its own
-// sequence of requests.
+// about is a request's subject. Several informers may have the same subject; each has its own sequence
+// of requests.
 type about struct {
 	Server, Path, Labels, Fields string
 	Metadata                     bool // only metadata

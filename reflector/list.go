@@ -84,8 +84,8 @@ func (r *Reflector) checkObject(o object.Head) *failure.Failure {
 	return nil
 }
 
-// listOptions chooses the consistency of the list. The first list may come from the server's cache
-// (RV "0"). Later ones must not, because that cache may be older than the reflector's state.
+// listOptions chooses the list's consistency. The first list may come from the server's cache (RV "0").
+// Later ones must not, because that cache may be older than the reflector's state.
 func (r *Reflector) listOptions() metav1.ListOptions {
 	opts := r.opts.selectors()
 	switch {

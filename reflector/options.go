@@ -122,10 +122,10 @@ type Timing struct {
 	StallTimeout time.Duration
 
 	// StreamIdle and StreamTimeout limit a streaming list. StreamIdle limits the time until it is accepted
-	// and then the time between events; StreamTimeout limits its total duration. Time spent in transforms
-	// does not count. If a limit is exceeded, the reflector falls back to a plain list. A source that pauses
-	// at the server's request (see source.Progress) may do so for up to StallTimeout. The defaults are 10 s
-	// and 5 min.
+	// and then the time between events; StreamTimeout limits its total duration. Time spent in transforms is
+	// not included. If a limit is exceeded, the reflector falls back to a plain list. A source that pauses at
+	// the server's request (see source.Progress) may do so for up to StallTimeout. The defaults are 10 s and
+	// 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration
 

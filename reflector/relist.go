@@ -168,7 +168,7 @@ func (r *Reflector) gained() bool { return r.gains() != r.owned.listed }
 func (r *Reflector) clearLost() { r.lost.CompareAndSwap(r.lostAtStart, nil) }
 
 // relistInstead replaces the next watch with a list if data was lost or objects were gained, and returns the
-// failure that explains it.
+// failure to report, if any.
 func (r *Reflector) relistInstead(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail != nil && errors.Is(fail.Err, errRelist) {
 		fail = nil

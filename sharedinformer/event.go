@@ -226,7 +226,7 @@ var errFilterOld = errors.New("a Filter received an update without the old state
 // Filter returns a handler that calls next only for objects that match. If an update makes an object match,
 // next receives an Add; if an update makes it stop matching, next receives a Delete. A Delete is passed on if
 // next has received the object, regardless of whether its final state matches. This works only if match
-// depends on nothing but the object. If match panics, next is not called, and the panic is attributed to the
+// depends solely on the object. If match panics, next is not called, and the panic is attributed to the
 // handler.
 func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 	if match == nil || isNil(next) {

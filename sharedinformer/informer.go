@@ -112,8 +112,8 @@ func (i *Informer[T]) Stale() indexer.Reader[T] { return readerOf[T](i.core.stal
 type Index[T object.Object, V comparable] = indexer.Index[T, V]
 
 // AddIndex adds a typed index to the informer's cache, even while the informer runs. The function must depend
-// on nothing but the object, and return quickly. The name appears in messages and need not be unique.
-// Index.Remove removes the index.
+// solely on the object, and return quickly. The name appears in messages and need not be unique. Index.Remove
+// removes the index.
 func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *Index[T, V] {
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))

@@ -73,7 +73,7 @@ func (b *Bucket[K]) When(key K) time.Duration {
 		}
 		return wait
 	}
-	r.CancelAt(now) // gives the slot back in full only if no later one was taken
+	r.CancelAt(now) // frees the slot completely only if no later one was taken
 	return less(b.maxDelay, 0.5)
 }
 

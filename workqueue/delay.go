@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// delays is a heap of delayed adds, earliest first. Adds due at the same time stay in order.
+// delays is a heap of delayed adds, earliest first. Adds due at the same time keep their order.
 type delays[K comparable] struct {
 	slots []delaySlot[K]
 	asked uint64 // number of adds so far

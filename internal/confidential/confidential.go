@@ -65,5 +65,5 @@ type contextKey struct{}
 // Mark returns a context for requests whose responses contain secrets.
 func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, contextKey{}, true) }
 
-// Marked reports whether ctx comes from [Mark].
+// Marked reports whether ctx was marked by [Mark].
 func Marked(ctx context.Context) bool { return ctx.Value(contextKey{}) != nil }

@@ -135,7 +135,7 @@ func field(typ reflect.Type, name string) reflect.Type {
 	return nil
 }
 
-// isZero reports whether a JSON value is the encoding of a zero value.
+// isZero reports whether a JSON value encodes a zero value.
 func isZero(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -153,7 +153,7 @@ func isZero(value any) bool {
 	return value == nil || value == "" || value == false
 }
 
-// Lists returns the paths of the lists changed by a patch to before, such as "metadata.finalizers". A
+// Lists returns the paths of the lists that a patch to before changes, such as "metadata.finalizers". A
 // list in a patch replaces the whole list, and null removes it.
 func Lists(patch, before map[string]any) (paths []string) {
 	for name, value := range patch {

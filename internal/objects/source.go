@@ -22,7 +22,7 @@ const (
 // Options varies the objects. The zero value describes a typical cluster.
 type Options struct {
 	// Hostile generates objects with nothing in common: no string, list or sub-object occurs in another
-	// object of the same kind, except for the API's own vocabulary. Sizes stay about the same.
+	// object of the same kind, except for the API's own vocabulary. Object sizes remain about the same.
 	Hostile bool
 
 	// Alike makes an application's pods more similar: all start in the same second, and the kubelet's entry
@@ -109,7 +109,7 @@ func (s *source) uid() types.UID {
 	return types.UID(h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:])
 }
 
-// epoch returns the start of the simulated time.
+// epoch returns the time at which the simulation starts.
 func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // created returns a time within ninety days after epoch.

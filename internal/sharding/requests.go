@@ -122,7 +122,7 @@ func (r *Requests) Selection() shard.Selection {
 	return max(shard.Selection(r.by.Load()), shard.SelectionUnknown)
 }
 
-// Selection combines the selections of all reflectors in an informer.
+// Selection combines the selections of all of an informer's reflectors.
 func Selection(all []*Requests) shard.Selection {
 	by := shard.SelectionUnknown
 	for n, r := range all {

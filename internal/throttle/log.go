@@ -13,7 +13,7 @@ const (
 )
 
 // Log reports a recurring problem immediately, and then at doubling intervals. The interval is reset if
-// the problem does not recur for the length of the last interval. The zero value is ready to use. It is
+// the problem does not recur for as long as the last interval. The zero value is ready to use. It is
 // safe for concurrent use.
 type Log struct {
 	mu       sync.Mutex // guards the fields below; no other code is called while it is held
