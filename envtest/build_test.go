@@ -172,7 +172,7 @@ func TestABuildEndsWithItsContext(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, enough)
-		require.ErrorContains(t, err, "the compiled packages are kept")
+		require.ErrorContains(t, err, "the compiled packages are cached")
 		require.NotContains(t, err.Error(), "signal")
 	case <-time.After(50 * time.Second): // before the compiler has ended
 		t.Fatal("it waits for what the go command has started")

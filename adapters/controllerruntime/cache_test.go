@@ -284,13 +284,13 @@ func TestSelectorOfNothingDoesNotSelectEverything(t *testing.T) {
 	nothingAndMore := fields.AndSelectors(fields.Nothing(), fields.OneTermEqualSelector("metadata.name", "a"))
 	narrow := map[string]cache.Config{"shop": {FieldSelector: fields.Nothing()}}
 	for where, opts := range map[string]cache.Options{
-		"cache.Options: a selector":                                   {DefaultLabelSelector: nothing},
-		"cache.Options: a selector that":                              {DefaultFieldSelector: fields.Nothing()},
-		"cache.Options: a selector that matches":                      {DefaultFieldSelector: nothingAndMore},
-		`cache.Options: namespace "shop": a selector`:                 {DefaultNamespaces: narrow},
-		"cache.Options: ByObject of *v1.Pod: a selector":              {ByObject: pods(cache.ByObject{Label: nothing})},
-		"cache.Options: ByObject of *v1.Pod: a selector that":         {ByObject: pods(cache.ByObject{Field: fields.Nothing()})},
-		`cache.Options: ByObject of *v1.Pod: namespace "shop": a sel`: {ByObject: pods(cache.ByObject{Namespaces: narrow})},
+		"cache.Options: the selector":                                   {DefaultLabelSelector: nothing},
+		"cache.Options: the selector ":                                  {DefaultFieldSelector: fields.Nothing()},
+		"cache.Options: the selector matches":                           {DefaultFieldSelector: nothingAndMore},
+		`cache.Options: namespace "shop": the selector`:                 {DefaultNamespaces: narrow},
+		"cache.Options: ByObject of *v1.Pod: the selector":              {ByObject: pods(cache.ByObject{Label: nothing})},
+		"cache.Options: ByObject of *v1.Pod: the selector ":             {ByObject: pods(cache.ByObject{Field: fields.Nothing()})},
+		`cache.Options: ByObject of *v1.Pod: namespace "shop": the sel`: {ByObject: pods(cache.ByObject{Namespaces: narrow})},
 	} {
 		on(t, newCache, func(r *rig) {
 			_, err := r.side.newCache(r.cfg, opts)

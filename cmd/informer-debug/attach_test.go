@@ -168,7 +168,7 @@ func TestWaysToConnectToAProcess(t *testing.T) {
 	r = invoke(t, "why", "web-1", "--kubeconfig", kubeconfig, "-n", "bank", "--attach=po/shop/janitor-0")
 	require.Contains(t, r.Out, "bank/web-1 ", "the namespace of the object is not that of the pod")
 	r = invoke(t, "get", "--kubeconfig", kubeconfig, "-n", "bank", "--attach=pod/shop/closed:1")
-	require.Contains(t, r.ErrOut, "kubectl port-forward pod/closed -n shop 1, and")
+	require.Contains(t, r.ErrOut, "kubectl port-forward pod/closed -n shop 1 and")
 
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()

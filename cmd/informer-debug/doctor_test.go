@@ -68,7 +68,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 		{[]string{"doctor"}, "specify the types to examine"},
 		{[]string{"doctor", "pods", "--attach=http://localhost:1"}, `doctor examines a whole process: omit "pods"`},
 		{[]string{"doctor", "pods", "--for=0"}, "--for must be positive"},
-		{[]string{"doctor", "pods", "-A", "-n", "shop"}, "contradict each other"},
+		{[]string{"doctor", "pods", "-A", "-n", "shop"}, "cannot be used together"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, exit.CodeUsage, r.Code, r.ErrOut)

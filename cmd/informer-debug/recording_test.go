@@ -244,7 +244,7 @@ func TestWhyOfARecording(t *testing.T) {
 		require.Contains(t, r.Out, "applied shop/web-2 update rv 104")
 		r = on("why", "pods/web-1", "-n", "shop")
 		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-		require.Equal(t, "At the end of the recording pods/web-1 is not in the cache, which is complete up to version 105.", r.Lines()[0])
+		require.Equal(t, "At the end of the recording, pods/web-1 is not in the cache, which is complete up to version 105.", r.Lines()[0])
 		require.Contains(t, r.Out, "applied shop/web-1 delete")
 		require.Len(t, on("why", "pods/web-1", "-n", "shop", "--last=1").Lines(), 3)
 		for want, args := range map[string][]string{

@@ -38,7 +38,7 @@ func TestGetRunsItsOwnInformers(t *testing.T) {
 	}{
 		{[]string{"get", server}, exit.CodeUsage, `specify the types to watch`},
 		{[]string{"get", "pods/web-1", "-A", server}, exit.CodeUsage, "a named object is in one namespace"},
-		{[]string{"get", "pods", "-A", "-n", "shop", server}, exit.CodeUsage, "contradict each other"},
+		{[]string{"get", "pods", "-A", "-n", "shop", server}, exit.CodeUsage, "cannot be used together"},
 		{[]string{"get", "pods,", server}, exit.CodeUsage, `resource ""`},
 		{[]string{"get", "sheep", server}, exit.CodeUnavailable, "sheep"},
 		{[]string{"get", "pods/none", "-n", "shop", server}, exit.CodeUnavailable, "none"},

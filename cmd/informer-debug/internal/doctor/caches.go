@@ -73,7 +73,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 			x.differs(r, &x.status.Informers[n])
 		}
 		if selectors[n] != "" {
-			x.add(levelWarning, r.Informer, "check its labels and fields", "caches nothing although the server has objects: its selector %s matches none of them", selectors[n])
+			x.add(levelWarning, r.Informer, "check its labels and fields", "caches nothing although the server has objects: its selector %s matches none", selectors[n])
 		}
 		if doubt != "" && !said[doubt] {
 			said[doubt] = true
