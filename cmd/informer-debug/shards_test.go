@@ -274,7 +274,7 @@ func TestShardsOfAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code)
 	require.Contains(t, r.ErrOut, "this replica does not have shop/web-1, and its owner is unknown: ")
 	require.Contains(t, r.ErrOut, "forbidden")
-	require.Contains(t, r.Lines()[0], "shop/web-1 is in no cache")
+	require.Contains(t, r.Lines()[0], "shop/web-1 is no longer in any cache")
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, "--kubeconfig", filepath.Join(t.TempDir(), "none"))
 	require.Equal(t, exit.CodeOK, r.Code)
 	require.Contains(t, r.ErrOut, "its owner is unknown: kubeconfig")
