@@ -17,7 +17,7 @@ type attempt struct {
 	id      uint64
 	number  int
 	reasons reasons
-	slow    atomic.Bool // noteSlow has logged the reconcile
+	slow    atomic.Bool // set once noteSlow has logged the reconcile
 	slot    *slotWork   // nil if the controller handles all objects
 	writes  ownwrites.Writes
 }
@@ -66,8 +66,8 @@ func Causes(ctx context.Context) []Cause {
 }
 
 // Logger returns the controller's logger with the attributes controller, request, reconcile and attempt.
-// The logger is built on each call, so reconciles that log nothing pay nothing. Outside a reconcile it
-// discards everything.
+// The logger is built on each call, so reconciles that log nothing do not pay for it. Outside a reconcile
+// it discards everything.
 func Logger(ctx context.Context) *slog.Logger {
 	if a := attemptOf(ctx); a != nil {
 		return a.logger()

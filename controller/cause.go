@@ -23,7 +23,7 @@ const (
 	Deleted
 	// Resynced means that nothing changed, but the Options.Resync interval has elapsed.
 	Resynced
-	// Generic means that something happened outside the cluster.
+	// Generic means that the event came from outside the cluster.
 	Generic
 	// Failed means that the previous reconcile failed.
 	Failed
@@ -44,7 +44,7 @@ func (t CauseType) String() string {
 	return "unknown"
 }
 
-// urgent reports whether requests with this cause are handled ahead of the others.
+// urgent reports whether a request with this cause goes ahead of requests without one.
 func (t CauseType) urgent() bool { return t != Initial && t != Resynced && t != Moved }
 
 // Cause is a reason for a reconcile.
@@ -76,7 +76,7 @@ type causes struct {
 	most int // the largest len(of) since of was allocated
 }
 
-// reasons are the causes of one request. Most requests have a single cause, about the object they name,
+// reasons holds the causes of one request. Most requests have a single cause, a change to their own object,
 // and need no slice.
 type reasons struct {
 	source    fmt.Stringer
@@ -94,7 +94,7 @@ func (r reasons) priority() int {
 	return InitialPriority
 }
 
-// add adds a cause for req, and the placement of req if it is known. If the request was requeued by a
+// add adds a cause for req, and req's placement if known. If the request was requeued by a
 // reconcile, the placement may be outdated, so it never replaces one from a source.
 func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about object.Key, at placement, urgent bool) {
 	c.mu.Lock()
@@ -132,7 +132,7 @@ func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about obje
 	c.most = max(c.most, len(c.of))
 }
 
-// placement returns the placement of req, if it is known.
+// placement returns req's placement, if known.
 func (c *causes) placement(req Request) placement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +146,8 @@ func (c *causes) priority(req Request) int {
 	return c.reasons(req).priority()
 }
 
-// reasons returns the causes of req. A request without causes is urgent: its causes arrived while it was
-// being handed out, and the previous reconcile took them. The caller holds mu.
+// reasons returns the causes of req. A request without causes is treated as urgent: its causes arrived
+// while it was being handed out, so the previous reconcile took them. The caller holds mu.
 func (c *causes) reasons(req Request) reasons {
 	r, has := c.of[req]
 	if !has {

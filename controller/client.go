@@ -47,23 +47,23 @@ type Client[T object.Object] struct {
 	resource *rest.Resource[T]
 }
 
-// client is a Client for objects of any type.
+// client is the untyped form of Client.
 type client struct {
 	informer *sharedinformer.Informer[object.Object] // nil if the kind bypasses the cache
 	resource *rest.Resource[object.Object]
 	declared string        // the type of the objects as declared in the program
-	owned    bool          // objects are written with owner as their controller
+	owned    bool          // writes set owner as the controller
 	owner    object.Object // may be nil
 
-	// parentWrites is called before a write to a subresource of the object under key. It returns a function
-	// that converts the server's response to the write that the cache must see. It is nil unless the
-	// resource is a subresource.
+	// parentWrites is called before a write to a subresource of the object under key. The function it
+	// returns converts the server's response to the write that the cache must see. parentWrites is nil
+	// unless the resource is a subresource.
 	parentWrites func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
 }
 
 // NewClient returns a client that reads from an informer and writes to a resource of the same kind. If i
-// is nil, the client also reads from the resource. Most programs use [ClientFor], or manager.Client if
-// they have a manager.
+// is nil, the client also reads from the resource. Most programs should use [ClientFor] instead, or
+// manager.Client if they have a manager.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
 	if i != nil && !i.Source().Kept.IsZero() {
 		r = r.Keep(i.Source().Kept) // so that it refuses to write partial objects back
@@ -72,8 +72,8 @@ func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[
 	return &Client[T]{served: plain.resource, of: plain, informer: i, resource: r}
 }
 
-// ClientFor returns a client that reads from the informer returned by factory.Informer. It starts no
-// informer for a kind that bypasses the cache. For an informer that can be stopped, pass the result of
+// ClientFor returns a client that reads from the informer returned by factory.Informer. If the kind
+// bypasses the cache, no informer is started. For an informer that can be stopped, pass the result of
 // factory.Borrow to [NewClient].
 func ClientFor[T object.Object](f *factory.Factory) *Client[T] {
 	return ClientWith(f, factory.For[T]{})
@@ -97,7 +97,7 @@ func resourceOf[T object.Object](f *factory.Factory, of factory.For[T]) *rest.Re
 }
 
 // LateClient is like [ClientWith], but requests its informer from the factory on first use, so that
-// [Client.Shard] can narrow it before that. Package manager needs this because it creates clients before
+// [Client.Shard] can still narrow the cache. Package manager needs this because it creates clients before
 // it runs.
 func LateClient[T object.Object](f *factory.Factory, of factory.For[T]) *Client[T] {
 	c := &Client[T]{served: rest.Objects(resourceOf(f, of))}
@@ -112,26 +112,27 @@ func (c *Client[T]) bind(f *factory.Factory, of factory.For[T], s shard.Scope) {
 	c.of, c.informer, c.resource = bound.of, bound.informer, bound.resource
 }
 
-// plain returns c as a client for objects of any type.
+// plain returns the untyped client.
 func (c *Client[T]) plain() *client {
 	c.late.use()
 	return c.of
 }
 
-// Shard narrows the cache of a client created by [LateClient] to a share of the objects. It fails for
-// other clients, if the informer has a different share, or if the informer is in use, that is, after the
-// first index, source or read. Package manager calls it; see manager.Builder.Sharded.
+// Shard narrows the cache of a client created by [LateClient] to a share of the objects. It fails if the
+// client was created in another way, if the informer already has a different share, or if the informer is
+// already in use, that is, after the first index, source or read. Package manager calls it; see
+// manager.Builder.Sharded.
 func (c *Client[T]) Shard(scope shard.Scope) error { return c.late.shard(c.served.String(), scope) }
 
 // Kind returns the kind of the objects, or the empty kind if unknown.
 func (c *Client[T]) Kind() object.GVK { return c.served.Kind() }
 
-// OwnedBy returns a client for objects controlled by owner. When it creates, updates or applies objects,
-// or CreateOrUpdate does so through it, it sets owner as their controller, like [SetControllerReference]
-// with the client's scheme. That way [Owns] finds them, and the garbage collector deletes them once
-// owner is deleted. The write fails with an *AlreadyOwnedError if something else controls the object,
-// and with a different error if owner is nil or cannot be an owner. Patches, status updates and
-// deletions are unaffected.
+// OwnedBy returns a client for objects controlled by owner. When objects are created, updated or applied
+// through it, including by CreateOrUpdate, the client sets owner as their controller, as
+// [SetControllerReference] does with the client's scheme. That way [Owns] finds them, and the garbage
+// collector deletes them once owner is deleted. The write fails with an *AlreadyOwnedError if something
+// else controls the object, and with a different error if owner is nil or cannot be an owner. Patches,
+// status updates and deletions are unaffected.
 //
 // owner is not modified, so it may come from a cache.
 func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
@@ -152,10 +153,10 @@ func (c *client) ownedBy(owner object.Object) *client {
 //	scale, err := scales.Read(ctx, key)
 //	_, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
 //
-// Subresources are not cached, so Read queries the server. As with writes through c, the next reconcile
-// of the request sees the write in c's cache if the server's response has a resource version (as for a
-// scale) or the write is an eviction, which counts as a [Client.Delete]. The response to a binding has
-// no version, so the next reconcile may start before the cache sees the binding.
+// Subresources are not cached, so Read queries the server. As with writes through c, the request's next
+// reconcile finds the write in c's cache, provided that the server's response has a resource version (as it
+// does for a scale) or the write is an eviction, which is treated like a [Client.Delete]. The response to a
+// binding has no resource version, so the next reconcile may start before the binding reaches the cache.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	r := rest.SubresourceFor[S](c.Resource(), name)
 	plain := &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)}
@@ -171,7 +172,7 @@ func (c *client) writesBy(subresource string) func(object.Key) func(object.Objec
 		uid, cached := c.cache().UID(key)
 		return func(o object.Object) (w ownwrites.Write, ok bool) {
 			switch {
-			case !cached: // it may never be cached
+			case !cached: // the object may never reach the cache
 				return w, false
 			case o.GetResourceVersion() != "":
 				return c.cache().Version(key, o.GetResourceVersion()), true
@@ -199,9 +200,9 @@ func (c *Client[T]) Informer() *sharedinformer.Informer[T] {
 	return c.informer
 }
 
-// Resource returns the resource that c writes to. Requests do not wait for writes made directly through
-// it. If the cache keeps only some fields, this resource returns only those fields and refuses the same
-// writes as c. For a resource without these limits, use rest.ResourceFor.
+// Resource returns the resource that c writes to. Requests do not wait for writes made directly through the
+// resource. If the cache keeps only some fields, the resource returns only those fields and rejects the
+// same writes as c. For a resource without these limits, use rest.ResourceFor.
 func (c *Client[T]) Resource() *rest.Resource[T] {
 	c.late.use()
 	return c.resource

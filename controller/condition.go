@@ -19,9 +19,10 @@ import (
 // SetCondition sets a condition in the status of o, which may come from the cache. If nothing would
 // change, it makes no request. It returns the current object, which is o itself if nothing was sent.
 //
-// LastTransitionTime is kept if the condition's status stays the same; otherwise it is set to the given
-// time, or to now. An ObservedGeneration of 0 is replaced with o's generation. Other conditions are
-// kept. To make several status changes in one request, use meta.SetStatusCondition in [PatchStatus].
+// LastTransitionTime changes only if the condition's status does; it is then set to the time in condition,
+// or to the current time if that is zero. An ObservedGeneration of 0 is replaced with o's generation. Other
+// conditions are kept. To make several status changes in one request, use meta.SetStatusCondition in
+// [PatchStatus].
 //
 // The patch contains the whole list of conditions and o's resource version. If o is not the latest
 // version, SetCondition fails with a conflict (apierrors.IsConflict), which the reconciler should
@@ -89,8 +90,8 @@ func fieldOf(v reflect.Value, name string) reflect.Value {
 	return found
 }
 
-// changeUntypedConditions is changeConditions for unstructured objects. It leaves unchanged conditions
-// as they are. In the changed ones it preserves all fields that metav1.Condition lacks.
+// changeUntypedConditions is changeConditions for unstructured objects. It does not rewrite unchanged
+// conditions, and in changed ones it preserves fields that metav1.Condition lacks.
 func changeUntypedConditions(u *unstructured.Unstructured, change func(*[]metav1.Condition)) error {
 	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {

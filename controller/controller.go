@@ -21,10 +21,10 @@ type Controller struct {
 	core
 	sources sourceList
 
-	mu      sync.Mutex // guards the fields below; acquired before the locks of the queue, the causes and the sources
+	mu      sync.Mutex // guards the fields below; acquired before the queue, cause and source locks
 	session *session   // nil while not running
 	state   State
-	since   time.Time // of state
+	since   time.Time // when state was entered
 }
 
 // New returns a controller that is not running and has no sources. It fails if the name or r is missing,
@@ -64,12 +64,12 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 // Name returns the name passed to New.
 func (c *Controller) Name() string { return c.name }
 
-// Watch adds a source. It may be called before, during or after Run. The first reconcile waits until the
-// sources present by then have synced; it does not wait for sources added later.
+// Watch adds a source. It may be called before, during or after Run. The first reconcile waits until every
+// source added so far has synced; sources added after it are not waited for.
 //
-// The returned function removes the source: its later requests are ignored, but requests already queued
-// stay. The channel is closed once everything the source started has finished. remove may be called more
-// than once, even by the source itself.
+// The returned function removes the source: any further requests from it are ignored, but requests already
+// queued are kept. The channel is closed once everything the source started has finished. remove may be
+// called more than once, even by the source itself.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
 	s := &subscription{source: source, poke: c.sources.poke, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
 	close(s.ended)
@@ -89,7 +89,7 @@ func (c *Controller) remove(s *subscription) <-chan struct{} {
 	if s.cancel != nil {
 		s.cancel()
 	}
-	c.sources.poke() // the controller may have been waiting only for this one
+	c.sources.poke() // the controller may have been waiting for this source only
 	return s.ended
 }
 
@@ -120,7 +120,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a session along with its sources.
+// begin starts a session and its sources.
 func (c *Controller) begin(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,8 +184,8 @@ func (c *Controller) Ready() error {
 	return c.notReady(state, c.sources.waiting())
 }
 
-// Status returns a snapshot of the controller. Its fields are read one after another, so they may not be
-// consistent with each other.
+// Status returns a snapshot of the controller. The fields are read one after another, so they may be
+// inconsistent with each other.
 func (c *Controller) Status() Status {
 	c.mu.Lock()
 	s := Status{Name: c.name, State: c.state, Since: c.since}
@@ -209,8 +209,8 @@ func (c *Controller) Status() Status {
 }
 
 // Contents returns the requests held by the controller, at most n in each list, for debugging a stuck
-// controller. It is empty while the controller is not running. A call takes time proportional to n plus
-// the number of parked requests.
+// controller. It is empty while the controller is not running. It takes time proportional to n plus the
+// number of parked requests.
 func (c *Controller) Contents(n int) (contents Contents) {
 	c.mu.Lock()
 	session := c.session

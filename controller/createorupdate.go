@@ -28,11 +28,11 @@ const (
 // CreateOrUpdate returns the current object; if nothing was written, the object is shared with the cache
 // and must not be modified.
 //
-// change must modify its argument; modifying o itself is an error. It must keep the name and namespace,
-// and must not touch fields it does not mean to set, including fields the server defaults. Otherwise
-// every reconcile writes. The status is not written if the kind has a status subresource. With
-// [Client.Apply], the server takes care of all this. If c comes from [Client.OwnedBy], CreateOrUpdate
-// adds the owner.
+// change must modify its argument; modifying o itself is an error. It must not change the name or
+// namespace, and should touch only the fields it manages. In particular, it must not clear fields that the
+// server defaults, or every reconcile would write the object. The status is not written if the kind has a
+// status subresource. With [Client.Apply], the server takes care of all this. If c was returned by
+// [Client.OwnedBy], CreateOrUpdate adds the owner.
 //
 // It fails if the object has no name, or if [Client.Update] rejects the object.
 //
@@ -52,12 +52,12 @@ func mustChange[T object.Object](change func(T) error) {
 	}
 }
 
-// onObjects adapts change to work on objects of any type.
+// onObjects adapts change to untyped objects.
 func onObjects[T object.Object](change func(T) error) func(object.Object) error {
 	return func(o object.Object) error { return change(o.(T)) }
 }
 
-// did returns o as type T.
+// did converts o to type T.
 func did[T object.Object](o object.Object, outcome Outcome, err error) (T, Outcome, error) {
 	typed, _ := o.(T)
 	return typed, outcome, err

@@ -39,27 +39,27 @@
 // adds:
 //
 //   - No reconcile starts until all sources present at Run have synced, except Optional sources whose
-//     kind is not served. If, after ten seconds, only namespaces with failing lists are missing, the
-//     controller starts without them: a request waits until every source has listed its namespace, and a
-//     request without a namespace waits until every source has listed all namespaces. The controller
+//     kind is not served. If, after ten seconds, the only thing missing are namespaces whose lists fail,
+//     the controller starts without them: a request then waits until every source has listed its namespace,
+//     and a request without a namespace waits until every source has listed all namespaces. The controller
 //     does not wait for kinds that it reads but does not watch; see Client.
-//   - A reconcile never sees a state older than its predecessor's writes through a Client, unless the
-//     cache lags by more than Options.Patience. Such stale reconciles are counted.
+//   - A reconcile never sees state that predates the previous reconcile's writes through a Client, unless
+//     the cache lags by more than Options.Patience. Such stale reconciles are counted.
 //   - Requests from an initial list are handled after live changes.
-//   - A failing map function is retried, per object, with back-off.
+//   - If a map function fails for an object, it is retried for that object with back-off.
 //   - Objects that are partial or transformed in the cache are never written back.
 //   - Run returns once everything it started has finished (L23).
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A controller runs its workers, two goroutines per source, a
-// third for sources with a map function, and one for each cache that parked requests are waiting for.
+// All methods are safe for concurrent use. A controller runs one goroutine per worker, two per source
+// (three if the source has a map function), and one for each cache that parked requests are waiting for.
 // Handlers run in their informers' goroutines.
 //
-// Lock order: Controller.mu comes first. The locks of the queue, the causes, the own-writes barrier, the
-// held namespaces, a mapping and an attempt are acquired only while no lock other than Controller.mu or
-// a mapping's is held. There is one exception: the barrier and the held namespaces acquire the locks of
-// queues, causes and caches while holding their own. The source list's lock is a leaf.
+// Lock order: Controller.mu comes first. The queue, cause, barrier, namespace, mapping and attempt locks
+// are acquired only while holding no lock other than Controller.mu or a mapping's. The exceptions are the
+// own-writes barrier and the held namespaces, which acquire queue, cause and cache locks while holding
+// their own. The source list's lock is a leaf.
 //
 // No lock is held while a reconciler or predicate runs. A map function runs while its mapping's lock is
 // held, which serializes the calls.
@@ -67,7 +67,7 @@
 // # Failure
 //
 // A reconciler's error is logged, counted and kept in Status.Failure, and the request is retried with
-// back-off unless the error is Terminal. A panic counts as an error. If the error from the API server
+// back-off unless the error is Terminal. A panic is treated as an error. If the error from the API server
 // includes a retry delay (source.RetryAfter), the retry waits that long; a change still triggers a
 // reconcile at once. Sources fail independently of each other. SourceStatus reports each source's last
 // error and failure count.
@@ -75,7 +75,6 @@
 // # Debugging
 //
 // Ready reports which sources a controller is waiting for, and why; Status reports everything else. A
-// reconcile that has not returned after SlowReconcile is logged, and Unfinished lists all such
-// reconciles. Inside a reconcile, Causes returns the reasons for it, and Logger tags every line with its
-// ID.
+// reconcile that runs longer than SlowReconcile is logged, and Unfinished lists all such reconciles. Inside
+// a reconcile, Causes returns the reasons for it, and Logger tags every line with its ID.
 package controller

@@ -12,7 +12,7 @@ import (
 // filter combines a source's predicates. The zero filter passes every event.
 type filter struct {
 	heads  []func(sharedinformer.Event[object.Head]) bool
-	rest   func(sharedinformer.Event[object.Head]) (bool, error) // predicates that need whole objects; nil if there are none
+	rest   func(sharedinformer.Event[object.Head]) (bool, error) // runs the predicates that need whole objects; nil if there are none
 	misuse error                                                 // why the filter cannot be used
 }
 
@@ -49,8 +49,8 @@ func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Ev
 	return err == nil, err
 }
 
-// admits reports whether an event passes. If a predicate fails, the failure is attributed to the source,
-// and the event passes. If a predicate calls runtime.Goexit, otherwise is called.
+// admits reports whether an event passes. If a predicate panics, the source reports the failure and the
+// event passes. If a predicate calls runtime.Goexit, otherwise is called.
 func (f filter) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
 	if len(f.heads) == 0 && f.rest == nil {
 		return true

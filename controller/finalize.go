@@ -19,18 +19,17 @@ import (
 //
 // If o is not being deleted and lacks the finalizer, Finalize adds it. If o is being deleted and has it,
 // Finalize calls cleanup, and removes the finalizer if cleanup returns true and no error. If cleanup
-// returns false, the finalizer stays, and the next reconcile calls cleanup again; Finalize does not
-// trigger that reconcile itself. In all other cases Finalize does nothing. It returns the current
-// object.
+// returns false, the finalizer is kept and the next reconcile calls cleanup again; Finalize itself does not
+// schedule that reconcile. In all other cases Finalize does nothing. It returns the current object.
 //
 // cleanup gets a copy of o; changes to the copy are not written. It may be called again after it has
-// succeeded, so it must tolerate that nothing is left to clean up. Both writes carry o's resource
-// version, so other controllers' finalizers are never lost; if o is not the latest version, Finalize
-// fails with a conflict (apierrors.IsConflict), which the reconciler should return. If cleanup itself
-// writes to o, for example to set a condition, removing the finalizer fails with a conflict, and the
-// next reconcile calls cleanup again. So cleanup must eventually succeed without writing to o. If o no
-// longer exists when Finalize adds the finalizer, it fails with a not-found error. Both writes are
-// patches, so the controller needs permission to patch the kind. Finalize panics if cleanup is nil.
+// succeeded, so it must be idempotent. Both writes carry o's resource version, so other controllers'
+// finalizers are never lost; if o is not the latest version, Finalize fails with a conflict
+// (apierrors.IsConflict), which the reconciler should return. If cleanup itself writes to o, for example to
+// set a condition, removing the finalizer fails with a conflict, and the next reconcile calls cleanup
+// again. cleanup must therefore eventually succeed without writing to o. If o no longer exists when
+// Finalize adds the finalizer, it fails with a not-found error. Both writes are patches, so the controller
+// needs permission to patch the kind. Finalize panics if cleanup is nil.
 func (c *Client[T]) Finalize(ctx context.Context, o T, finalizer string, cleanup func(ctx context.Context, o T) (done bool, err error)) (T, error) {
 	mustCleanUp(cleanup != nil)
 	return as[T](c.plain().finalize(ctx, o, finalizer, func() (bool, error) { return cleanup(ctx, copyOf(o)) }))

@@ -21,9 +21,9 @@ import (
 // the new object.
 //
 // If requests fails or panics, the error is reported, and the call is retried for that object with
-// back-off until it succeeds. Calls do not overlap. They may receive an outdated state of the object.
-// The objects are shared and must not be modified. While requests fails for every initial object, the
-// source does not become synced, unless the failures mean that a kind is not served.
+// back-off until it succeeds. Calls never overlap. They may receive an outdated version of the object. The
+// objects are shared and must not be modified. The source does not sync while requests fails for every
+// initial object, unless it fails because a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the source's function is nil")
@@ -38,7 +38,7 @@ func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) 
 	})
 }
 
-// anywhere wraps requests without a placement.
+// anywhere wraps requests that have no placement.
 func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 	all := make([]placedRequest, len(reqs))
 	for n, req := range reqs {
@@ -47,7 +47,7 @@ func anywhere(reqs []Request, err error) ([]placedRequest, error) {
 	return all, err
 }
 
-// mapSource is Map for heads.
+// mapSource is [Map] for heads.
 func mapSource(w *watched, requests func(ctx context.Context, o object.Head) ([]placedRequest, error)) Source {
 	return informerSource(w, func(ctx context.Context, in *Inbox) error {
 		m := &mapping{
@@ -63,7 +63,7 @@ func mapSource(w *watched, requests func(ctx context.Context, o object.Head) ([]
 	})
 }
 
-// MapFunc is Map for a function that needs only the object and cannot fail.
+// MapFunc is like [Map], for a function that needs only the object and cannot fail.
 func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
 	if requests == nil {
 		panic(failure.Place(1) + ": the source's function is nil")
@@ -71,9 +71,9 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 	return Map(of, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
 }
 
-// MapByIndex is MapFunc for the most common case: it requests every object that the index lists under
-// the value computed from the changed object, or from both versions in an update. For example, a change
-// to a Secret reconciles the sites that refer to it:
+// MapByIndex is [MapFunc] for the most common case. It computes a value from the changed object (for an
+// update, from both versions) and requests every object that the index lists under that value. For example,
+// a change to a Secret reconciles the sites that refer to it:
 //
 //	bySecret := controller.AddIndex(sites, "secret", func(s *Site) []string { return []string{s.Spec.Secret} })
 //	source := controller.MapByIndex(secrets, bySecret, func(s *corev1.Secret) string { return s.Name })
@@ -83,7 +83,7 @@ func MapFunc[T object.Object](of Cached[T], requests func(o T) []Request, predic
 //
 //	source := controller.MapByIndex(secrets, byKey, func(s *corev1.Secret) object.Key { return object.KeyOf(s) })
 //
-// An object added to the index later is reconciled because of its own event.
+// An object that is added to the index later is reconciled in response to its own event.
 func MapByIndex[T, R object.Object, V comparable](of Cached[T], index *Index[R, V], value func(T) V, predicates ...Predicate[T]) Source {
 	if index == nil || value == nil {
 		panic(failure.Place(1) + ": the source's index or function is nil")
@@ -109,7 +109,7 @@ type mapping struct {
 
 	mu       sync.Mutex // serializes calls to requests; guards the fields below
 	unmapped map[object.Key]*unmapped
-	mapped   bool // a call has succeeded, or failed because a kind is not served
+	mapped   bool // a call has succeeded, or has failed because a kind is not served
 	waiting  bool // all initial objects failed; the source is synced once one is mapped
 }
 
@@ -119,8 +119,8 @@ type unmapped struct {
 	states []object.Head // oldest first
 }
 
-// maxStates limits the states kept per object while the function fails. If there are more, the oldest
-// one and the newest ones are kept.
+// maxStates limits the states kept per object while the function fails. Beyond that, the oldest state and
+// the newest ones are kept.
 const maxStates = 8
 
 // handle handles an event.
@@ -131,7 +131,8 @@ func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head])
 	return nil
 }
 
-// take maps an event's objects, either now or after earlier failures for the same object.
+// take maps an event's objects, immediately or, if earlier calls for the same object failed, after those
+// are retried.
 func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +201,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 		m.note(err)
 		if err != nil {
 			m.in.Failed(err)
-			if !errors.Is(err, wire.ErrDamaged) { // corrupted bytes stay corrupted
+			if !errors.Is(err, wire.ErrDamaged) { // decoding corrupted bytes again would not help
 				return err
 			}
 		}
@@ -221,8 +222,8 @@ func (m *mapping) call(o object.Head, exited func(error)) (reqs []placedRequest,
 	return reqs, err
 }
 
-// note marks the function as working if it succeeds, or if it fails because a kind is not served: until
-// that kind exists, there is nothing to request. The caller holds mu.
+// note marks the function as working if err is nil or means that a kind is not served: until that kind
+// exists, there is nothing to request. The caller holds mu.
 func (m *mapping) note(err error) {
 	if m.mapped || err != nil && !meta.IsNoMatchError(err) {
 		return

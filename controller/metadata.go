@@ -22,23 +22,23 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s (UID %s) already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name, e.Owner.UID)
 }
 
-// SetControllerReference makes owner the controller of o, in memory: [Owns] finds owner, and the garbage
-// collector deletes o once owner is deleted. With this reference, a foreground deletion of owner waits
-// for o. An existing reference with owner's UID is updated. The owner's kind is taken from owner itself,
-// or from the scheme if owner does not specify one.
+// SetControllerReference makes owner the controller of o, in memory, so that [Owns] finds owner and the
+// garbage collector deletes o after owner. With this reference, a foreground deletion of owner waits for o
+// to be deleted. An existing reference with owner's UID is updated. The owner's kind is taken from owner
+// itself, or from the scheme if owner does not specify one.
 //
-// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object with the
-// same name as owner; the garbage collector will then delete o along with that object. It also fails if
-// the reference could not work: if owner is nil, has no UID because it has not been created yet, or is
-// in another namespace. See
+// It fails with an *AlreadyOwnedError if another object controls o, such as an earlier object with owner's
+// name; in that case the garbage collector will delete o along with that object. It also fails if the
+// reference could not work: if owner is nil, has no UID because it has not been created yet, or is in
+// another namespace. See
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
 func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, true)
 }
 
 // SetOwnerReference adds owner as one of several owners: [OwnsAny] finds it, and the garbage collector
-// deletes o once all of its owners are deleted. It ignores o's controller and does not block deletions.
-// Otherwise it is like [SetControllerReference].
+// deletes o once all of its owners are deleted. It does not matter whether o has a controller, and the
+// reference does not block the owner's deletion. Otherwise it is like [SetControllerReference].
 func SetOwnerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, false)
 }
@@ -127,8 +127,8 @@ func HasFinalizer(o object.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// AddFinalizer adds a finalizer to o, in memory, and reports whether o lacked it. The server does not
-// allow finalizers to be added to an object that is being deleted.
+// AddFinalizer adds a finalizer to o, in memory, and reports whether o lacked it. The server does not allow
+// adding finalizers to an object that is being deleted.
 func AddFinalizer(o object.Object, finalizer string) (added bool) {
 	if HasFinalizer(o, finalizer) {
 		return false

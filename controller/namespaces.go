@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// namespaces holds back requests whose namespaces some source lacks because the controller started
-// without them. Normally, a controller starts once all of its namespaces have been listed. But a list
-// may keep failing, because it is forbidden or because the namespace was deleted along with its Role,
-// and that must not block the other namespaces. A request without a namespace may concern all of them,
-// so it is held until every namespace has been listed.
+// namespaces holds back requests in namespaces that some source has not listed yet. Normally, a controller
+// starts once all of its namespaces have been listed. But listing one may keep failing, because it is
+// forbidden or because the namespace was deleted along with its Role, and that must not block the others. A
+// request without a namespace may involve all of them, so it is held until every namespace has been listed.
 type namespaces struct {
 	core     *core
 	requests *requests
@@ -25,7 +24,7 @@ type namespaces struct {
 	held map[string]map[Request]struct{} // by namespace
 }
 
-// lookAgain is how often held requests are checked.
+// lookAgain is the interval at which held requests are checked.
 const lookAgain = time.Second
 
 // mayBegin reports whether every source is synced, apart from namespaces with failing lists.
@@ -41,7 +40,7 @@ func (n *namespaces) has(namespace string) bool {
 	})
 }
 
-// every reports whether is holds for all awaited sources that have not been removed.
+// every reports whether is returns true for all awaited sources that have not been removed.
 func (n *namespaces) every(is func(*subscription) bool) bool {
 	there := n.sources.all()
 	return !slices.ContainsFunc(n.awaited, func(one *subscription) bool { return !is(one) && slices.Contains(there, one) })
@@ -69,7 +68,7 @@ func (n *namespaces) run(ctx context.Context) {
 	}
 }
 
-// hold reports whether a request's namespace is missing; if so, it holds the request.
+// hold holds the request if its namespace is missing, and reports whether it did.
 func (n *namespaces) hold(req Request) bool {
 	if !n.missing.Load() {
 		return false

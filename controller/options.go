@@ -19,12 +19,12 @@ const (
 )
 
 // InitialPriority is the queue priority of requests caused only by an initial list or a resync. Other
-// requests have priority 0 and are handed out first, except that every FairEvery-th request is the one
-// that has waited the longest, regardless of priority (L30).
+// requests have priority 0 and are handed out first. However, every FairEvery-th request handed out is the
+// one that has waited longest, regardless of priority (L30).
 const InitialPriority = -100
 
 // SlowReconcile is how long a reconcile may run before it is logged and listed by
-// [Controller.Unfinished]. To interrupt slow reconciles that honor their context, set Options.Timeout.
+// [Controller.Unfinished]. Set Options.Timeout to interrupt slow reconciles; they must honor their context.
 const SlowReconcile = 5 * time.Second
 
 // Options configure a Controller. The zero value works.
@@ -35,9 +35,9 @@ type Options struct {
 	// Timeout, if not 0, is the timeout of each reconcile's context.
 	Timeout time.Duration
 
-	// RateLimiter determines how long a request is delayed after a failure. Do not share it between
-	// controllers. The default is workqueue.NewExponential with its defaults: 5 ms, doubling with each
-	// failure of the request, up to 5 min.
+	// RateLimiter determines the delay before a failed request is retried. Controllers must not share one.
+	// The default is workqueue.NewExponential with its defaults: 5 ms, doubling with each failure of the
+	// request, up to 5 min.
 	RateLimiter workqueue.RateLimiter[Request]
 
 	// FairEvery configures the queue; see workqueue.Options.FairEvery.
@@ -57,7 +57,7 @@ type Options struct {
 	Patience time.Duration
 
 	// Resync, if not 0, is how often every object of every source is reconciled. Resyncs have
-	// InitialPriority, so live changes go first. Each source's interval is varied by up to 10 %. Resyncs
+	// InitialPriority, so live changes go first. Each source's interval is jittered by up to 10 %. Resyncs
 	// read the cache and make no requests to the server. Predicates such as GenerationChanged drop them. A
 	// resync is skipped if the source is still busy with the previous one (L11).
 	Resync time.Duration
@@ -105,8 +105,8 @@ type core struct {
 	track      *flight.Track
 }
 
-// notReady returns the error for a controller that is not Running because it is waiting for sources for
-// the given reasons.
+// notReady returns the error for a controller that is not Running. why lists the reasons it is waiting for
+// sources.
 func (c *core) notReady(state State, why []error) error {
 	if state != Waiting || len(why) == 0 {
 		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)

@@ -17,10 +17,10 @@ type Kind interface {
 	Mapping(ctx context.Context) (discovery.Mapping, error)
 }
 
-// Owns returns a source that, for each event of an object, requests a reconcile of the object of kind
-// owner that controls it, according to the owner reference marked as controller. If an update changes
-// the controller, Owns requests both the old and the new one. Owns asks the server whether the owner
-// kind is namespaced, and retries until the server responds.
+// Owns returns a source that, for each event, requests a reconcile of the object of kind owner that
+// controls the changed object, according to the owner reference marked as controller. If an update changes
+// the controller, both the old and the new one are requested. Owns asks the server whether the owner kind
+// is namespaced, and retries until the server responds.
 func Owns[T object.Object](of Cached[T], owner Kind, predicates ...Predicate[T]) Source {
 	return ownersSource(watchedBy(of, predicates), owner, controls)
 }
@@ -44,7 +44,7 @@ func ownersSource(w *watched, owner Kind, which func(metav1.OwnerReference) bool
 	return s
 }
 
-// errNoKind means that owners cannot be recognized because the kind is nil.
+// errNoKind means that the owner kind is nil, so owners cannot be recognized.
 var errNoKind = errors.New("the owner kind is nil: pass a *Client or a *rest.Resource to Owns or OwnsAny")
 
 // controls reports whether the reference is marked as the controller.
@@ -64,7 +64,7 @@ func owners(kind Kind, which func(metav1.OwnerReference) bool, held *shardedCach
 		for _, r := range o.GetOwnerReferences() {
 			gv, err := schema.ParseGroupVersion(r.APIVersion)
 			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
-				continue // an unparsable API version is not that of our kind
+				continue // our kind's API version can be parsed, so this is a different kind
 			}
 			req := Request{Key: object.Key{Name: r.Name}}
 			if mapping.Namespaced {

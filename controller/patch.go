@@ -20,16 +20,16 @@ import (
 // current object, which is o itself if nothing was sent.
 //
 // The patch is a JSON merge patch (RFC 7386), usually without a resource version: other clients may
-// write other fields concurrently, and if two clients write the same field, the last write wins. Each
-// map entry is a separate field. If the last entry is removed, an empty map may remain; PatchLocked
-// removes it. A list is sent as a whole, so entries added concurrently by others are lost. Finalizers
-// and owner references are such lists, so a patch that changes them carries o's resource version and
-// fails with a conflict (apierrors.IsConflict) if o is not the latest version. If o was not read from
-// the server, such a patch fails without making a request. The same applies to fields that were zero
-// before and that the server may require; see [PatchStatus]. The status is not written if the kind has a
+// write other fields concurrently, and if two clients write the same field, the last write wins. Each map
+// entry is treated as a separate field. If the last entry is removed, an empty map may remain; PatchLocked
+// removes it. A list is sent as a whole, so entries that others add concurrently are lost. To protect
+// finalizers and owner references, which are lists, a patch that changes them carries o's resource version
+// and fails with a conflict (apierrors.IsConflict) if o is not the latest version. If o was not read from
+// the server, such a patch fails without making a request. The same applies to fields that were previously
+// zero and that the server may require; see [PatchStatus]. The status is not written if the kind has a
 // status subresource; use [PatchStatus].
 //
-// If the cache contains partial or transformed objects, the cached fields can be patched, except for
+// If the cache contains partial or transformed objects, only the cached fields can be patched, and no
 // incomplete lists.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
@@ -38,7 +38,7 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 
 // PatchLocked is [Patch] with o's resource version: it fails with a conflict (apierrors.IsConflict) if o
 // is not the latest version. A reconciler should return that error; it is called again once the cache
-// has another version. Outside a reconcile, rest.Resource.Change retries conflicts.
+// has another version. Outside a reconcile, use rest.Resource.Change, which retries conflicts.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), true))
@@ -114,10 +114,10 @@ func unread(o object.Object) bool { return o.GetResourceVersion() == "" && o.Get
 // clients may write other status fields concurrently, and if two clients write the same field or list,
 // the last write wins. If that is not acceptable, use [PatchStatusLocked].
 //
-// A status field that was empty before is sent as a whole. Go also encodes zero fields inside it unless
-// they have omitempty. The server may require them, and other clients may have set them in the meantime.
-// So a patch with such a field carries o's resource version and fails with a conflict
-// (apierrors.IsConflict) if o is not the latest version. Other patches do not carry a resource version.
+// A status field that was previously empty is sent as a whole, including any zero fields inside it that
+// lack omitempty. The server may require those, but other clients may have set them in the meantime. So a
+// patch with such a field carries o's resource version and fails with a conflict (apierrors.IsConflict) if
+// o is not the latest version. Other patches do not carry a resource version.
 //
 // If the kind has no status subresource, the server responds with a not-found error
 // (apierrors.IsNotFound). PatchStatus fails, as [Client.Update] does, if the cached status is partial or
@@ -128,9 +128,9 @@ func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change
 }
 
 // PatchStatusLocked is [PatchStatus] with o's resource version: it fails with a conflict
-// (apierrors.IsConflict) if o is not the latest version. Use it if replicas share the work: a replica
-// that is suspended during a write sends it after waking up, and must not overwrite a status written by
-// the new owner.
+// (apierrors.IsConflict) if o is not the latest version. Use it if replicas share the work: if a replica is
+// suspended in the middle of a write, it sends the write after it resumes, and must not overwrite a status
+// written by the new owner.
 func PatchStatusLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchStatus(ctx, o, onObjects(change), true))
@@ -182,8 +182,8 @@ func statusOf(fields map[string]any) map[string]any {
 	return map[string]any{"status": status}
 }
 
-// changed calls change with a copy of o. It returns the copy and the fields of both, which are nil if
-// the two encode to the same JSON. It fails if change modified o.
+// changed calls change with a copy of o. It returns the copy and the fields of both, which are nil if both
+// encode to the same JSON. It fails if change modified o.
 func changed(o object.Object, change func(object.Object) error) (wanted object.Object, before, after map[string]any, err error) {
 	was, err := json.Marshal(o)
 	if err != nil {

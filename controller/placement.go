@@ -34,7 +34,7 @@ func (c *shardedCache) find(key object.Key) (hash uint64, has bool) {
 	return c.scope.Key.Hash(head), true
 }
 
-// placement is the shard hash of the object that a request identifies, if known.
+// placement is the shard hash of a request's object, if known.
 type placement struct {
 	hash      uint64
 	known     bool
@@ -45,7 +45,7 @@ type placement struct {
 type existence uint8
 
 const (
-	noEvent existence = iota // there was no event
+	noEvent existence = iota // no event has arrived
 	objectPresent
 	objectGone
 )
@@ -78,12 +78,12 @@ func movedAway(e sharedinformer.Event[object.Head]) bool {
 	return e.Moved && e.Type == sharedinformer.Delete
 }
 
-// slotWork is the slot that a sharded reconcile has entered. Cache reads consult it, so that an object
-// taken over by another process does not look deleted.
+// slotWork is the slot that a sharded reconcile has entered. Cache reads consult it so that an object taken
+// over by another process is not mistaken for a deleted one.
 type slotWork struct {
 	*sharding.Work
 	key object.Key
-	had []*sharedinformer.Informer[object.Object] // informers for the reconciled kind that had the object when the work began
+	had []*sharedinformer.Informer[object.Object] // informers for the reconciled kind that contained the object when the work began
 }
 
 // lacks returns an error if the informer lacks the object but another process may have it. If the object

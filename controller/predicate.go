@@ -18,15 +18,15 @@ import (
 // predicates. Predicates must be fast and must not modify the objects. If one panics or calls
 // runtime.Goexit, the failure is attributed to the source, and the event passes.
 //
-// A source with a nil predicate never works, and its Source.Err returns an error.
+// A source with a nil predicate is unusable, and its Source.Err returns an error.
 //
-// A source evaluates each [HeadPredicate] first, so objects whose events they drop are never decoded
+// A source evaluates each [HeadPredicate] first. If one of them drops an event, its objects are not decoded
 // from a packed cache.
 type Predicate[T object.Object] interface {
 	Pass(e sharedinformer.Event[T]) bool
 }
 
-// PredicateFunc is an adapter that makes a function a [Predicate].
+// PredicateFunc is an adapter to allow the use of ordinary functions as a [Predicate].
 type PredicateFunc[T object.Object] func(e sharedinformer.Event[T]) bool
 
 // Pass calls p.
@@ -40,7 +40,7 @@ type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bo
 func (p HeadPredicate[T]) Pass(e sharedinformer.Event[T]) bool { return p(e.Heads()) }
 
 // needing is a predicate that compares certain fields. If a cache keeps none of them (factory.For.Keep),
-// they never differ, so using the predicate is a mistake.
+// the predicate never detects a change, so using it is a mistake.
 type needing[T object.Object] struct {
 	Predicate[T]
 	paths []string
@@ -56,7 +56,8 @@ func needs[T object.Object](predicates []Predicate[T]) (paths []string) {
 	return paths
 }
 
-// And passes the events that pass all predicates. And, [Or] and [Not] panic if a predicate is nil.
+// And returns a predicate that passes events that pass all of the given ones. And, [Or] and [Not] panic if
+// a predicate is nil.
 func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
@@ -69,7 +70,7 @@ func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	})
 }
 
-// Or passes the events that pass at least one predicate.
+// Or returns a predicate that passes events that pass at least one of the given ones.
 func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
@@ -82,7 +83,7 @@ func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 	})
 }
 
-// Not passes the events that do not pass p.
+// Not returns a predicate that passes events that do not pass p.
 func Not[T object.Object](p Predicate[T]) Predicate[T] {
 	mustBeGiven([]Predicate[T]{p})
 	return joined([]Predicate[T]{p}, func(_ int, pass func(n int) bool) bool { return !pass(0) })
@@ -106,8 +107,8 @@ func mustBeGiven[T object.Object](predicates []Predicate[T]) {
 	}
 }
 
-// joined combines predicates into one, which is a head predicate if all of them are. verdict decides by
-// calling pass for some of the n predicates.
+// joined combines predicates into one, which is a head predicate if all of them are. verdict returns the
+// result; it calls pass for as many of the n predicates as it needs.
 func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass func(n int) bool) bool) Predicate[T] {
 	if paths := needs(predicates); len(paths) > 0 {
 		return needing[T]{joined(bare(predicates), verdict), paths}
@@ -151,7 +152,7 @@ func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 }
 
 // Selected passes objects for which selected returns true. An update passes if selected is true for the
-// old or the new object, so the controller also sees objects that are no longer selected.
+// old or the new object, so the controller also notices when an object is no longer selected.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
 	if selected == nil {
 		panic(failure.Place(1) + ": the predicate's function is nil")
@@ -177,8 +178,8 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 // GenerationChanged drops resyncs, and updates that do not change metadata.generation, which usually
 // means that the spec is unchanged. Adds and deletions pass, as do updates of kinds that do not use
 // generations, such as ConfigMaps and Secrets, whose generation is 0. Metadata-only changes are dropped,
-// except for the deletion timestamp: setting it increments the generation. A reconcile that adds a
-// finalizer must therefore carry on, because its update does not trigger another reconcile.
+// except when the deletion timestamp is set, which increments the generation. After adding a finalizer, a
+// reconcile must therefore carry on, because that update does not trigger another one.
 func GenerationChanged[T object.Object]() Predicate[T] {
 	return headUpdates[T](func(before, after object.Head) bool {
 		return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0
@@ -196,8 +197,8 @@ func LabelsChanged[T object.Object]() Predicate[T] {
 	return needing[T]{headUpdates[T](func(before, after object.Head) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) }), []string{"metadata.labels"}}
 }
 
-// AnnotationsChanged drops resyncs, and updates that do not change the annotations. It needs the cache
-// to keep annotations, just as [LabelsChanged] needs labels.
+// AnnotationsChanged drops resyncs, and updates that do not change the annotations. It requires a cache
+// that keeps annotations, just as [LabelsChanged] requires labels.
 func AnnotationsChanged[T object.Object]() Predicate[T] {
 	return needing[T]{updates(func(before, after T) bool { return !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) }), []string{"metadata.annotations"}}
 }

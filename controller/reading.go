@@ -32,8 +32,8 @@ func (c *client) mustBeCached() {
 
 // Read returns the cached object under key, which is shared and must not be modified. If the kind
 // bypasses the cache, Read gets the object from the server. If there is no such object, or the server
-// does not serve the kind, the error satisfies apierrors.IsNotFound. If the cache cannot tell whether
-// the object exists, Read fails
+// does not serve the kind, the error satisfies apierrors.IsNotFound. If it is unknown whether the object
+// exists, Read fails
 //
 //   - with sharedinformer.ErrNotSynced and the reason, if the cache has not received the list of the
 //     namespace and may lack the object;
@@ -45,7 +45,7 @@ func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	return as[T](c.plain().readWhole(ctx, key))
 }
 
-// as returns an object as type T.
+// as converts an object to type T.
 func as[T object.Object](o object.Object, err error) (T, error) {
 	typed, _ := o.(T)
 	return typed, err
@@ -55,7 +55,7 @@ func as[T object.Object](o object.Object, err error) (T, error) {
 func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, error) {
 	var why error
 	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
-		why = c.informer.Unsynced() // before the lookup, because the cache may sync at any time
+		why = c.informer.Unsynced() // check before the lookup, because the cache may sync at any time
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {
@@ -81,9 +81,8 @@ func (c *client) unawaited(ctx context.Context, why error) error {
 	return fmt.Errorf("%w; to make the controller wait for it, pass the kind to Reads of manager.ControllerFor, or add the source controller.Awaited", why)
 }
 
-// unknown returns an error explaining why an object that was not found may still exist, or nil if it
-// does not exist. Call it after the read, so that it accounts for anything the cache has dropped by
-// then.
+// unknown returns an error explaining why an object that was not found may still exist, or nil if it does
+// not exist. Call it after the read, so that it accounts for everything dropped from the cache by then.
 func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
 		return Terminal(sharedinformer.ErrNotWatched)
@@ -103,7 +102,7 @@ func (c *client) read(ctx context.Context, key object.Key) (object.Object, error
 	c.mustBeCached()
 	o, ok := c.informer.Cache().Get(key)
 	if !ok {
-		if head, is := c.informer.Heads().Get(key); is { // cached, but damaged
+		if head, is := c.informer.Heads().Get(key); is { // cached, but corrupted
 			return c.informer.Open(head)
 		}
 		kind := c.resource.Kind()
@@ -113,7 +112,7 @@ func (c *client) read(ctx context.Context, key object.Key) (object.Object, error
 }
 
 // Get returns the cached object under key, which is shared and must not be modified. While the cache is
-// not synced, a missing object may still exist; see Client. For other ways to read, see Cache.
+// not synced, a missing object may still exist; see Client. For more ways to read, see [Client.Cache].
 func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
 
 // Copy returns a copy of the cached object under key. The caller may modify it.
@@ -134,7 +133,7 @@ func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, 
 		panic(failure.Place(1) + ": the reconciler's function is nil")
 	}
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, err := c.plain().read(ctx, req.Key) // needs no waiting: c is a source, so its cache is synced
+		o, err := c.plain().read(ctx, req.Key) // no need to wait: c is a source, so its cache is synced
 		switch {
 		case apierrors.IsNotFound(err):
 			return Result{}, nil

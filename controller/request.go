@@ -35,11 +35,11 @@ func RequestFor(o object.Object) Request { return Request{Key: object.KeyOf(o)} 
 // reconcile.
 type Result struct {
 	// RequeueAfter requests another reconcile after this time, or sooner if something changes, and resets
-	// the back-off. A negative duration, such as time.Until returns for a past time, is equivalent to
-	// Requeue.
+	// the back-off. A negative duration, such as the result of time.Until for a time in the past, is
+	// equivalent to Requeue.
 	RequeueAfter time.Duration
 
-	// Requeue requests another reconcile after a growing back-off, as an error would, but without reporting
+	// Requeue requests another reconcile with exponential back-off, like an error, but without reporting
 	// one. It is ignored if RequeueAfter is set.
 	Requeue bool
 }
@@ -51,21 +51,21 @@ type Result struct {
 // reconcile that a context belongs to. The context is canceled when the controller stops or
 // Options.Timeout expires.
 //
-// If Reconcile fails, the Result is ignored and the request is reconciled again with back-off, unless
-// the error is [Terminal]. A panic counts as an error. If the error includes a retry delay
+// If Reconcile fails, the Result is ignored and the request is reconciled again with back-off, unless the
+// error is [Terminal]. A panic is treated as an error. If the error includes a retry delay
 // (source.RetryAfter), the retry waits at least that long.
 type Reconciler interface {
 	Reconcile(ctx context.Context, req Request) (Result, error)
 }
 
-// Func is an adapter that makes a function a [Reconciler].
+// Func is an adapter to allow the use of ordinary functions as a [Reconciler].
 type Func func(ctx context.Context, req Request) (Result, error)
 
 // Reconcile calls f.
 func (f Func) Reconcile(ctx context.Context, req Request) (Result, error) { return f(ctx, req) }
 
-// Terminal marks an error that a retry cannot fix, so that only a change triggers the next reconcile.
-// Terminal(nil) is nil.
+// Terminal marks an error that retrying cannot fix: the request is not reconciled again until something
+// changes. Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {
 		return nil
@@ -83,15 +83,15 @@ type terminal struct{ error }
 
 func (t *terminal) Unwrap() error { return t.error }
 
-// retry returns the options for requeueing after err: with back-off, and no earlier than the server
-// requests in err. It adds up to a quarter to that delay, because the server sends the same one to many
-// clients at once.
+// retry returns the options for requeueing after err: with back-off, and no earlier than the server asks
+// for in err. It extends the server's delay by up to a quarter, because the server sends the same delay to
+// many clients at once.
 func retry(err error) workqueue.AddOptions {
 	asked, _ := source.RetryAfter(err)
 	return workqueue.AddOptions{RateLimited: true, After: asked + jitter.Below(asked/4)}
 }
 
-// isConflict reports whether err is a conflict and not joined with other errors.
+// isConflict reports whether err is a conflict and nothing else is joined to it.
 func isConflict(err error) bool {
 	if several, ok := errors.AsType[interface {
 		error

@@ -67,15 +67,15 @@ func (r *requests) recordTaken(req Request, number int, now time.Time) {
 	r.record(req, &flight.Event{At: now, Kind: flight.Taken, Attempt: number, Took: r.queue.Waited(req)})
 }
 
-// failures counts each request's consecutive failures. The back-off count does not suffice, because a
-// reconcile that requests another one without failing also increases it.
+// failures counts each request's consecutive failures. The back-off counter cannot be used for this,
+// because it also grows when a reconcile asks to be repeated without having failed.
 type failures struct {
 	mu   sync.Mutex // guards the fields below; no other code is called while it is held
 	of   map[Request]int
 	most int // the largest len(of) since of was allocated
 }
 
-// next returns the number of the upcoming attempt.
+// next returns the number of the next attempt.
 func (f *failures) next(req Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *failures) add(req Request, number int) {
 	f.most = max(f.most, len(f.of))
 }
 
-// end resets the count, so the next attempt counts as the first.
+// end resets the count, so that the next attempt is number 1.
 func (f *failures) end(req Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

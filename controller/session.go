@@ -58,8 +58,8 @@ func (s *session) begin(sub *subscription) {
 	})
 }
 
-// awaitSources waits until every source has synced, and returns false if the session ends first. If that
-// takes too long, it logs the reasons and stops waiting for namespaces with failing lists.
+// awaitSources waits until every source has synced, and returns false if the session ends first. If it has
+// to wait too long, it logs the reasons and stops waiting for namespaces whose lists fail.
 func (s *session) awaitSources() bool {
 	patience := firstTold
 	timer := time.NewTimer(patience)

@@ -7,16 +7,16 @@ import (
 )
 
 // enterShare enters a request's slot. slot is nil if the controller handles all objects. entered is
-// false if the request must not be reconciled now, because it belongs to another process or the caches
-// lack some of the slot's objects. It fails if the share or its key function fails; both may be user
-// code.
+// false if the request must not be reconciled now, because it belongs to another process or the caches do
+// not contain all of the slot's objects yet. It fails if the share or its key function fails; both may be
+// user code.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
 	sources := s.sources.all()
 	share := shareOf(sources)
 	if share == nil {
 		return nil, true, nil
 	}
-	var w *slotWork // using slot instead would make it escape to the heap even without a share
+	var w *slotWork // slot itself would escape to the heap even without a share
 	err = failure.Apart("the share", func() (err error) {
 		w, err = s.enterSlot(req, share, sources)
 		return err
@@ -58,7 +58,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	w := &slotWork{Work: in, key: req.Key}
 	for _, sub := range sources {
 		if of := sub.source.sharded; of != nil && sub.source.role == roleReconciled && sub.source.cluster == req.Cluster {
-			if _, has := of.informer.Heads().Get(req.Key); has { // Heads calls no user code, which could panic and leave the slot entered
+			if _, has := of.informer.Heads().Get(req.Key); has { // Heads never calls user code, which could panic and leave the slot entered
 				w.had = append(w.had, of.informer)
 			}
 		}
@@ -67,8 +67,8 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 }
 
 // placement returns the placement of req: the cached object's placement, or the last known one if the
-// object is gone. If a write can change placements, an object counts as gone only after a deletion
-// event. If objects of two kinds have the same key, the one that caused the request takes precedence.
+// object is gone. If a write can change placements, an object is considered gone only after a deletion
+// event. If objects of two kinds have the same key, the kind that caused the request takes precedence.
 func (s *session) placement(req Request, sources []*subscription) placement {
 	told, fixed := s.causes.placement(req), true
 	var cached placement
@@ -85,21 +85,21 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 	switch {
 	case cached.known:
 		return cached
-	case !fixed && told.existence != objectGone: // the object may have moved away, and a reconcile would treat it as deleted
+	case !fixed && told.existence != objectGone: // the object may have moved to another process, and a reconcile would treat it as deleted
 		return placement{}
 	}
 	return told
 }
 
-// elsewhere drops a request that belongs to another process. If this process acquires the slot later,
-// the informer delivers all of its objects.
+// elsewhere drops a request that belongs to another process. If this process acquires the slot later, the
+// informer delivers all objects in it.
 func (s *session) elsewhere(req Request) {
 	s.causes.take(req)
 	s.slotLost(req)
 }
 
-// slotLost drops a request whose slot was lost during its reconcile. That reconcile has already taken
-// its causes; any newer ones belong to the next reconcile.
+// slotLost drops a request whose slot was lost during its reconcile. Its causes were taken when that
+// reconcile started; any newer ones belong to the next reconcile.
 func (s *session) slotLost(req Request) {
 	s.forget(req)
 	s.count.elsewhere.Add(1)

@@ -24,11 +24,11 @@ type Source struct {
 	run      func(ctx context.Context, in *Inbox) error
 	unsynced func() error                // returns why the source is not synced; nil if unknown
 	syncedIn func(namespace string) bool // nil if the source's namespaces are unknown
-	heldUp   func() bool                 // reports whether only namespaces with failing lists are missing; nil whenever syncedIn is
-	misuse   error                       // why the source can never work
-	place    string                      // file:line of the caller; empty means that of the Watch call
+	heldUp   func() bool                 // reports whether only namespaces whose lists fail are missing; nil if syncedIn is nil
+	misuse   error                       // why the source is unusable
+	place    string                      // file:line of the caller; if empty, that of the Watch call is used
 	role     role
-	sharded  *shardedCache // nil without a sharded informer
+	sharded  *shardedCache // nil if the informer is not sharded
 }
 
 // role is how a source's objects relate to the reconciled kind.
@@ -40,7 +40,7 @@ const (
 	roleOwned           // objects owned by objects of the reconciled kind
 )
 
-// Err returns an error if the source can never work, for example because its kind bypasses the cache.
+// Err returns an error if the source is unusable, for example because its kind bypasses the cache.
 // Controller.Run fails with this error.
 func (s Source) Err() error {
 	if s.run == nil {
@@ -49,7 +49,7 @@ func (s Source) Err() error {
 	return s.misuse
 }
 
-// misused returns the source marked as unusable because of wrong, or unchanged if wrong is nil.
+// misused returns s, marked as unusable with the reason wrong unless wrong is nil.
 func (s Source) misused(wrong error) Source {
 	s.misuse = cmp.Or(s.misuse, wrong)
 	return s
@@ -75,7 +75,7 @@ func (s Source) Named(name string) Source {
 }
 
 // At returns the source with place, a file:line, as its origin in the status and in messages. The
-// default is the line that calls Watch; use At in helpers that call Watch on behalf of their callers.
+// default is the line that calls Watch; use At in helpers that call Watch for their callers.
 func (s Source) At(place string) Source {
 	s.place = place
 	return s
@@ -87,19 +87,19 @@ func (s Source) InCluster(cluster string) Source {
 	return s
 }
 
-// Optional returns a source that the controller does not wait for as long as the server does not serve
-// its kind, such as a custom resource that is not installed. The source starts when the kind appears;
-// until then, the informer keeps polling. If the kind disappears, its objects are deleted as usual. If
-// syncing fails for other reasons, such as missing permissions, the controller still waits. Also set
-// factory.For.Optional on the informer; otherwise the factory and the manager wait for it.
+// Optional returns a source that the controller does not wait for while the server does not serve the kind,
+// for example because its CRD is not installed. The informer polls until the kind appears, and the source
+// then starts. If the kind disappears, its objects are deleted as usual. If syncing fails for any other
+// reason, such as missing permissions, the controller still waits. Also set factory.For.Optional on the
+// informer; otherwise the factory and the manager wait for it.
 func (s Source) Optional() Source {
 	s.optional = true
 	return s
 }
 
 // SourceFunc returns a source that calls run, which must add requests to in until ctx is done. The first
-// reconcile waits for run to call in.Synced. If run fails or panics, the error is reported and run is
-// called again with back-off. If run returns nil, the source is finished.
+// reconcile waits for run to call [Inbox.Synced]. If run fails or panics, the error is reported and run is
+// called again with back-off. Once run returns nil, the source is finished.
 func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
 	if run == nil {
 		panic(failure.Place(1) + ": the source's function is nil")
@@ -108,7 +108,7 @@ func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Sou
 }
 
 // Channel returns a source that calls requests with each value from ch and adds the result, until ch is
-// closed. If requests fails, the source reports the error and drops the value, which cannot be received
+// closed. If requests fails, the source reports the error and drops the value, as it cannot be received
 // again.
 func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context, e E) ([]Request, error)) Source {
 	if requests == nil {
@@ -174,8 +174,7 @@ func (in *Inbox) add(typ CauseType, about object.Key, req Request, at placement)
 	in.requests.enqueue(req, typ, in.subscription, about, at, typ.urgent(), workqueue.AddOptions{})
 }
 
-// Synced marks the source as synced: the requests for all objects that existed at the start have been
-// added.
+// Synced marks the source as synced. Call it once the requests for all preexisting objects have been added.
 func (in *Inbox) Synced() {
 	if in.ctx.Err() != nil {
 		return
@@ -184,8 +183,8 @@ func (in *Inbox) Synced() {
 	in.subscription.poke()
 }
 
-// Failed counts an error and reports it in the status. It logs the first error in a series and then logs
-// at a limited rate, with the number of errors skipped. Failed(nil) does nothing.
+// Failed counts an error and reports it in the status. It logs the first of a run of errors at once, and
+// the rest at a limited rate along with the number of errors skipped. Failed(nil) does nothing.
 func (in *Inbox) Failed(err error) {
 	if in.ctx.Err() != nil || err == nil {
 		return
@@ -201,7 +200,7 @@ func (in *Inbox) Failed(err error) {
 	})
 }
 
-// note counts an error, and returns it wrapped in a way that its methods cannot panic.
+// note counts an error. It returns the error wrapped so that its methods cannot panic.
 func (in *Inbox) note(err error) error {
 	sub := in.subscription
 	err = failure.Sound("source "+sub.source.String(), err)
@@ -218,7 +217,7 @@ type subscription struct {
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
 	ended  chan struct{}      // closed when the last run has finished; guarded by Controller.mu
-	misuse error              // why the source is unusable or conflicts with the controller's other sources; set before it runs
+	misuse error              // why the source is unusable or conflicts with other sources of the controller; set before it runs
 
 	synced   atomic.Bool
 	finished atomic.Bool // run returned nil
@@ -290,7 +289,7 @@ func (s *subscription) unsynced() error {
 	return nil
 }
 
-// errUnsynced is the reason for sources that report none.
+// errUnsynced is the reason given for sources that report none.
 var errUnsynced = errors.New("it has not synced yet")
 
 func (s *subscription) status() SourceStatus {

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// sourceList is the list of a controller's sources.
+// sourceList holds a controller's sources.
 type sourceList struct {
-	changed chan struct{} // contains a token if the sources should be checked again
+	changed chan struct{} // holds a token if the sources should be checked again
 
 	mu   sync.Mutex      // guards list; no other code is called while it is held
-	list []*subscription // copied on write, because all returns it
+	list []*subscription // copy-on-write, because all returns it
 }
 
 func (l *sourceList) add(s *subscription) {
@@ -67,7 +67,7 @@ func shareOf(sources []*subscription) shard.Share {
 	return nil
 }
 
-// misuse returns an error if a source can never work alongside the others.
+// misuse returns an error if s cannot work alongside the other sources.
 func (l *sourceList) misuse(s *subscription) error {
 	if err := s.source.Err(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (l *sourceList) misuse(s *subscription) error {
 		return h.scope.Err()
 	}
 	switch {
-	case (shard.Scope{Share: share}).Err() != nil: // the other source gets the error
+	case (shard.Scope{Share: share}).Err() != nil: // the error is reported for the other source
 		return nil
 	case s.source.role == roleOther && (h == nil || share == nil), h == nil && share == nil:
 		return nil

@@ -81,17 +81,17 @@ type Status struct {
 	Concurrency int // maximum number of parallel reconciles
 	Active      int // reconciles in progress
 
-	Successes     uint64 // reconciles that returned no error and requested no other
-	Requeues      uint64 // reconciles that requested another with back-off
-	RequeuesAfter uint64 // reconciles that requested another after a delay
-	Errors        uint64 // reconciles that failed, including the next three
+	Successes     uint64 // reconciles that returned no error and did not ask to be repeated
+	Requeues      uint64 // reconciles that asked to be repeated with back-off
+	RequeuesAfter uint64 // reconciles that asked to be repeated after a delay
+	Errors        uint64 // reconciles that failed; includes the next three
 	Terminal      uint64 // failures with a terminal error
 	Panics        uint64 // failures by panic
 	Timeouts      uint64 // failures because Options.Timeout expired
 
 	Parked      int    // requests waiting for the cache to see their own writes
 	ParkedTotal uint64 // number of times a request was parked
-	Stale       uint64 // reconciles with a cache that had not seen the request's writes; if the count grows, the watch lags by more than Options.Patience
+	Stale       uint64 // reconciles run before the cache had seen the request's writes; if it grows, the watch lags by more than Options.Patience
 
 	Elsewhere uint64 // requests dropped because they belong to another process; see Controller.Share
 	Held      uint64 // number of times a request waited until the caches contained all objects in its slot
@@ -103,7 +103,7 @@ type Status struct {
 type SourceStatus struct {
 	Name     string
 	Optional bool
-	Synced   bool   // requests for all initial objects have been added, or the controller need not wait
+	Synced   bool   // requests for all initial objects have been added, or there is no need to wait for them
 	Ended    bool   // the source will add no more requests
 	Added    uint64 // requests added
 	Failures uint64 // failures of the source's function or map function
@@ -126,8 +126,8 @@ func (s SourceStatus) MarshalJSON() ([]byte, error) {
 	}{fields(s), text(s.Failure), text(s.Waiting)})
 }
 
-// View provides read access to one controller, for code that observes several. Its methods are safe for
-// concurrent use at any time.
+// View is a read-only view of one controller, for code that monitors several. Its methods may be called
+// concurrently at any time.
 type View interface {
 	Name() string
 	Status() Status
@@ -154,8 +154,8 @@ type Parked struct {
 // MetricsProvider creates the Metrics for each controller. Package metrics implements it for Prometheus.
 type MetricsProvider interface {
 	// Register is called once by New, which fails if Register panics or calls runtime.Goexit. The view may
-	// be used until Metrics.Stopped is called. Read everything except durations from the view when metrics
-	// are collected.
+	// be used until Metrics.Stopped is called. Implementations should read everything except durations from
+	// the view when metrics are collected.
 	Register(c View) Metrics
 }
 
@@ -166,16 +166,16 @@ type Metrics interface {
 	// it has stopped.
 	Started(c View)
 
-	// Stopped is called at the end of Run, with the final status. Drop the view here so that the controller
-	// can be garbage-collected.
+	// Stopped is called at the end of Run, with the final status. The implementation should drop the view,
+	// so that the controller can be garbage-collected.
 	Stopped(last Status)
 
 	// ReconcileTime is called with the duration of each reconcile.
 	ReconcileTime(d time.Duration)
 }
 
-// guardedMetrics calls a user's Metrics and logs panics and calls to runtime.Goexit, so that they
-// neither terminate a worker nor keep Run from returning. A nil *guardedMetrics does nothing.
+// guardedMetrics calls a user's Metrics and logs panics and calls to runtime.Goexit, so that they cannot
+// terminate a worker or keep Run from returning. A nil *guardedMetrics does nothing.
 type guardedMetrics struct {
 	metrics Metrics
 	log     *slog.Logger

@@ -26,12 +26,12 @@ import (
 //		return meta.IsStatusConditionTrue(w.Status.Conditions, "Ready")
 //	})
 //
-// Use it in programs and tests. A reconciler should not wait, because waiting blocks a worker; it should
-// return and let the change trigger the next reconcile.
+// Use it in programs and tests. Reconcilers should not call it, because waiting blocks a worker; they
+// should return and let the change trigger the next reconcile.
 //
-// reached is called in the caller's goroutine, first with the cached object and then after each change
-// to it; WaitFor does not poll. reached may miss intermediate states if the object changes quickly. It
-// must be fast and must not modify the object. If the object does not exist yet, WaitFor waits for it.
+// WaitFor does not poll: it calls reached in the caller's goroutine, first with the cached object and then
+// after each change to it. If the object changes quickly, reached may not see every state. It must be fast
+// and must not modify the object. If the object does not exist yet, WaitFor waits for it.
 //
 // The error includes the object, the file and line of the call, the last cached state with its phase and
 // conditions, and the reason why the wait failed. It wraps
@@ -127,8 +127,8 @@ func (w *waitFor) unknown(ctx context.Context) error {
 	return nil
 }
 
-// state describes the last object seen. It includes only fields that may be shown to anyone who is
-// allowed to know that the object exists.
+// state describes the last object seen. It includes only fields that may be shown to anyone who may know
+// that the object exists.
 func (w *waitFor) state() string {
 	if !w.seen {
 		return "never seen"
@@ -180,7 +180,7 @@ func conditionsOf(o object.Object) string {
 	return b.String()
 }
 
-// plain returns text with control characters replaced, because they could corrupt a terminal.
+// plain returns text with control characters replaced, because they could garble a terminal.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if printable.Control(r) {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// For returns a source that, for each event of a client or an informer that passes all predicates,
-// requests a reconcile of the object itself.
+// For returns a source that requests a reconcile of an object after each of its events that passes all
+// predicates.
 func For[T object.Object](of Cached[T], predicates ...Predicate[T]) Source {
 	return reconciledSource(watchedBy(of, predicates))
 }
@@ -45,8 +45,8 @@ func addNothing(context.Context, sharedinformer.Event[object.Head], *Inbox) erro
 
 // Handle returns a source that calls handle for each event of a client or an informer that passes all
 // predicates, one call at a time, in the server's order. If handle fails or panics, the informer reports
-// the error and it counts as a failure of the source, but the event is not delivered again. For retries,
-// use [Map].
+// the error and the source counts a failure, but the event is not delivered again. If you need retries, use
+// [Map].
 func Handle[T object.Object](of Cached[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
 	if handle == nil {
 		panic(failure.Place(1) + ": the source's function is nil")
@@ -76,7 +76,7 @@ func handleSource(w *watched, handle func(ctx context.Context, e sharedinformer.
 			err := errUnreturned
 			defer func() {
 				if err != nil {
-					_ = in.note(err) // the informer reports it
+					_ = in.note(err) // the informer reports the error
 				}
 			}()
 			err = handle(ctx, e, in)
@@ -133,7 +133,7 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 			}
 			return
 		}
-		select { // the informer has stopped, or fails for another reason
+		select { // the informer has stopped or fails for another reason
 		case <-time.After(servedAgain):
 		case <-ctx.Done():
 		}

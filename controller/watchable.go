@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Watchable is a kind with a cache, regardless of the object type: a *Client, a
-// *sharedinformer.Informer, or the result of [Where].
+// Watchable is a kind with a cache, independent of its Go type: a *Client, a *sharedinformer.Informer, or
+// the result of [Where].
 type Watchable interface {
 	// View returns the informer, or nil if the kind bypasses the cache.
 	View() sharedinformer.View
@@ -58,20 +58,20 @@ func (f *filtered) Shard(scope shard.Scope) error {
 	return nil
 }
 
-// watched is a kind with its predicates, from which a source can be created.
+// watched is a kind and its predicates, from which a source can be created.
 type watched struct {
 	informer *sharedinformer.Informer[object.Object] // nil if the kind has no informer
 	declared string                                  // the object type as declared in the program
 	filter   filter
 }
 
-// watchedBy returns the watched kind for a static type, with predicates.
+// watchedBy returns the watched kind for type T with the given predicates.
 func watchedBy[T object.Object](of Cached[T], predicates []Predicate[T]) *watched {
 	i := informerOf(of)
 	return &watched{sharedinformer.Objects(i), reflect.TypeFor[T]().String(), newFilter(i, predicates)}
 }
 
-// watchedOf returns the watched kind for any type.
+// watchedOf returns the watched kind for an untyped kind.
 func watchedOf(k Watchable) *watched {
 	if f, ok := k.(*filtered); ok && f != nil {
 		return f.watched()
@@ -110,7 +110,7 @@ func AddIndex[T object.Object, V comparable](of Cached[T], name string, values f
 	return sharedinformer.AddIndex(i, name, values)
 }
 
-// mustIndex panics if something is missing. The message includes the line that called the exported
+// mustIndex panics if an argument is missing. The message includes the line that called the exported
 // function.
 func mustIndex(noInformer, noFunction bool, name string) {
 	switch {

@@ -19,8 +19,8 @@ import (
 // ErrTimeout is the context cause of a reconcile that took longer than Options.Timeout.
 var ErrTimeout = errors.New("the reconcile took longer than the controller's timeout")
 
-// runWorker reconciles requests until the queue is shut down. Goroutine profiles show the controller's
-// name.
+// runWorker reconciles requests until the queue is shut down. The controller's name appears in goroutine
+// profiles.
 func (s *session) runWorker() {
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, pprof.Labels("controller", s.name)))
 	exited := true
@@ -37,9 +37,9 @@ func (s *session) runWorker() {
 
 // process handles a request from the queue:
 //
-//  1. If a source lacks its namespace, or the cache has not seen the last reconcile's writes, set the
-//     request aside.
-//  2. If it is not in our share, drop it. If that is not known yet, try again later.
+//  1. If a source has not listed its namespace, or the cache has not seen the last reconcile's writes, set
+//     the request aside.
+//  2. If it is not in our share, drop it. If we cannot tell yet, try again later.
 //  3. Call the reconciler.
 //  4. Record its writes.
 //  5. Requeue the request if necessary.
@@ -103,7 +103,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	var again workqueue.AddOptions
 	switch {
 	case err != nil && s.ended(err):
-		return // not the request's fault
+		return // the run is over, so this is no failure of the request
 	case err != nil && sharding.Over(a.Context):
 		s.slotLost(req) // the new owner of the slot starts from scratch
 	case IsTerminal(err):
@@ -151,14 +151,14 @@ func (s *session) noteReturned(a *attempt, timer *time.Timer, began time.Time) {
 	}
 }
 
-// ended reports whether err merely means that the run is over.
+// ended reports whether err only means that the run is over.
 func (s *session) ended(err error) bool {
 	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
 }
 
-// fewConflicts is how many consecutive conflicts are logged at debug level before they are logged as
-// errors. Conflicts are normal if other clients write the same objects, and the retry waits for the
-// cache.
+// fewConflicts is the number of consecutive conflicts that are logged at debug level; any beyond that are
+// logged as errors. Conflicts are normal if other clients write the same objects, and the retry waits for
+// the cache.
 const fewConflicts = 3
 
 // failed counts and reports a reconcile's error.

@@ -36,8 +36,8 @@ func (c *client) create(ctx context.Context, o object.Object, opts metav1.Create
 }
 
 // Update replaces an object; see rest.Resource.Update. It fails if the cache contains partial
-// (factory.For.Keep) or transformed objects, because sending such an object would erase the rest. Use
-// [Client.Patch] or [Client.Apply] instead.
+// (factory.For.Keep) or transformed objects, because sending such an object would erase the missing fields.
+// Use [Client.Patch] or [Client.Apply] instead.
 func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 	return c.UpdateWith(ctx, o, metav1.UpdateOptions{})
 }
@@ -91,12 +91,11 @@ func (c *client) patch(ctx context.Context, key object.Key, pt types.PatchType, 
 	return c.wrote(ctx, key, "", opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
 }
 
-// Apply sends o as a server-side apply by a field manager: the manager sets and owns the fields present
-// in o; fields it owned before that are missing from o are removed. See rest.Resource.Apply. Conflicts
-// with other managers are resolved in favor of o, which is right for a controller that does not share
-// its fields; use [Client.ApplyWith] to get an error instead. Set only the fields in o that you want to
-// own. If the cache contains partial objects, Apply, like Update, rejects objects that were read from
-// it.
+// Apply sends o as a server-side apply by a field manager, which then owns the fields present in o. Fields
+// that the manager owned before and that are missing from o are removed. See rest.Resource.Apply. Conflicts
+// with other managers are resolved in favor of o, which is right for a controller that does not share its
+// fields; use [Client.ApplyWith] to get an error instead. Set only the fields in o that you want to own. If
+// the cache contains partial objects, Apply, like Update, rejects objects that were read from it.
 func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 	return c.ApplyWith(ctx, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
@@ -124,8 +123,8 @@ func (c *client) apply(ctx context.Context, o object.Object, opts metav1.ApplyOp
 	return applied, c.disowned(ctx, o, err)
 }
 
-// Delete deletes the object with o's key; see rest.Resource.Delete. The cache has seen the deletion once
-// it contains no such object, contains one with a different UID, or contains the object marked as being
+// Delete deletes the object with o's key; see rest.Resource.Delete. The cache has seen the deletion once it
+// no longer contains the object, contains one with a different UID, or contains the object marked as being
 // deleted. If o has no UID, the UID in the server's response is used.
 func (c *Client[T]) Delete(ctx context.Context, o T) error {
 	return c.DeleteWith(ctx, o, metav1.DeleteOptions{})
@@ -153,7 +152,7 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 		}
 		return err
 	}
-	if deleted.Object != nil { // a cache that has not seen the creation yet lacks the object too
+	if deleted.Object != nil { // the object is also missing from a cache that has not seen its creation yet
 		c.note(a, deleted.Object)
 	}
 	a.writes.Add(c.cache().Deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
@@ -197,8 +196,8 @@ func (c *client) note(a *attempt, o object.Object) {
 	}
 }
 
-// conflicts reports whether err is a conflict on the object under key. A conflict on something else,
-// such as a quota, has nothing to do with the object's version.
+// conflicts reports whether err is a conflict on the object under key. Conflicts over something else, such
+// as a quota, are unrelated to the object's version.
 func conflicts(err error, key object.Key) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsConflict(status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == key.Name
@@ -213,7 +212,7 @@ func (c *client) given(verb string, o object.Object) error {
 }
 
 // whole returns an error if o is nil, or if it comes from a cache that does not contain whole objects,
-// because sending it back would erase the rest.
+// because sending it back would erase the missing fields.
 func (c *client) whole(verb string, o object.Object) error {
 	if err := c.given(verb, o); err != nil || c.informer == nil {
 		return err

@@ -32,11 +32,11 @@ func (r Request) String() string {
 
 // Barrier holds back each request until the caches have seen the writes made by its last reconcile.
 //
-// Wrote records the writes made by a reconcile as a note. By the time the queue hands out the request
+// Wrote stores the writes made by a reconcile in a note. By the time the queue hands out the request
 // again, the caches have nearly always seen all of them, and the note is dropped. Otherwise the request
 // is parked: the worker takes another one, and the note joins the waitlist of the first lagging cache.
 // Once that cache has caught up, the note moves to the next lagging one; after the last one, the request
-// is queued again. A parked request stays parked even if the queue hands it out.
+// is queued again. If the queue hands out a request that is already parked, it remains parked.
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
@@ -44,10 +44,10 @@ type Barrier struct {
 
 	mu        sync.Mutex // guards the fields below; also held while caches are read and requests are queued
 	notes     map[Request]*note
-	order     []*note // ordered by check time; some are no longer in notes
+	order     []*note // ordered by check time; includes some that are no longer in notes
 	count     int     // parked notes
 	waitlists map[cache]*waitlist
-	closed    bool // no more parking
+	closed    bool // no more requests are parked
 
 	unanswered throttle.Log // logs requests that stopped waiting
 }
@@ -58,7 +58,7 @@ type Options struct {
 	Controller string
 	// Patience is how long to wait for a cache.
 	Patience time.Duration
-	// Again requeues a request that no longer has to wait.
+	// Again is called to requeue a request that no longer has to wait.
 	Again  func(Request)
 	Counts *Counts
 	Logger *slog.Logger
@@ -75,7 +75,7 @@ func New(ctx context.Context, opts Options) *Barrier {
 	return &Barrier{ctx: ctx, opts: opts, notes: make(map[Request]*note), waitlists: make(map[cache]*waitlist)}
 }
 
-// MostNotes is the number of notes above which expired notes are dropped. A note uses a few hundred
+// MostNotes is the number of notes beyond which expired notes are dropped. A note takes up a few hundred
 // bytes.
 const MostNotes = 1000
 
@@ -96,7 +96,7 @@ type note struct {
 	index  int         // its index there
 }
 
-// lagging returns the first write that its cache has not seen, or nil if there is none. It drops all
+// lagging returns the first write that its cache has not seen yet, or nil if there is none. It drops the
 // writes before that one.
 func (n *note) lagging() *Write {
 	for len(n.writes) > 0 {
@@ -108,9 +108,9 @@ func (n *note) lagging() *Write {
 	return nil
 }
 
-// Wrote records the writes made by a reconcile of req. It also checks the notes of requests that were
-// not handed out again before their patience expired. It drops the notes that the caches have caught up
-// with, and keeps the others for another period, because their requests would be reconciled too early.
+// Wrote records the writes made by a reconcile of req. It also checks the notes of requests that were not
+// handed out again before their patience expired. If the caches have caught up with a note, it drops the
+// note; if not, it keeps the note for another period, because the request would be reconciled too early.
 //
 // A cache may lag forever, for example if its kind is forbidden, while requests with new names keep
 // coming. So apart from notes made during the last period, at most MostNotes are kept; beyond that, the
@@ -152,7 +152,7 @@ func (b *Barrier) Wrote(req Request, all *Writes) {
 	}
 }
 
-// Notes returns the number of notes, so that tests can check the limit.
+// Notes returns the number of notes, for tests of the limit.
 func (b *Barrier) Notes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,8 +199,8 @@ func (b *Barrier) Park(req Request) bool {
 	return true
 }
 
-// await adds a note to the waitlist of the first lagging cache, or requeues its request if no cache
-// lags. The caller holds mu.
+// await adds a note to the waitlist of the first lagging cache, or requeues the request if no cache is
+// lagging. The caller holds mu.
 func (b *Barrier) await(n *note) {
 	for {
 		w := n.lagging()
@@ -216,7 +216,7 @@ func (b *Barrier) await(n *note) {
 		l.add(n)
 		if !l.watched {
 			l.watched = true
-			b.tasks.Go(l.watch) // the goroutine checks before it waits
+			b.tasks.Go(l.watch) // the goroutine checks the cache before it waits
 			return
 		}
 		if !w.seen() {

@@ -14,10 +14,10 @@ import (
 // cache is the part of [Cache] that a [Barrier] uses. Values compare equal if they wrap the same
 // informer.
 type cache interface {
-	// reached reports whether the cache has seen all changes in a namespace up to a resource version, or
-	// does not need to.
+	// reached reports whether the cache has seen all changes in a namespace up to a resource version. It
+	// also returns true if the cache does not have to see them.
 	reached(namespace, rv string) bool
-	// wait waits until done returns true, calling it after every change. It fails if the informer does.
+	// wait calls done after every change until it returns true. It fails if the informer does.
 	wait(ctx context.Context, done func() bool) error
 	// heard returns the number of messages received by the watch of a namespace.
 	heard(namespace string) uint64
@@ -36,9 +36,10 @@ type Cache struct {
 func Of(i *sharedinformer.Informer[object.Object]) Cache { return Cache{i} }
 
 // Answer returns the write that the cache must see, given o, the object in the server's response. ok is
-// false if o never reaches the cache. If the informer does not select the object, the write matters only
-// if the object was cached before, and then it removes the object from the cache. If the write removed
-// the object, its version is no newer than the previous one, so the cache must drop the object instead.
+// false if o never reaches the cache. If the object does not match the informer's selector, the write
+// matters only if the object was cached before, in which case the cache must drop it. The same applies if
+// the write removed the object from the server, because the response's version is then no newer than the
+// previous one.
 func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
 	key := object.KeyOf(o)
 	if _, cached := c.UID(key); !cached && !c.informer.Selects(o) {
@@ -55,15 +56,16 @@ func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
 	return w, true
 }
 
-// removed reports whether the server removed o with this write: o is being deleted, with no finalizers
-// and no grace period. See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+// removed reports whether the server removed o as a result of this write: o is being deleted and has
+// neither finalizers nor a grace period. See
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
 func removed(o object.Object) bool {
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// Version returns a write to the object under key. The cache has seen it once the cache has reached the
-// resource version.
+// Version returns a write to the object under key. The cache has seen it once it has reached that resource
+// version.
 func (c Cache) Version(key object.Key, rv string) Write {
 	return Write{cache: c, about: key, rv: rv}
 }
@@ -88,8 +90,8 @@ func (c Cache) Conflict(key object.Key, sent string) Write {
 	}}
 }
 
-// UID returns the UID of the cached object under key. Read it before a deletion; afterwards, the cache
-// may already contain the next object with that key.
+// UID returns the UID of the cached object under key. Call it before deleting the object; afterwards, the
+// cache may already contain a new object with the same key.
 func (c Cache) UID(key object.Key) (uid types.UID, cached bool) {
 	o, cached := c.informer.Heads().Get(key)
 	if cached {

@@ -10,9 +10,9 @@ import (
 )
 
 // waitlist contains the parked notes waiting for one cache. Each cache change wakes a single goroutine,
-// however many notes there are. Notes are ordered by resource version, so the goroutine only looks at
-// the first one in each namespace. Deletions have no version, so at each change the goroutine checks
-// some of them in turn.
+// however many notes there are. Notes are ordered by resource version, so the goroutine only has to check
+// the first one in each namespace. Deletions have no version, so the goroutine checks a few of them per
+// change, in rotation.
 type waitlist struct {
 	barrier *Barrier
 	cache   cache
@@ -21,7 +21,7 @@ type waitlist struct {
 	byRV      map[string]*byRV // by namespace
 	deletions []*note
 	turn      int  // the next deletion to check
-	watched   bool // a goroutine runs watch
+	watched   bool // a goroutine is running watch
 }
 
 // At each cache change, up to someDeletions deletions are checked. If there are more, the next ones are
@@ -73,7 +73,7 @@ func (l *waitlist) remove(n *note) {
 	}
 }
 
-// watch waits for the cache as long as the list has notes.
+// watch keeps waiting for the cache until the list is empty.
 func (l *waitlist) watch() {
 	for {
 		done, err := l.wait()
@@ -87,7 +87,7 @@ func (l *waitlist) watch() {
 	}
 }
 
-// wait returns true when no notes are left, and false when it has to be called again.
+// wait returns true if no notes are left, and false if it has to be called again.
 func (l *waitlist) wait() (done bool, err error) {
 	ctx, timed := l.barrier.ctx, l.many()
 	if timed {
@@ -102,14 +102,14 @@ func (l *waitlist) wait() (done bool, err error) {
 	return done, err
 }
 
-// many reports whether there are more deletions than a single look checks.
+// many reports whether there are more deletions than look checks at once.
 func (l *waitlist) many() bool {
 	l.barrier.mu.Lock()
 	defer l.barrier.mu.Unlock()
 	return len(l.deletions) > someDeletions
 }
 
-// look moves on the notes whose writes the cache has seen, and reports whether the list is now empty.
+// look passes on the notes whose writes the cache has seen, and reports whether the list is now empty.
 func (l *waitlist) look() bool {
 	b := l.barrier
 	b.mu.Lock()

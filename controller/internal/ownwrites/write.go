@@ -29,8 +29,8 @@ func (w *Write) seen() bool {
 	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
-// due reports whether a working watch would deliver the write. If the UID of a deleted object is
-// unknown, the cache may already contain a new object with the same name.
+// due reports whether a working watch is bound to deliver the write. That is uncertain if the UID of a
+// deleted object is unknown: the cache may already contain a new object with the same name.
 func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
 
 // String describes the write for use in messages.
@@ -52,11 +52,11 @@ type Writes struct {
 	deletions []Write
 }
 
-// Add adds a write that the cache has to see before the next reconcile. Among writes that have a version
-// and share a cache and namespace, only the latest matters. A live object was created after any deletion
-// under its key, so a cache that contains the object has seen those deletions. Add relies on this only
-// for deletions with an unknown UID. Other deletions do not need it, and if writes are concurrent, the
-// response to an earlier write may arrive after the response to the deletion.
+// Add adds a write that the cache has to see before the next reconcile. Of the writes with a version in the
+// same cache and namespace, only the latest matters. A live object was created after any deletion under its
+// key, so a cache that contains the object has seen those deletions. Add relies on this only for deletions
+// with an unknown UID. Other deletions do not need it, and if writes are concurrent, the response to an
+// earlier write may arrive after the response to the deletion.
 func (all *Writes) Add(w Write) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -83,7 +83,7 @@ func (all *Writes) Add(w Write) {
 	all.versions = append(all.versions, w)
 }
 
-// list returns a copy of the writes so far; a goroutine that outlives the reconcile may still add more.
+// list returns a copy of the writes so far; a goroutine that outlives the reconcile may add more.
 func (all *Writes) list() []Write {
 	all.mu.Lock()
 	defer all.mu.Unlock()
