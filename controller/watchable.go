@@ -71,7 +71,7 @@ func watchedBy[T object.Object](of Cached[T], predicates []Predicate[T]) *watche
 	return &watched{sharedinformer.Objects(i), reflect.TypeFor[T]().String(), newFilter(i, predicates)}
 }
 
-// watchedOf returns the watched kind for an untyped kind.
+// watchedOf is like watchedBy, for a kind whose Go type is not known at compile time.
 func watchedOf(k Watchable) *watched {
 	if f, ok := k.(*filtered); ok && f != nil {
 		return f.watched()

@@ -11,44 +11,42 @@
 //
 // # Guarantees
 //
-//   - The lease outlives the work. It is renewed until the work has returned, even after ctx is
-//     done, and released only then.
-//   - The work's context is canceled RenewDeadline after the last renewal was sent. Other candidates do
-//     not take the lease until LeaseDuration after they saw that renewal, which is later. The difference
-//     is how long the work has to stop. If the Lease is deleted, candidates that have seen it still
-//     wait, but a candidate that starts at that point takes it immediately, and the leader stops at its
-//     next renewal.
-//   - The clocks of different machines are never compared. From a candidate's point of view, a lease
-//     expires if it has not changed for the duration set by its holder. The times in the Lease are
-//     informational.
+//   - The lease outlives the work. It is renewed until the work returns, even after ctx is done, and only
+//     then released.
+//   - The work's context is canceled RenewDeadline after the last renewal was sent. Other candidates do not
+//     take the lease until LeaseDuration after they saw that renewal, which is later. The work has that
+//     much time to stop. If the Lease is deleted, candidates that have seen it still wait, but a candidate
+//     that has just started takes the lease immediately, and the leader stops at its next renewal.
+//   - The clocks of different machines are never compared. A candidate considers a lease expired if it has
+//     not seen it change for the duration set by the holder. The times in the Lease are informational.
 //   - Each term's token ([Token]) is greater than those of earlier terms, so a guarded resource can
 //     reject requests from an earlier leader. An Elector remembers the greatest token it has seen. A
 //     token repeats only if the Lease is deleted or restored to an older state, and then taken by a
 //     candidate that has not seen the latest one.
-//   - An identity proves nothing: a lease held under our own name still belongs to another process,
-//     since two processes may have been given the same identity.
+//   - Identities are not trusted: a lease held under our own identity is still assumed to belong to another
+//     process, since two processes may have been given the same one.
 //   - A renewal may take until the deadline. If there is no response after a third of that time,
-//     another renewal is sent in parallel, so neither a dead connection nor a slow exec plugin costs us
-//     the lease.
+//     another renewal is sent in parallel, so we do not lose the lease to a dead connection or a slow exec
+//     plugin.
 //
-// No lease can guarantee that an earlier leader has stopped: a suspended process notices the loss only
-// when it wakes up, and the work may ignore its context. If you need that guarantee, use the token.
+// No lease can guarantee that an earlier leader has stopped: a suspended process notices the loss only once
+// it resumes, and the work may ignore its context. If you need that guarantee, use the token.
 //
 // # Concurrency
 //
 // All methods are safe for concurrent use, but only one Run may be active at a time. Run starts one
 // goroutine for renewals, one that watches the deadline, and one per renewal in progress; the work runs
-// in the caller's goroutine. A blocking transport or logger does not delay the deadline, but Run does
-// not return until the call returns.
+// in the caller's goroutine. A transport or logger that blocks does not delay the deadline, but Run cannot
+// return until that call does.
 //
 // # Failure
 //
-// Run does not fail because of server errors. It retries, and reports them in Status and in the log, at
-// first immediately and then less and less often. If the lease was lost while the work was running,
+// Run does not fail because of server errors. It retries, and reports the errors in Status and in the log,
+// immediately at first and then at increasing intervals. If the lease was lost while the work was running,
 // Run's error wraps ErrLost; otherwise Run returns the work's error.
 //
 // # Debugging
 //
-// Status reports the current leader and the start of its term. Check is intended for health endpoints:
+// Status reports the current leader and when its term started. Check is intended for health endpoints:
 // it fails if the work is still running although another candidate may be the leader.
 package leaderelection

@@ -27,13 +27,13 @@ var (
 
 // Elector is a candidate in an election. Create it with [New]. Run works as follows:
 //
-//  1. Read the lease every RetryPeriod until it is free, that is, not held, or unchanged for the
-//     duration that its holder set.
+//  1. Read the lease every RetryPeriod until it is free: either not held, or unchanged for the duration
+//     that its holder set.
 //  2. Write our identity and the next token, on condition that the lease has not changed since it was
-//     read. The losers of this race go back to step 1.
+//     read. Candidates that lose this race go back to step 1.
 //  3. Call the work. While it is running, renew every RetryPeriod, or sooner after a failure. Cancel the
-//     work's context RenewDeadline after the last renewal was sent, or when the lease belongs to another
-//     term.
+//     work's context RenewDeadline after the last renewal was sent, or when the lease turns out to belong
+//     to another term.
 //  4. Once the work has returned, stop renewing and release the lease.
 type Elector struct {
 	opts    Options
@@ -68,13 +68,13 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 	}, nil
 }
 
-// Run waits until this process is the leader and calls lead, once, in the caller's goroutine. The
-// context passed to lead carries the [Token]. It is canceled when ctx is done or the lease is lost; if
-// the lease is lost, its cause wraps ErrLost. The lease is held until lead returns, and then released.
+// Run waits until this process is the leader and then calls lead once, in the caller's goroutine. The
+// context passed to lead carries the [Token]. It is canceled when ctx is done or the lease is lost; in the
+// latter case, its cause wraps ErrLost. The lease is held until lead returns, and then released.
 //
 // Run returns nil if ctx is done before this process becomes the leader. Otherwise it returns lead's
-// error, joined with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does
-// Run; the lease is then neither renewed nor released.
+// error, joined with ErrLost if the lease was lost. It panics if lead is nil. If lead panics, so does Run,
+// and the lease is neither renewed nor released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
 		panic(fmt.Sprintf("leader election: %s: Run was called with a nil function", failure.Place(1)))
@@ -110,7 +110,7 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	}
 }
 
-// campaign makes one attempt to become the leader.
+// campaign tries once to become the leader.
 func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
 	defer cancel()
@@ -173,7 +173,7 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", lease.Token(held.lease))
 	working, lose := context.WithCancelCause(withToken(ctx, lease.Token(held.lease)))
 	defer lose(nil)
-	// The lease outlives the work, so its context must not be canceled with ctx.
+	// The lease must outlive the work, so don't let ctx cancel it.
 	k := e.keep(context.WithoutCancel(ctx), held, lose)
 	end := func() {
 		k.end()
@@ -192,7 +192,7 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 }
 
 // release releases the lease if it is still ours, so that other candidates do not have to wait. If that
-// fails, they must wait until it expires.
+// fails, they have to wait until it expires.
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 )
 
 // keeper keeps a term's lease. One goroutine renews it and another watches the deadline, so that a
-// blocking transport or logger cannot delay the deadline.
+// transport or logger that blocks cannot delay the deadline.
 type keeper struct {
 	*Elector
 	lose  context.CancelCauseFunc // cancels the work
@@ -24,13 +24,13 @@ type keeper struct {
 
 	mu   sync.Mutex // guards the fields below; no other code is called while it is held
 	held term
-	last error // why the last attempt failed
+	last error // the error from the last attempt
 	lost error // why the lease was lost; nil if it was not
 }
 
 // keep renews the lease until the keeper is stopped. At the deadline it cancels the work by calling lose
-// but keeps trying, because the lease may still outlive the work. It stops if another candidate takes
-// the lease.
+// but keeps trying, because the lease should outlive the work if possible. It stops if another candidate
+// takes the lease.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
 	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal got a response")}
@@ -65,7 +65,7 @@ func (k *keeper) watch(ctx context.Context) {
 	k.report(fmt.Errorf("not renewed for %s: %w", k.opts.RenewDeadline, last))
 }
 
-// report cancels the work because the lease is lost. Only the first reason is kept.
+// report cancels the work because the lease was lost. Only the first reason is kept.
 func (k *keeper) report(err error) {
 	k.mu.Lock()
 	first := k.lost == nil
@@ -128,8 +128,8 @@ type renewal struct {
 
 // attempts tries to renew until ctx is done. If an attempt gets no response within a third of
 // RenewDeadline, its connection may be dead, so another attempt is started. The first attempt continues,
-// since it may just be slow, for example because it is waiting for credentials. The first success
-// counts.
+// since it may just be slow, for example because it is waiting for credentials. attempts returns at the
+// first success.
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,7 +167,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			}
 		case <-again.C:
 			if given == nil {
-				// There was no response before the attempts were canceled.
+				// The attempts were canceled without a response.
 				return renewal{err: lease.ErrDeaf}
 			}
 			try()
@@ -175,7 +175,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 			if came.err != nil {
 				return came
 			}
-			given = nil // canceled attempts return at once
+			given = nil // canceled attempts return immediately
 			again.Reset(k.opts.RenewDeadline / 200)
 		}
 	}

@@ -38,12 +38,12 @@ type Options struct {
 	// LeaseDuration; the difference is how long the work has to stop. The default is 10 s.
 	RenewDeadline time.Duration
 
-	// RetryPeriod is the time between attempts to renew or to become the leader; candidates wait up to a
-	// fifth longer. The default is 2 s.
+	// RetryPeriod is the interval between attempts to renew the lease or to become the leader; candidates
+	// add up to a fifth to it. The default is 2 s.
 	RetryPeriod time.Duration
 
 	// ReleaseOnCancel releases the lease once the work has returned, so that the next leader does not have
-	// to wait. Nil means true. Set it to new(false) if some of the work continues outside the process.
+	// to wait. Nil means true. Set it to new(false) if work may continue outside the process.
 	ReleaseOnCancel *bool
 
 	// Labels are set on a Lease created by the Elector.

@@ -12,15 +12,15 @@ import (
 // Status is a snapshot of an election as seen by this candidate.
 type Status struct {
 	Lease    object.Key
-	Identity string // this candidate's
+	Identity string // this candidate's identity
 
-	Leading bool      // the work runs
+	Leading bool      // the work is running
 	Holder  string    // the last known holder of the lease; empty if it is free
 	Token   int64     // the token of the holder's term
 	Since   time.Time // when this candidate first saw the term; local time
-	Renewed time.Time // when the lease was last seen to change or, while leading, when the last renewal was sent; local time
+	Renewed time.Time // when the lease was last seen changing or, while leading, when the last renewal was sent; local time
 
-	Lost *Failure // the last reason for losing the lease while the work is still running; nil if it was not lost
+	Lost *Failure // why the lease was lost although the work is still running; nil if it was not lost
 
 	Attempts int      // number of failures since the last success
 	Failure  *Failure // the last failure; nil if there was none
@@ -38,9 +38,9 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// Check fails if the work is still running although another candidate may be the leader. That is the
-// case once another candidate has been seen to hold the lease, or LeaseDuration after the last renewal.
-// Only a restart of the process helps then, so use Check in a health endpoint.
+// Check fails if the work is still running although another candidate may be the leader. It does so once
+// another candidate is known to hold the lease, or LeaseDuration after the last renewal. Only restarting
+// the process helps then, so use Check in a health endpoint.
 func (e *Elector) Check() error {
 	s := e.Status()
 	switch over := time.Since(s.Renewed) - e.opts.LeaseDuration; {

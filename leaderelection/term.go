@@ -20,10 +20,10 @@ type term struct {
 
 type tokenKey struct{}
 
-// Token returns the fencing token for the term that ctx, the work's context, belongs to: the lease's
-// number of transitions. It increases with each term. Send it with each request that only a leader may
-// make. The receiver should remember the greatest token it has seen and reject smaller ones. Token
-// returns false if ctx is not the work's context.
+// Token returns the fencing token for the current term, given the work's context. The token is the lease's
+// number of transitions, so it increases with each term. Send it with each request that only the leader may
+// make. The receiver should remember the greatest token it has seen and reject smaller ones. Token returns
+// false if ctx is not the work's context.
 func Token(ctx context.Context) (token int64, ok bool) {
 	token, ok = ctx.Value(tokenKey{}).(int64)
 	return token, ok
@@ -36,9 +36,9 @@ func withToken(ctx context.Context, token int64) context.Context {
 // errTokens means that the token cannot be increased.
 var errTokens = errors.New("its leaseTransitions are at the maximum, which no election reaches: delete the Lease to start over")
 
-// nextToken returns a token greater than that of the existing Lease, or 0 if there is none, and greater
-// than all tokens we have seen, since the Lease may have been deleted or overwritten. If that would
-// overflow, the token exceeds only the existing one.
+// nextToken returns a token greater than that of the existing Lease, (0 if there is none) and than all
+// tokens we have seen, since the Lease may have been deleted or overwritten. If that would overflow, the
+// token is only greater than the existing one.
 func (e *Elector) nextToken(now int64) (int32, error) {
 	e.mu.Lock()
 	greatest := e.greatest
@@ -51,7 +51,7 @@ func (e *Elector) nextToken(now int64) (int32, error) {
 	return 0, errTokens
 }
 
-// taken returns the lease as of the start of our term, with its other fields unchanged.
+// taken returns the lease with the fields set that start our term, and the others unchanged.
 func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1.Lease {
 	next := last.DeepCopy()
 	lease.Acquire(next, e.opts.Identity, e.opts.LeaseDuration)
@@ -73,8 +73,8 @@ type candidacy struct {
 	race *coordinationv1.Lease // the lease as of the last conflict
 }
 
-// raced reports whether a conflict is the first one for this state of the lease. A later one does not
-// mean that another candidate was faster: something is rejecting our writes.
+// raced reports whether a conflict is the first one for this state of the lease. If there is a second one,
+// no other candidate was faster; something is rejecting our writes.
 func (c *candidacy) raced() bool {
 	first := c.race == nil || c.race.ResourceVersion != c.Lease.ResourceVersion
 	c.race = c.Lease

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Add adds r to the program. A runnable's default group is LeaderElected; a LeaderElectionRunnable may
-// choose Others. Clusters belong to Caches, servers to Servers or Webhooks, and controllers that handle
-// a share of the objects (controller.Controller.Share) to Others. Event recorders start before anything
-// that may record events. If its group has already started, r starts immediately.
+// Add adds r to the program. The default group is LeaderElected, unless a LeaderElectionRunnable selects
+// Others. Clusters go to Caches, servers to Servers or Webhooks, and controllers that handle a share of the
+// objects (controller.Controller.Share) to Others. Event recorders start before anything that may record
+// events. If r's group has already started, r starts immediately.
 //
 // Add fails if r has already been added or its name is taken. It fails with ErrStopped if the group is
 // stopping or Run has failed.
@@ -64,7 +64,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		}
 	} else if hooks, ok := r.(*webhook.Server); ok {
 		var err error
-		if name, err = m.addWebhooks(hooks); err != nil { // first, because the API server must not send requests before /readyz checks the server
+		if name, err = m.addWebhooks(hooks); err != nil { // do this first, because the API server must not send requests before /readyz checks the server
 			return fmt.Errorf("add %s: %w", name, err)
 		}
 	} else if unique {
@@ -148,8 +148,8 @@ func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
 }
 
-// once prevents an unnamed runnable from being added twice; for named runnables, claim does. Only
-// pointers can be compared.
+// once prevents an unnamed runnable from being added twice; claim does so for named ones. It can only
+// compare pointers.
 func (m *Manager) once(r Runnable) error {
 	_, unique := nameOf(r)
 	if t := reflect.TypeOf(r); unique || t.Kind() != reflect.Pointer || t.Elem().Size() == 0 {
@@ -202,7 +202,8 @@ func (m *Manager) addCluster(c *Cluster) error {
 }
 
 // AddInformers publishes informers that the manager does not run, such as client-go's, under the cluster
-// name: in /metrics, in /debug/status and, while any of them is unsynced or stale, in /readyz.
+// name. They are shown in /metrics and /debug/status, and /readyz fails while any of them is unsynced or
+// stale.
 func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
 	if name == "" {
 		return errors.New("add informers: only the manager's own cluster may be unnamed")
@@ -235,8 +236,8 @@ func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced f
 }
 
 // Events returns the event recorder for a controller name, such as "example.com/memcached". Calls with
-// the same name return the same recorder. The manager runs the recorder; it starts before anything that
-// may record events, and stops afterwards. If the API server does not accept the name, Run fails.
+// the same name return the same recorder. The manager runs the recorder, starting it before anything that
+// may record events and stopping it afterwards. If the API server does not accept the name, Run fails.
 func (m *Manager) Events(name string) *events.Recorder {
 	m.mu.Lock()
 	recorder, known := m.events[name]

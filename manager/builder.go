@@ -17,15 +17,15 @@ import (
 
 // Builder configures a controller that uses a manager's informers, metrics, logger and resync interval.
 // Start with [ControllerFor] and finish with Complete or Build. The methods modify and return the
-// builder. They collect errors, and the final call returns them all, each with the file:line of the call
-// that caused it. A Builder must not be used concurrently.
+// builder. Errors are collected and returned by the final call, each with the file:line of the call that
+// caused it. A Builder must not be used concurrently.
 type Builder[T object.Object] struct {
 	of     *builder
 	client *controller.Client[T]
 }
 
-// ControllerFor starts building a controller that reconciles an object of type T after each of its
-// events that passes all predicates. The controller's default name is the kind in lower case.
+// ControllerFor starts building a controller for objects of type T. It reconciles an object after each of
+// its events that passes all predicates. The controller's default name is the kind in lower case.
 func ControllerFor[T object.Object](m *Manager, predicates ...controller.Predicate[T]) *Builder[T] {
 	mustHave(m)
 	return begin(m, Client[T](m), predicates)
@@ -45,8 +45,8 @@ func mustHave(m *Manager) {
 	}
 }
 
-// begin creates a builder. Exported functions must call it directly, because it records the line of
-// their caller.
+// begin creates a builder. Exported functions must call it directly, because it records their caller's
+// line.
 func begin[T object.Object](m *Manager, client *controller.Client[T], predicates []controller.Predicate[T]) *Builder[T] {
 	b := newBuilder(m, client, reflect.TypeFor[T](), failure.Place(2))
 	b.add(failure.Place(2), nil, func() controller.Source { return controller.For(client, predicates...) })
@@ -56,8 +56,8 @@ func begin[T object.Object](m *Manager, client *controller.Client[T], predicates
 // Client returns the client for the reconciled kind.
 func (b *Builder[T]) Client() *controller.Client[T] { return b.client }
 
-// Owns makes the controller also reconcile an object when an object that it controls changes; see
-// [controller.Owns]. Each kind is a client or an informer, optionally with predicates added by
+// Owns makes the controller also reconcile an object whenever one of the objects that it controls changes;
+// see [controller.Owns]. Each kind is a client or an informer, optionally with predicates added by
 // [controller.Where].
 func (b *Builder[T]) Owns(kinds ...controller.Watchable) *Builder[T] {
 	b.of.owns(failure.Place(1), kinds)
@@ -78,9 +78,9 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 	return b
 }
 
-// Sharded divides the objects among the processes in the Options.Sharding group: each process caches and
-// reconciles its share of them, by UID, together with the objects of Owns kinds that they own. Objects
-// of Reads and Watches kinds are not divided. Without Options.Sharding, Sharded does nothing.
+// Sharded divides the objects by UID among the processes in the Options.Sharding group: each process caches
+// and reconciles its share, along with the owned objects of kinds passed to Owns. Kinds passed to Reads and
+// Watches are not divided. Without Options.Sharding, Sharded does nothing.
 //
 // Each reconcile runs between the Enter and leave of the share (shard.Share), so its slot is not handed over
 // while it runs. Its context carries the slot's token (shard.TokenOf) and is canceled if the slot is lost,
@@ -88,9 +88,9 @@ func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
 //
 // The share applies to the [Client] for the kind, and thus to everything that uses it. Complete fails if
 // a client's cache is already in use, for example by an index for controller.MapByIndex. To avoid that,
-// call Sharded first, keep the builder, and then add the index and its source. Complete detects this
-// mistake only with Options.Sharding, so test with it. For keys other than the UID, pass scopes from
-// [Manager.Shard] to ControllerWith and controller.ClientWith.
+// call Sharded before adding the index and its source. Complete detects this mistake only with
+// Options.Sharding, so set it in tests. For keys other than the UID, pass scopes from [Manager.Shard] to
+// ControllerWith and controller.ClientWith.
 //
 // Sharding is experimental.
 func (b *Builder[T]) Sharded() *Builder[T] {
@@ -120,7 +120,7 @@ func (b *Builder[T]) In(group Group) *Builder[T] {
 }
 
 // Complete builds a controller that calls reconcile with a copy of the object, as [controller.Objects]
-// does, and adds it to the manager, which runs it.
+// does. It adds the controller to the manager, which runs it.
 func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controller.Result, error)) error {
 	_, err := b.plain().complete(reconcile == nil, func() controller.Reconciler { return controller.Objects(b.client, reconcile) })
 	return err
@@ -141,7 +141,7 @@ func (b *Builder[T]) plain() *builder {
 	return b.of
 }
 
-// reconciled is the client for the reconciled kind.
+// reconciled is the untyped client for the reconciled kind.
 type reconciled interface {
 	controller.Watchable
 	controller.Kind
@@ -161,11 +161,11 @@ type builder struct {
 	errs    []error
 }
 
-// sourceMaker makes a source when the controller is built, so that Sharded may still be called after the
-// source was added.
+// sourceMaker creates a source when the controller is built, so that Sharded may be called after the source
+// has been added.
 type sourceMaker struct {
 	place string               // where the source was added
-	owned controller.Watchable // the kind, if it is to be sharded by owner; otherwise nil
+	owned controller.Watchable // the kind if Sharded should shard it by owner, otherwise nil
 	make  func() controller.Source
 }
 
@@ -231,8 +231,8 @@ func (b *builder) shard(place string) {
 	b.narrow(place, b.client, shard.ByUID())
 }
 
-// narrow sets the share of a kind's cache. It cannot change an informer's share; the controller verifies
-// that.
+// narrow sets the share of a kind's cache. It cannot do so for an informer; the controller verifies that
+// the informer has the right share.
 func (b *builder) narrow(place string, k controller.Watchable, key shard.Key) {
 	scope := b.manager.Shard(key)
 	if s, ok := k.(interface{ Shard(shard.Scope) error }); ok && !scope.Everything() {
@@ -325,7 +325,8 @@ func (b *builder) options() controller.Options {
 	return opts
 }
 
-// refusal returns the error from controller.New for these options, without registering the controller.
+// refusal returns the error that controller.New would return for these options, without registering the
+// controller.
 func refusal(name string, r controller.Reconciler, opts controller.Options) error {
 	opts.Metrics, opts.Flight = nil, flight.New(1)
 	_, err := controller.New(name, r, opts)

@@ -14,15 +14,15 @@ import (
 //
 //	sites := manager.Client[*Site](m)
 //
-// Its cache is created on first use, or when Run starts; until then, [Builder.Sharded] can narrow it. If
-// a type has several caches or does not determine the kind, use controller.ClientWith with the manager's
+// Its cache is created on first use, or when Run starts; until then, [Builder.Sharded] can narrow it. For a
+// type that has several caches or does not determine the kind, use controller.ClientWith with the manager's
 // Factory. Client panics if m is nil.
 func Client[T object.Object](m *Manager) *controller.Client[T] {
 	mustHave(m)
 	return m.shared.client(reflect.TypeFor[T](), func() any { return controller.LateClient(m.Factory(), factory.For[T]{}) }).(*controller.Client[T])
 }
 
-// shared holds the clients returned by Client.
+// shared contains the clients returned by [Client].
 type shared struct {
 	mu      sync.Mutex // guards the fields below
 	clients map[reflect.Type]any
@@ -47,7 +47,7 @@ func (s *shared) client(t reflect.Type, create func() any) any {
 	return c
 }
 
-// use makes all clients request their informers, including clients created later.
+// use makes all clients request their informers, including those created later.
 func (s *shared) use() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ type ClusterOptions struct {
 	Factory factory.Options
 
 	// Namespaces, if not nil, is the default for informers requested without namespaces. An empty slice
-	// means no namespaces yet; metav1.NamespaceAll means all. [Cluster.SetNamespaces] changes them.
-	// Cluster-scoped kinds are unaffected.
+	// means no namespaces yet; metav1.NamespaceAll means all of them. Use [Cluster.SetNamespaces] to change
+	// them. Cluster-scoped kinds are unaffected.
 	Namespaces []string
 
 	// SyncPeriod is the resync interval for controllers created with ControllerOptions, and the base value
@@ -39,7 +39,7 @@ type ClusterOptions struct {
 	SyncPeriod time.Duration
 
 	// NewClient creates the client. The default is rest.NewClient. A custom function receives a copy of the
-	// configuration, which it may modify, for example to insert its own RoundTripper with WrapTransport.
+	// configuration, and may modify it, for example to add its own RoundTripper with WrapTransport.
 	NewClient func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error)
 
 	// NewCache creates the informer factory. The default is factory.New. A custom function may change
@@ -51,8 +51,8 @@ type ClusterOptions struct {
 	Logger *slog.Logger
 }
 
-// Cluster is the client side of one API server: a client, a mapper, and one informer per type and
-// scope. A manager has its own; add others with [Manager.Add].
+// Cluster is everything a program needs to work with one API server: a client, a mapper, and one informer
+// per type and scope. A manager has its own; add others with [Manager.Add].
 type Cluster struct {
 	name       string
 	client     *rest.Client
@@ -143,8 +143,8 @@ func (c *Cluster) Mapper() *discovery.Mapper { return c.client.Mapper() }
 func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 
 // SyncPeriod returns an interval for handlers that need periodic resyncs
-// (sharedinformer.HandlerOptions.Resync). Each call returns a random value within 10 % of the option, so
-// that handlers do not all resync at once. Controllers already use it.
+// (sharedinformer.HandlerOptions.Resync). Each call returns a random value within 10 % of the configured
+// period, so that handlers do not all resync at once. Controllers already do this.
 func (c *Cluster) SyncPeriod() time.Duration {
 	return jitter.Around(c.syncPeriod)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// controllers tracks the controllers that were created with the manager's options and have not stopped.
-// Each one registers itself through its metrics.
+// controllers tracks controllers created with the manager's options until they stop. Each one registers
+// itself through its metrics.
 type controllers struct {
 	controller.MetricsProvider
 

@@ -1,6 +1,6 @@
-// Package manager runs the components of a controller program: it owns the client and the informers,
-// starts and stops everything in a fixed order, takes part in leader election, and serves metrics,
-// health and debugging pages.
+// Package manager runs the components of a controller program: it owns the client and the informers, starts
+// and stops everything in a fixed order, participates in leader election, and serves metrics, health checks
+// and debugging pages.
 //
 // # Usage
 //
@@ -18,7 +18,7 @@
 //
 // # Groups
 //
-// Everything that is added belongs to a group. Groups start in this order and stop in reverse:
+// Every runnable belongs to a group. Groups start in this order and stop in reverse:
 //
 //	Servers        metrics, health, debugging: first to start, last to stop
 //	Webhooks       the API server may need them before it can answer a list request
@@ -29,10 +29,10 @@
 //	LeaderElected  runnables for the leader only: the default
 //
 // All ports are opened before anything runs, so a port that is already in use is reported at once. Plain
-// runnables in the last two groups start after the caches are synced. A Readier, such as a controller,
-// and a Warmer wait for their own sources instead, so a kind that cannot be listed blocks only the
-// runnables that need it. The manager joins the election once the caches are synced and the warm-ups are
-// done, or after Options.WarmupTimeout.
+// runnables in the last two groups start once the caches are synced. A Readier (such as a controller) or a
+// Warmer waits only for its own sources, so a kind that cannot be listed blocks only the runnables that
+// need it. The manager joins the election once the caches are synced and the warm-ups are done, or after
+// Options.WarmupTimeout.
 //
 // # Guarantees
 //
@@ -40,10 +40,10 @@
 //     lease is lost. Run waits until everything has stopped, but only for
 //     Options.GracefulShutdownTimeout (30 s by default), and returns all errors, each with its
 //     runnable's name.
-//   - The lease outlives the work: it is released after everything in LeaderElected has stopped. If the
-//     work does not stop in time, the lease is kept until the process exits.
+//   - The lease is not released until everything in LeaderElected has stopped. If something does not stop
+//     in time, the lease is kept until the process exits.
 //   - /readyz fails while any informer is not synced or any running controller is waiting for a source,
-//     and reports which and why. It does not wait for optional kinds (factory.For) that are not
+//     and reports which ones and why. It does not wait for optional kinds (factory.For) that are not
 //     installed.
 //   - Invalid configuration is reported by New, by Add, or at the start of Run.
 //

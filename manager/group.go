@@ -17,7 +17,7 @@ import (
 type task struct {
 	name       string
 	run        func(context.Context) error
-	unfinished func() []string // lists what keeps run from returning; nil if unknown
+	unfinished func() []string // lists the work that keeps run from returning; nil if unknown
 }
 
 // String returns the name, followed by the unfinished work if any.
@@ -35,8 +35,8 @@ func withUnfinished(name string, left []string) string {
 	return fmt.Sprintf("%s (%s)", name, strings.Join(left, ", "))
 }
 
-// group runs tasks between open and close. Tasks added before open wait for it; tasks added after close
-// are rejected.
+// group runs tasks between open and close. Tasks added before open do not run until then; tasks added after
+// close are rejected.
 type group struct {
 	failed func(error) // called for each task that failed
 
@@ -53,7 +53,7 @@ func newGroup(failed func(error)) *group {
 	return &group{failed: failed, running: map[*task]struct{}{}, ended: make(chan struct{})}
 }
 
-// add runs t, either now or when the group opens.
+// add runs t immediately if the group is open, and otherwise once it opens.
 func (g *group) add(t task) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

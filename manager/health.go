@@ -17,23 +17,22 @@ import (
 // A Check is a single check of a health or readiness probe. It returns nil if healthy. Concurrent
 // requests share one call, so its result must not depend on the request. It must honor the request's
 // context, which is canceled after 5 seconds but not when the client disconnects. A check that panics or
-// does not return in time counts as failed.
+// does not return in time has failed.
 type Check func(*http.Request) error
 
-// Ping is a Check that always succeeds. It shows that the process is responding.
+// Ping is a Check that always succeeds, which shows that the process is responding.
 func Ping(*http.Request) error { return nil }
 
 const (
 	// checkPatience limits the duration of a call to a check.
 	checkPatience = 5 * time.Second
 
-	// checkExcuse is the extra time in which a check that honors its context can return its own reason.
+	// checkExcuse is the extra time allowed for a check that honors its context to return its own reason.
 	checkExcuse = 100 * time.Millisecond
 )
 
-// checks serves a probe. It uses the same paths as the API server: the prefix runs all checks,
-// prefix/name runs one of them, ?exclude=name skips some, and ?verbose lists all of them even if they
-// succeed.
+// checks serves a probe. Its paths are those of the API server: the prefix runs all checks, prefix/name
+// runs a single check, ?exclude=name skips one, and ?verbose lists all of them even if they succeed.
 type checks struct {
 	prefix string
 	logger *slog.Logger
@@ -46,10 +45,10 @@ func newChecks(prefix string, logger *slog.Logger) *checks {
 	return &checks{prefix: prefix, logger: logger, named: map[string]*question{}}
 }
 
-// question is a check along with its state.
+// question is a check and its state.
 type question struct {
 	check Check
-	slow  func() string // lists slow parts of a healthy program, or returns ""; may be nil
+	slow  func() string // lists work in a healthy program that is slow, or returns ""; may be nil
 
 	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	call    *call      // the call in progress; nil if there is none
@@ -79,7 +78,7 @@ func (c *checks) add(name string, check Check) error {
 // ServeHTTP serves the probe, including reasons.
 func (c *checks) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.answer(w, r, true) }
 
-// answer serves the probe. Reasons contain object names and API server messages; without reasons, the
+// answer serves the probe. Reasons may include object names and API server messages. Without reasons, the
 // response only lists the failed checks.
 func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	c.mu.Lock()
@@ -123,7 +122,7 @@ func (c *checks) answer(w http.ResponseWriter, r *http.Request, reasons bool) {
 	_, _ = w.Write([]byte(all.String()))
 }
 
-// ask runs all checks concurrently, and logs those that have started to fail.
+// ask runs all checks concurrently and logs the ones that have just started to fail.
 func (c *checks) ask(r *http.Request, named map[string]*question) map[string]error {
 	var mu sync.Mutex // guards answers
 	var asked sync.WaitGroup
@@ -166,7 +165,7 @@ func (q *question) calling(r *http.Request) *call {
 	c := &call{began: time.Now(), ended: make(chan struct{})}
 	q.call = c
 	go func() {
-		// The call is shared, so it must not be canceled with the request.
+		// Do not cancel the call with the request, because others share it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), checkPatience)
 		defer cancel()
 		c.err = failure.Apart("check", func() error { return q.check(r.WithContext(ctx)) })
@@ -178,7 +177,7 @@ func (q *question) calling(r *http.Request) *call {
 	return c
 }
 
-// said returns the text to append to a check's ok.
+// said returns the text that follows a check's ok.
 func (q *question) said(reasons bool) string {
 	if !reasons || q.slow == nil {
 		return ""

@@ -52,7 +52,7 @@ type Manager struct {
 	shared      shared
 
 	groups   [groups]*group
-	election *group        // has a single task, which takes part in the election
+	election *group        // has a single task, which participates in the election
 	elected  chan struct{} // closed when LeaderElected starts
 	failing  chan struct{} // contains a token if something has failed
 
@@ -66,7 +66,7 @@ type Manager struct {
 	ports     []*listener // open ports whose Run has not been called
 	hooks     []*webhook.Server
 	events    map[string]*events.Recorder // by controller name
-	readiers  []*Readier                  // the running ones
+	readiers  []*Readier                  // those that are running
 	errs      []error
 }
 
@@ -133,7 +133,8 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// own returns cfg for the manager's own clients, adding request metrics and the manager's logger.
+// own returns a copy of cfg for the manager's own clients, with request metrics and the manager's logger
+// added.
 func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *config.Config {
 	if cfg == nil {
 		return nil
@@ -186,13 +187,14 @@ func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.hea
 func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
 
 // Metrics returns the registry served at /metrics. It already counts requests made by the manager's own
-// clients. Use it to register your own collectors, and use its WorkQueues for your own queues and its
-// Requests in the configurations of other clients.
+// clients. You can register your own collectors in it, and use its WorkQueues for your own queues and its
+// Requests in the configuration of other clients.
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
-// ControllerOptions returns the options for a controller run by this manager: its metrics and those of
-// its queue are in Metrics, its status is in Report, and it logs to Logger, records to the flight
-// recorder in Options.Factory, and resyncs every SyncPeriod. To disable resyncs, set Resync to 0.
+// ControllerOptions returns options for a controller run by this manager. The controller's and its queue's
+// metrics are added to Metrics, and its status is included in Report. The controller logs to Logger,
+// records to the flight recorder in Options.Factory, and resyncs every SyncPeriod. To disable resyncs, set
+// Resync to 0.
 func (m *Manager) ControllerOptions() controller.Options {
 	return controller.Options{
 		Metrics: m.controllers, QueueMetrics: m.metrics.WorkQueues(),
@@ -200,7 +202,7 @@ func (m *Manager) ControllerOptions() controller.Options {
 	}
 }
 
-// WebhookOptions returns the options for a webhook server run by this manager: its metrics are in
+// WebhookOptions returns options for a webhook server run by this manager. Its metrics are added to
 // Metrics, and it logs panics and rejected requests to Logger. The caller must add the certificate.
 func (m *Manager) WebhookOptions() webhook.Options {
 	return webhook.Options{Metrics: m.metrics.Webhooks(), Logger: m.logger}

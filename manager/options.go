@@ -20,8 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Options configure a Manager. With the zero value, the manager serves nothing and takes part in no
-// election.
+// Options configure a Manager. With the zero value, the manager serves nothing and uses no leader election.
 type Options struct {
 	// Scheme, Factory, Namespaces, SyncPeriod, NewClient and NewCache configure the manager's own
 	// cluster; see [ClusterOptions].
@@ -43,10 +42,10 @@ type Options struct {
 	// manager's own.
 	LeaderElectionConfig *config.Config
 
-	// Sharding, if not nil, divides the work among a group of processes by means of Leases: with
-	// [Builder.Sharded] or [Manager.Shard], each process gets its share of a kind. Controllers for sharded
-	// kinds run in every process, whether or not it is the leader. An empty Namespace defaults to the
-	// configuration's namespace. Sharding is experimental.
+	// Sharding, if not nil, uses Leases to divide the work among a group of processes: with
+	// [Builder.Sharded] or [Manager.Shard], each process handles its share of a kind's objects. Controllers
+	// for sharded kinds run in every process, whether or not it is the leader. An empty Namespace defaults
+	// to the configuration's namespace. Sharding is experimental.
 	Sharding *membership.Options
 
 	// Webhooks configures the server used by [WebhookFor], in particular its certificate. Nil Metrics
@@ -55,26 +54,26 @@ type Options struct {
 	Webhooks webhook.Options
 
 	// MetricsBindAddress is the address that serves /metrics, such as ":8080". If empty or "0", metrics are
-	// not served. If the port is on the loopback interface, serving.Local rejects requests from web pages.
+	// not served. On the loopback interface, serving.Local rejects requests from web pages.
 	MetricsBindAddress string
 
 	// MetricsTLS enables HTTPS for metrics.
 	MetricsTLS *serving.TLS
 
-	// MetricsAccess lets the API server decide, based on bearer tokens, which clients may read metrics; see
-	// serving.Access. It requires MetricsTLS.
+	// MetricsAccess makes the API server decide which clients may read metrics, based on their bearer
+	// tokens; see serving.Access. It requires MetricsTLS.
 	MetricsAccess bool
 
 	// HealthProbeBindAddress is the address that serves /healthz and /readyz, such as ":8081". If empty or
-	// "0", probes are not served. The port is open to anyone, so responses list failing checks without
-	// reasons. The reasons are logged, and included in the responses at PprofBindAddress.
+	// "0", probes are not served. Anyone can access this port, so responses list failing checks without
+	// reasons. The reasons are logged, and the probes at PprofBindAddress include them.
 	HealthProbeBindAddress string
 
 	// PprofBindAddress is the address that serves /debug/pprof/, /debug/status, debug.Path, and the probes
-	// with reasons. If empty or "0", they are not served. Without a host, as in ":6060", it is on the
-	// loopback interface, where serving.Local rejects requests from web pages. On other interfaces it is
-	// protected by MetricsTLS and MetricsAccess, like metrics. Pages from other origins may link only to
-	// debug.Path.
+	// with reasons. If empty or "0", they are not served. An address without a host, such as ":6060", means
+	// the loopback interface, where serving.Local rejects requests from web pages. On other interfaces,
+	// MetricsTLS and MetricsAccess protect these pages like metrics. Web pages from other origins may link
+	// only to debug.Path.
 	PprofBindAddress string
 
 	// DebugContents shows whole cached objects at PprofBindAddress, except Secrets, instead of only their
@@ -85,16 +84,16 @@ type Options struct {
 	// negative value means no limit.
 	GracefulShutdownTimeout time.Duration
 
-	// WarmupTimeout is how long a process stays out of the election while its caches are unsynced or its
-	// warm-ups unfinished, since another process may be ready. The default is 30 s.
+	// WarmupTimeout limits how long a process stays out of the election because its caches are unsynced or
+	// its warm-ups unfinished. It stays out because another process may be ready. The default is 30 s.
 	WarmupTimeout time.Duration
 }
 
 // served reports whether an address is set.
 func served(address string) bool { return address != "" && address != "0" }
 
-// outside reports whether an address is reachable from other machines. An address without a host does
-// not count, because withDefaults sets it to loopback.
+// outside reports whether an address is reachable from other machines. It returns false for an address
+// without a host, because withDefaults sets that to loopback.
 func outside(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "" || strings.EqualFold(host, "localhost") {

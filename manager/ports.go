@@ -52,7 +52,7 @@ func (m *Manager) take(l *listener) bool {
 	return len(m.ports) < before
 }
 
-// closePort closes a port whose Run was not called.
+// closePort closes a port whose runnable was never run.
 func (m *Manager) closePort(l *listener) error {
 	if !m.take(l) {
 		return nil

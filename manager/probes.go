@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// longStale is the age at which a cache is considered stale. If watches fail, repeated lists keep the
-// cache younger than this (reflector.Status.Polling).
+// longStale is the age at which a cache is considered stale. If watches fail, polling keeps the cache more
+// recent than this (reflector.Status.Polling).
 const longStale = 15 * time.Minute
 
 // synced returns a check that fails while unsynced returns any informer or any of all is stale. The
@@ -48,8 +48,8 @@ func synced(unsynced, all func() []sharedinformer.Status) Check {
 	}
 }
 
-// reason explains why a reflector is not up to date. For example, a panicking index function may have
-// broken the cache, which stops the reflector.
+// reason explains why a reflector is not up to date. The reflector may, for example, have stopped because a
+// panicking index function broke the cache.
 func reason(s sharedinformer.Status, r reflector.Status) string {
 	if r.Attempts > 0 {
 		return r.Failure.Error()
@@ -60,7 +60,7 @@ func reason(s sharedinformer.Status, r reflector.Status) string {
 	return fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
 }
 
-// checkState fails until everything has started, and again once the manager is stopping.
+// checkState fails until everything has started, and again while the manager is stopping.
 func (m *Manager) checkState(*http.Request) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func ready(r Readier) (err error) {
 	return fmt.Errorf("%s: %w", name, broken)
 }
 
-// slow lists slow work in runnables that are ready, or returns "" if there is none.
+// slow lists slow work in runnables that are ready; it returns "" if there is none.
 func (m *Manager) slow() string {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)

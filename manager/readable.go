@@ -13,11 +13,11 @@ import (
 )
 
 // readable is the human-readable form of a value, ready to be written as JSON or HTML: nil, string,
-// json.Number, bool, a list, or members. It mirrors the value's JSON, except that durations have units
-// and zero times are omitted.
+// json.Number, bool, a list, or members. It is the same as the value's JSON, except that durations have
+// units and zero times are omitted.
 type readable = any
 
-// members are the members of an object, in order.
+// members is an object as an ordered list of its members.
 type members []member
 
 type member struct {

@@ -22,7 +22,7 @@ const (
 	// stopsSlowly is how long a group may take to stop before a warning is logged.
 	stopsSlowly = 10 * time.Second
 
-	// lastMoment is how long groups may take to stop if they are not asked to until after the timeout.
+	// lastMoment is how long groups may take to stop if they are only asked to after the timeout.
 	lastMoment = time.Second
 )
 
@@ -41,11 +41,11 @@ func (m *Manager) Run(ctx context.Context) error {
 		return err
 	}
 	m.shared.use()
-	// The groups stop one after another, so their contexts must not be canceled with ctx.
+	// Groups stop one after another, so their contexts must outlive ctx.
 	life := context.WithoutCancel(ctx)
 	for _, l := range ports {
 		if err := m.listen(l); err != nil {
-			m.stop(life) // nothing is running, and nothing will be
+			m.stop(life) // nothing is running, and nothing will start
 			return fmt.Errorf("manager: %w", errors.Join(err, m.closePorts()))
 		}
 	}
@@ -111,8 +111,7 @@ func (m *Manager) stop(ctx context.Context) {
 }
 
 // stopped waits until a closed group has stopped, and reports whether it has. If that takes too long, it
-// logs what it is waiting for, because the process may be killed at the timeout without a chance to log
-// it.
+// logs what it is waiting for, since the process may be killed at the timeout, before it can log anything.
 func (m *Manager) stopped(ctx context.Context, g *group) bool {
 	soon, cancel := context.WithTimeout(ctx, stopsSlowly)
 	defer cancel()
@@ -125,7 +124,7 @@ func (m *Manager) stopped(ctx context.Context, g *group) bool {
 }
 
 // unfinished waits for groups until ctx is done, and returns what is still running. The election task
-// outlives the leader's work, so it is listed only if that work has ended.
+// outlives the leader's work, so it is listed only once that work has ended.
 func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	var left []*task
 	for _, g := range groups {
@@ -144,7 +143,7 @@ func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 	return names
 }
 
-// abandon tells all remaining groups to stop at once, and records everything that does not stop.
+// abandon stops all remaining groups at once, and records everything that does not stop.
 func (m *Manager) abandon(order []*group) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastMoment)
 	defer cancel()
@@ -156,7 +155,7 @@ func (m *Manager) abandon(order []*group) {
 	}
 }
 
-// elect takes part in the election and runs LeaderElected while this process is the leader.
+// elect participates in the election and runs LeaderElected while this process is the leader.
 func (m *Manager) elect(ctx context.Context) error {
 	if m.elector == nil {
 		return m.lead(ctx)
@@ -184,8 +183,8 @@ func (m *Manager) lead(ctx context.Context) error {
 	return nil
 }
 
-// getWarm waits until this process could start working immediately if elected. It waits no longer than
-// WarmupTimeout, because a kind that cannot be listed must not block all work.
+// getWarm waits until this process is ready to start working as soon as it is elected. It waits no longer
+// than WarmupTimeout, because a kind that cannot be listed must not block all work.
 func (m *Manager) getWarm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.WarmupTimeout)
 	defer cancel()
@@ -250,8 +249,8 @@ func (m *Manager) afterCaches(name string, run func(context.Context) error) func
 	}
 }
 
-// awaitCaches waits until all currently existing caches are synced, and periodically calls tell with the
-// reasons for waiting. It fails if the factory was misused or ctx is done.
+// awaitCaches waits until all existing caches are synced, and periodically calls tell with the reasons for
+// waiting. It fails if the factory was misused or ctx is done.
 func (m *Manager) awaitCaches(ctx context.Context, tell func(error)) error {
 	m.mu.Lock()
 	caches := slices.Clone(m.caches)

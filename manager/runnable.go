@@ -12,29 +12,30 @@ import (
 )
 
 // A Runnable is a component of the program. Soon after ctx is done, Run must stop everything it started
-// and return. If it returns an error other than ctx's, the manager stops. In messages, a Runnable is
-// identified by its Name method, whose result must be unique, or else by its String method or its type.
+// and return. If it returns an error other than ctx's, the manager stops. Messages identify a Runnable by
+// its Name method, whose result must be unique. If it has no such method, they use its String method or its
+// type.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
 
-// RunnableFunc is an adapter that makes a function a [Runnable].
+// RunnableFunc is an adapter to allow the use of ordinary functions as a [Runnable].
 type RunnableFunc func(context.Context) error
 
 // Run calls the function.
 func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// A Readier is a Runnable that waits for the sources it needs, as a controller does. The manager calls
-// Run whether or not all caches are synced. From then on, /readyz fails while Ready does.
+// A Readier is a Runnable that waits for its own sources, as a controller does. The manager calls Run
+// without waiting for the caches to sync. From then on, /readyz fails as long as Ready returns an error.
 type Readier interface {
 	Runnable
 	Ready() error
 }
 
 // A Warmer is a Runnable that prepares for its work even while another process is the leader. The
-// manager calls Warmup at startup; it should wait for the sources it needs and return once Run could
-// start working immediately. Run is called once this process is the leader and Warmup has returned,
-// whether or not other caches are synced. If Warmup fails, the manager stops.
+// manager calls Warmup at startup; it should wait for the sources that Run needs and return once Run could
+// start working immediately. Run is called once this process is the leader and Warmup has returned, even if
+// other caches are not synced. If Warmup fails, the manager stops.
 type Warmer interface {
 	Runnable
 	Warmup(ctx context.Context) error
@@ -46,13 +47,13 @@ type LeaderElectionRunnable interface {
 	NeedLeaderElection() bool
 }
 
-// sharer is a runnable that may handle only a share of the objects, as controllers do. If Share returns
+// sharer is a runnable, such as a controller, that may handle only a share of the objects. If Share returns
 // a non-nil value, the runnable must run in every process.
 type sharer interface {
 	Share() shard.Share
 }
 
-// unfinisher is a runnable that lists its long-running work and, once told to stop, the work that keeps
+// unfinisher is a runnable that lists its long-running work and, while it is stopping, the work that keeps
 // Run from returning. Controllers implement it.
 type unfinisher interface {
 	Unfinished() []string

@@ -101,7 +101,8 @@ func (m *Manager) probes(reasons bool) http.Handler {
 	return mux
 }
 
-// maxAsked limits request bodies for debug pages, because net/http/pprof reads them into memory.
+// maxAsked limits the size of request bodies for debug pages, because net/http/pprof reads them into
+// memory.
 const maxAsked = 64 << 10
 
 // debugHandler serves all debug pages.
@@ -118,13 +119,13 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/status", m.serveStatus)
 	all := http.NewServeMux()
 	all.Handle("/", ownPages(mux))
-	all.Handle(debug.Path, m.Debug()) // it rejects requests from other origins itself, and may be linked to
+	all.Handle(debug.Path, m.Debug()) // rejects requests from other origins itself, but allows links
 	return http.MaxBytesHandler(all, maxAsked)
 }
 
-// ownPages rejects browser requests that come from pages with other origins. Such pages could not read
-// the response, but they could keep the process busy. Browsers send the origin to trustworthy addresses:
-// with https, and on the loopback interface.
+// ownPages rejects requests that browsers make on behalf of pages from other origins. Such pages could not
+// read the response, but they could keep the process busy. Browsers report the origin only to trustworthy
+// addresses, meaning https or the loopback interface.
 func ownPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Sec-Fetch-Site") {
@@ -158,7 +159,7 @@ func (m *Manager) Debug() *debug.Process {
 	})
 }
 
-// clusters returns the informers of all clusters, starting with the manager's own.
+// clusters returns the informers for all clusters, starting with the manager's own.
 func (m *Manager) clusters() (all []debug.Cluster) {
 	m.mu.Lock()
 	informers := maps.Clone(m.informers)
@@ -173,8 +174,8 @@ func (m *Manager) clusters() (all []debug.Cluster) {
 type Report struct {
 	State       string // "not started", "running" or "stopping"
 	Groups      []GroupReport
-	Election    *leaderelection.Status             // nil without election
-	Sharding    *membership.Status                 // nil without sharding
+	Election    *leaderelection.Status             // nil if there is no election
+	Sharding    *membership.Status                 // nil if there is no sharding
 	Controllers []controller.Status                // controllers created with ControllerOptions that have not stopped, oldest first
 	Clusters    map[string][]sharedinformer.Status // informers by cluster name, including those added by AddInformers; the manager's own cluster is ""
 }
@@ -197,8 +198,8 @@ func statusOf(cluster string, source metrics.InformerSource) (all []sharedinform
 // GroupReport is the part of a Report that describes a single group.
 type GroupReport struct {
 	Group   string
-	Running []string // runnables that have been started and have not returned; they may still be waiting for caches
-	Waiting []string // runnables that will start with the group
+	Running []string // runnables that have started and not yet returned; they may still be waiting for caches
+	Waiting []string // runnables that will start when the group does
 }
 
 // Report returns a snapshot of the manager.

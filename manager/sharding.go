@@ -12,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Shard returns the scope of this process's share according to key. Without Options.Sharding, it covers
-// everything. Use it for the informers of sharded kinds (factory.Scope.Shard), with shard.ByUID for the
-// reconciled kind and shard.ByOwner for the objects that it owns. Do not shard kinds that every process
-// needs, such as configuration. [Builder.Sharded] does this for a controller and its owned objects.
-// Sharding is experimental.
+// Shard returns the scope of this process's share, dividing objects by key. Without Options.Sharding, the
+// scope covers everything. Use it for the informers of sharded kinds (factory.Scope.Shard), with
+// shard.ByUID for the reconciled kind and shard.ByOwner for the objects that it owns. Do not shard kinds
+// that every process needs in full, such as configuration. [Builder.Sharded] does this for a controller and
+// its owned objects. Sharding is experimental.
 func (m *Manager) Shard(key shard.Key) shard.Scope {
 	if m.group == nil {
 		return shard.Scope{}
@@ -25,8 +25,8 @@ func (m *Manager) Shard(key shard.Key) shard.Scope {
 }
 
 // addSharding creates the group. The group has its own client, so that renewals never queue behind other
-// requests. It runs in Caches, so it starts before the controllers and stops after them; their slots are
-// then free at once.
+// requests. It runs in Caches, so it starts before the controllers and stops after them, at which point
+// their slots are immediately free.
 func (m *Manager) addSharding() error {
 	if m.opts.Sharding == nil {
 		return nil
@@ -56,6 +56,6 @@ func (m *Manager) addSharding() error {
 	return m.metrics.Register(metrics.NewMemberships(m.group))
 }
 
-// checkSharding fails if this process does not participate in the work, for example because it lacks
-// permissions for Leases.
+// checkSharding fails if this process takes no share of the work, for example because it lacks permission
+// to use Leases.
 func (m *Manager) checkSharding(*http.Request) error { return m.group.Status().Refusal }

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// serveStatus serves the Report: as HTML to browsers, and as JSON to other clients or if requested with
-// ?format=json.
+// serveStatus serves the Report as HTML to browsers, and as JSON to other clients or with ?format=json.
 func (m *Manager) serveStatus(w http.ResponseWriter, r *http.Request) {
 	status, err := read(reflect.ValueOf(m.Report()))
 	if err != nil {
@@ -55,7 +54,7 @@ func statusPage(status readable) string {
 	return b.String()
 }
 
-// writeHTML writes members as tables, and lists as one entry below another.
+// writeHTML writes members as tables, and lists with each entry on its own line.
 func writeHTML(b *strings.Builder, value readable) {
 	switch v := value.(type) {
 	case nil:

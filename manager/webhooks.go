@@ -20,9 +20,8 @@ import (
 )
 
 // WebhookBuilder configures the admission webhooks for a kind. Start with [WebhookFor] and finish with
-// Complete. The methods modify and return the builder. They collect errors, and Complete returns them
-// all, each with the file:line of the call that caused it. A WebhookBuilder must not be used
-// concurrently.
+// Complete. The methods modify and return the builder. Errors are collected and returned by Complete, each
+// with the file:line of the call that caused it. A WebhookBuilder must not be used concurrently.
 type WebhookBuilder[T object.Object] struct{ of *webhookBuilder }
 
 // WebhookFor starts building the admission webhooks for T's kind in the manager's scheme. They are
@@ -30,10 +29,9 @@ type WebhookBuilder[T object.Object] struct{ of *webhookBuilder }
 //
 //	err := manager.WebhookFor[*Site](m).Validate(validate).Default(setDefaults).Complete()
 //
-// The server is [Manager.WebhookServer]. It rejects requests for other kinds; see package webhook. If T
-// has several kinds, for example in two versions, each kind has its own paths. To select only some of
-// them, pass kinds. For *unstructured.Unstructured and *metav1.PartialObjectMetadata, kinds are
-// required.
+// The server is [Manager.WebhookServer]. It rejects requests for other kinds; see package webhook. If T has
+// several kinds, for example in two versions, each kind gets its own paths; to serve only some of them,
+// pass those kinds. For *unstructured.Unstructured and *metav1.PartialObjectMetadata, kinds are required.
 func WebhookFor[T object.Object](m *Manager, kinds ...object.GVK) *WebhookBuilder[T] {
 	return &WebhookBuilder[T]{beginWebhook(m, reflect.TypeFor[T](), kinds)}
 }
@@ -53,8 +51,8 @@ func (b *WebhookBuilder[T]) Default(set func(context.Context, *webhook.Request[T
 	return b
 }
 
-// Complete adds the webhooks to the server. If no function was set, a path is taken, or
-// [Manager.WebhookServer] fails, it returns an error and adds none of them.
+// Complete adds the webhooks to the server. It fails, adding none of them, if no function was set, if a
+// path is taken, or if [Manager.WebhookServer] fails.
 func (b *WebhookBuilder[T]) Complete() error {
 	if b == nil {
 		return errZeroWebhook
@@ -81,8 +79,8 @@ type hook struct {
 	handler func(object.GVK) http.Handler
 }
 
-// beginWebhook creates a builder. Exported functions must call it directly, because it records the line
-// of their caller.
+// beginWebhook creates a builder. Exported functions must call it directly, because it records their
+// caller's line.
 func beginWebhook(m *Manager, t reflect.Type, named []object.GVK) *webhookBuilder {
 	place := failure.Place(2)
 	if m == nil {
@@ -165,7 +163,7 @@ func (b *webhookBuilder) complete() error {
 	return nil
 }
 
-// webhooks is the state of the manager's webhook server.
+// webhooks holds the state of the manager's webhook server.
 type webhooks struct {
 	mu     sync.Mutex // guards the fields below
 	server *webhook.Server

@@ -10,34 +10,33 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Key assigns objects to slots: objects with the same text belong to the same slot. An object's text
-// must never change. This holds for ByUID, ByNamespace and, unless the controller reference changes,
-// ByOwner. The zero value is ByUID.
+// Key assigns objects to slots: objects with the same text belong to the same slot. An object's text should
+// never change: with [ByUID] and [ByNamespace] it cannot, and with [ByOwner] it changes only with the
+// controller reference. The zero value is ByUID.
 type Key struct {
 	name string
 	text func(object.Head) string // nil for the UID
 
-	// stirred gives similar texts different hashes. The slot is determined by the high bits of the hash,
-	// which hardly depend on the last bytes of the text. UIDs and namespaces are not stirred, because the API
-	// server hashes them as well.
+	// stirred gives similar texts different hashes. The high bits of the hash determine the slot, and they
+	// hardly depend on the last bytes of the text. UIDs and namespaces are not stirred, because API servers
+	// hash them in the same way.
 	stirred bool
 
 	fields []string // see Fields
-	user   string   // the function's name in errors if it is a user function; otherwise empty
+	user   string   // the function's name for errors, if it is a user's; otherwise empty
 }
 
 // ByUID distributes objects evenly.
 func ByUID() Key { return Key{} }
 
-// ByNamespace keeps all objects in a namespace together. Do not use it for cluster-scoped kinds, all of whose
-// objects would be in the same slot.
+// ByNamespace keeps all objects in a namespace together. Do not use it for cluster-scoped kinds, because all
+// of their objects would be in the same slot.
 func ByNamespace() Key {
 	return Key{name: "namespace", text: func(o object.Head) string { return o.GetNamespace() }}
 }
 
-// ByOwner keeps objects with their controller owner: an object controlled by an owner is in the slot to
-// which ByUID assigns that owner. An object without a controller is in the slot to which ByUID assigns
-// it. Only direct owners count.
+// ByOwner keeps objects together with the owner that controls them, in the slot to which [ByUID] assigns
+// the owner. An object without a controller is assigned as by ByUID. Only direct owners are considered.
 func ByOwner() Key {
 	return Key{name: "controller owner", fields: []string{"metadata.ownerReferences"}, text: func(o object.Head) string {
 		for _, owner := range o.GetOwnerReferences() {
@@ -60,8 +59,8 @@ func ByLabel(label string) Key {
 	}
 }
 
-// ByFunc assigns objects by the result of text, which must be fast and must not modify the object. The
-// name identifies the function: members with different names do not share work. ByFunc panics if the
+// ByFunc assigns objects by the result of text, which must be fast and must not modify the object. The name
+// identifies the function: members that use different names do not share work. ByFunc panics if the
 // function or the name is missing.
 //
 // If the function panics on an object, the informer fails and reports it, because the object's slot
@@ -86,12 +85,12 @@ func (k Key) String() string {
 // Fixed reports whether an object stays in the same slot for its lifetime, regardless of updates.
 func (k Key) Fixed() bool { return len(k.fields) == 0 }
 
-// Fields returns the paths of the fields that the key reads, other than namespace, name and UID.
+// Fields returns the paths of the fields that the key uses, apart from namespace, name and UID.
 func (k Key) Fields() []string { return k.fields }
 
 // Follows returns nil if k assigns an object to the same slot to which the key owner assigns its controller,
 // so that one process owns both. Otherwise it returns an error that suggests suitable keys. Labels and
-// functions are assumed to match if their names are equal.
+// functions with the same name are assumed to match.
 func (k Key) Follows(owner Key) error {
 	switch name := k.String(); {
 	case name == ByOwner().String() && owner.String() == ByUID().String():
@@ -103,8 +102,8 @@ func (k Key) Follows(owner Key) error {
 		k, owner, ByUID(), ByOwner(), ByNamespace())
 }
 
-// OwnerHash returns the hash of one of o's owners under the key that k follows, if that hash is known. An
-// owner that does not control o is in the same slot only if the key uses a property that both have in common.
+// OwnerHash returns the hash of one of o's owners under the key that k follows, if that hash is known. If the
+// owner does not control o, the hash is known only if the key uses a property that both have in common.
 func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64, known bool) {
 	switch name := k.String(); {
 	case name == ByOwner().String():
@@ -115,7 +114,7 @@ func (k Key) OwnerHash(o object.Head, owner metav1.OwnerReference) (hash uint64,
 	return 0, false
 }
 
-// Hash returns the hash of an object's text: 64-bit FNV-1a as in KEP-5866, stirred if API servers do not
+// Hash returns the hash of an object's text: 64-bit FNV-1a as in KEP-5866, stirred unless API servers can
 // select by the key. If a ByFunc function panics or calls runtime.Goexit, Hash panics with an error from
 // package failure that identifies the function.
 func (k Key) Hash(o object.Head) uint64 {

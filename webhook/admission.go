@@ -19,7 +19,7 @@ import (
 
 // Request is a request for admission of a write to an object.
 type Request[T object.Object] struct {
-	// AdmissionRequest contains the user, the operation and the resource, and whether it is a dry run.
+	// AdmissionRequest includes the user, the operation, the resource and the dry-run flag.
 	admissionv1.AdmissionRequest
 
 	// Object is the new state, or nil for a deletion. The function may modify it. For a CONNECT request, it
@@ -42,8 +42,8 @@ func (r *Request[T]) Warn(format string, args ...any) {
 // request is allowed; otherwise it is rejected with the error's text. A panic also rejects the request.
 //
 // The handler accepts the given kinds, or by default the kind registered for T in k8s.io/api. It rejects
-// requests for other kinds, and objects of other kinds, without calling check; see Guarantees in the
-// package documentation. For custom types, and if T has several kinds, pass the kinds:
+// requests for other kinds, and requests that contain objects of other kinds, without calling check; see
+// Guarantees in the package documentation. For custom types, and if T has several kinds, pass the kinds:
 //
 //	webhook.Validate(check, v1.GroupVersion.WithKind("Memcached"))
 //
@@ -96,7 +96,7 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 	})
 }
 
-// admissionReview is the request side of an admissionv1.AdmissionReview.
+// admissionReview is the request part of an admissionv1.AdmissionReview.
 type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
@@ -106,7 +106,7 @@ type admissionReview struct {
 
 type admissionRequest struct {
 	admissionv1.AdmissionRequest
-	User json.RawMessage `json:"userInfo"` // shadows UserInfo
+	User json.RawMessage `json:"userInfo"` // shadows the embedded UserInfo
 }
 
 func (r *admissionReview) weight() int64 {
@@ -126,7 +126,7 @@ func (r *admissionReview) unfold() error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(r.Request.User, &r.Request.UserInfo)
 }
 
-// admit returns a handler that calls decide for reviews of the given kinds. If it fails or panics, the
+// admit returns a handler that calls decide for reviews of the given kinds. If decide fails or panics, the
 // request is rejected.
 func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

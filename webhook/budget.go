@@ -6,10 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// The API server does not authenticate itself, so anyone who can reach the port can send reviews.
+// These limits exist because the API server does not authenticate itself, so anyone who can reach the port
+// can send reviews.
 const (
 	// maxAdmission limits the size of an admission review in bytes. The API server accepts requests of up
-	// to 3 MiB; a review may contain two objects of that size, and JSON may encode one character as a
+	// to 3 MiB; a review may contain two objects of that size, and JSON may encode a character as a
 	// six-byte escape.
 	maxAdmission = 16 << 20
 
@@ -24,19 +25,19 @@ const (
 	// maxDecoded limits the decoded size of an admission review, or of one object in a conversion.
 	maxDecoded = 4 * maxAdmission
 
-	// userWeight is the memory needed per byte of JSON in the user info: an empty group uses three bytes of
-	// JSON but 16 in a growing slice, and a key in extra uses more.
+	// userWeight is the memory needed per byte of JSON in the user info: an empty group takes up three
+	// bytes of JSON but 16 in a growing slice, and a key in extra takes up even more.
 	userWeight = 16
 
-	// admissionBudget and conversionBudget limit the total size of the reviews in a server's memory at a
-	// time, including reviews that are still being read. A review counts as its JSON size or its weight,
-	// whichever is larger. In a conversion, each object also counts as its weight while it is being
-	// converted, and then as the size of the result.
-	admissionBudget  = 4 * (maxAdmission + 1) // includes the extra byte that readAll reads
+	// admissionBudget and conversionBudget limit the total size of the reviews that a server has in memory
+	// at any time, including those still being read. A review's size is that of its JSON or its weight,
+	// whichever is larger. In a conversion, each object's weight is added while it is being converted, and
+	// then the size of its result.
+	admissionBudget  = 4 * (maxAdmission + 1) // allows for the extra byte that readAll reads
 	conversionBudget = 2*maxConversion + 1 + maxDecoded
 
-	// firstRead is the amount reserved from the budget before the first byte of a body arrives. Whenever
-	// the reserved amount has been read, it is doubled.
+	// firstRead is the number of bytes reserved from the budget before the first byte of a body arrives.
+	// The reservation is doubled whenever that many bytes have been read.
 	firstRead = 8 << 10
 )
 
@@ -67,8 +68,8 @@ func (b *budget) give(n int64) {
 }
 
 // readAll reads a body from a reader that returns an error beyond limit. It reserves budget as bytes
-// arrive, not for the length that the client announces, and may read one byte beyond limit to detect the
-// end. The caller must return taken to the budget once it is done with the body, even after an error.
+// arrive, ignoring the declared length, and may read one byte beyond limit to detect the end. The caller
+// must return taken to the budget once it is done with the body, even after an error.
 func (b *budget) readAll(r io.Reader, limit int64) (body []byte, taken int64, err error) {
 	for {
 		if len(body) == cap(body) {

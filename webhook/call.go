@@ -17,13 +17,13 @@ type call struct {
 	log                   *slog.Logger
 	admission, conversion *budget
 
-	panicked bool // the user's function panicked; set by the handler, read after it has returned
+	panicked bool // the user's function panicked; set by the handler and read after it returns
 }
 
 type callKey struct{}
 
-// callOf returns the call that ctx belongs to. If the handler runs in a different server, the call has
-// no log and no budget.
+// callOf returns the call that ctx belongs to. If the handler is not running in a [Server], the call has no
+// log and no budget.
 func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Conversion converts custom resource objects between versions by way of one of them, the hub H:
+// Conversion converts custom resource objects between versions, using version H as the hub:
 //
 //	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion) // of the kind Memcached
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
@@ -59,8 +59,8 @@ func NewConversion[H object.Object](hub schema.GroupVersion, kinds ...string) *C
 	return c
 }
 
-// Spoke adds a version. up and down fill in out from in. The metadata of out is already set; up and down
-// may modify its labels and annotations. Call Spoke before the conversion is served. It panics if the
+// Spoke adds a version. The functions up and down populate out from in. out's metadata is already set, but
+// they may modify its labels and annotations. Call Spoke before the conversion is served. It panics if the
 // version has already been added.
 func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
 	mustBePointer[S]()
@@ -92,7 +92,7 @@ func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up
 	}
 }
 
-// withMetadata returns an object with only another object's metadata.
+// withMetadata returns a new object with of's metadata and nothing else.
 func withMetadata[T object.Object](of object.Object, version schema.GroupVersion) (T, error) {
 	out := empty[T]()
 	whole, err := marshal(of)
@@ -146,7 +146,7 @@ func (c *conversionKinds) versionNames() string {
 	return strings.Join(names, ", ")
 }
 
-// conversionReview is the request side of a ConversionReview (apiextensions.k8s.io/v1), whose module has
+// conversionReview is the request part of a ConversionReview (apiextensions.k8s.io/v1), whose module has
 // too many dependencies. See
 // https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
 type conversionReview struct {
@@ -180,7 +180,7 @@ func (r *conversionReview) unfold() error {
 	return json.Unmarshal(r.Request.Objects, &r.Request.objects)
 }
 
-// conversionAnswer is the response side of a ConversionReview.
+// conversionAnswer is the response part of a ConversionReview.
 type conversionAnswer struct {
 	metav1.TypeMeta `json:",inline"`
 	Response        *conversionResponse `json:"response"`
@@ -217,7 +217,7 @@ func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, conversionAnswer{TypeMeta: review.TypeMeta, Response: response})
 }
 
-// convert converts either all objects or none.
+// convert converts all objects, or none if any conversion fails.
 func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionRequest) ([]any, error) {
 	all, err := c.check(path, r.objects)
 	if err != nil {
@@ -254,7 +254,7 @@ func (c *Conversion[H]) convert(ctx context.Context, path string, r *conversionR
 	return converted, nil
 }
 
-// take reserves budget for a result until the review is answered.
+// take reserves budget for a result until the response has been sent.
 func (r *conversionRequest) take(from *budget, bytes int64) error {
 	if !from.take(bytes) {
 		return errors.New("not enough memory left for the results: try again later, or with fewer objects")
@@ -263,7 +263,7 @@ func (r *conversionRequest) take(from *budget, bytes int64) error {
 	return nil
 }
 
-// through converts one object. During the conversion, it reserves budget for the object's decoded size.
+// through converts one object. While doing so, it reserves budget for the object's decoded size.
 func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H], kind object.GVK) (json.RawMessage, error) {
 	weight, held := wire.EstimateJSONMemory(raw, from.of), callOf(ctx).conversion
 	if weight > maxDecoded {
@@ -281,11 +281,11 @@ func through[H object.Object](ctx context.Context, raw []byte, from, to spoke[H]
 	if err != nil {
 		return nil, err
 	}
-	return written(text, kind) // encode here, so that a panic in the type's methods is attributed to the type
+	return written(text, kind) // encode here so that panics in the type's methods are attributed to it
 }
 
-// sameObject fails if the identity of the result differs from the original's. The API server would
-// reject the whole response, with less detail.
+// sameObject fails if the result's identity differs from the original's. The API server would reject the
+// entire response, with less detail.
 func sameObject(before, after []byte) error {
 	type identity struct {
 		Metadata struct {

@@ -27,16 +27,17 @@
 //
 // A function is called only with objects of its handler's kinds. A review is rejected if its
 // request.kind is a different kind, or if an object in it, old or new, is not of that kind; the message
-// includes both kinds. So a wrong path, or a rule such as pods/* that also matches Evictions, admits
-// nothing. A subresource such as pods/eviction needs a handler for its own kind:
-// Validate[*policyv1.Eviction]. The kind in a review is the kind requested by the webhook's rules; the
-// API server converts objects written in other versions. Likewise, a conversion rejects objects of other
-// kinds, and results that do not have the requested kind and version.
+// includes both kinds. So neither a wrong path nor a rule such as pods/*, which also matches Evictions, can
+// admit an object unchecked. A subresource such as pods/eviction needs a handler for its own kind:
+// Validate[*policyv1.Eviction]. The kind in a review is the one that the webhook's rules ask for; the API
+// server converts objects written in other versions. Likewise, a conversion rejects objects of other kinds,
+// and results that do not have the requested kind and version.
 //
 // A mutation contains only the changes made by the function, so fields unknown to the Go type are
-// preserved. In arrays, such fields stay with their element, even if the function moves it. A changed
-// element is matched by its name (mountPath, devicePath, name, key, type or ip). If it has no name, it
-// is matched by index, provided that the array's length is unchanged. Elements without a match are new.
+// preserved. In arrays, such fields stay with their element even if the function moves it. A changed
+// element is recognized by its name (mountPath, devicePath, name, key, type or ip). An element without a
+// name is matched by index, provided that the array's length is unchanged. Elements without a match are
+// treated as new.
 //
 // If the function returns an error, the request is rejected with its text; an *errors.StatusError from
 // apimachinery is sent unchanged. If the function panics or calls runtime.Goexit, the request is also
@@ -48,8 +49,8 @@
 // Reviews cannot exhaust the process's memory. At any time, a server accepts at most 64 MiB of admission
 // reviews and 256 MiB of conversion reviews, plus 64 MiB of objects being converted and 256 MiB of
 // results. A review's size is the number of bytes received or the estimated size of its objects and user
-// info as Go values, whichever is larger. For a type with its own UnmarshalJSON, the size of the JSON
-// counts.
+// info as Go values, whichever is larger. For a type with its own UnmarshalJSON method, the size of the
+// JSON is used.
 //
 // # Concurrency
 //
@@ -59,13 +60,12 @@
 //
 // # Failure
 //
-// A request that is not a review gets a status of 400. A review gets 413 if it is too large (16 MiB, or
+// A request that is not a review gets a 400 response. A review gets a 413 if it is too large (16 MiB, or
 // 256 MiB for a conversion), if its objects and user info need more than 64 MiB when decoded (for
-// example, user info of more than 4 MiB), or if it contains more than 1,048,576 objects. It gets 503 if
-// it would exceed the limits above. In these cases, the API server applies the failurePolicy. A review
-// of the wrong kind gets a response that is not allowed, with code 400, regardless of the failurePolicy.
-// A conversion fails if an object needs more than 64 MiB when decoded, or if the results would exceed
-// the limits.
+// example, user info of more than 4 MiB), or if it contains more than 1,048,576 objects. It gets a 503 if
+// it would exceed the limits above. In these cases, the API server applies the failurePolicy. A review of
+// the wrong kind is rejected with code 400, regardless of the failurePolicy. A conversion fails if an
+// object needs more than 64 MiB when decoded, or if the results would exceed the limits.
 //
 // # Debugging
 //

@@ -26,8 +26,8 @@ type wrongKind struct{ error }
 
 func (e wrongKind) Unwrap() error { return e.error }
 
-// wrong logs the first rejected review of the wrong kind as a warning. Since anyone may send more of
-// them, the rest are only logged at debug level, like every rejected request.
+// wrong logs the first review of the wrong kind as a warning. Since anyone may send more of them, the rest
+// are only logged at debug level, like all rejected requests.
 type wrong struct{ once sync.Once }
 
 func (w *wrong) warn(c *call, why error, about ...any) {
@@ -42,9 +42,9 @@ type kinds struct {
 	wrong
 }
 
-// mustHaveKinds returns the kinds for a handler of objects of Go type t: the named kinds, or else those
-// registered for t in k8s.io/api. If there are none, it panics, and the message includes the line that
-// called the exported function.
+// mustHaveKinds returns the kinds for a handler whose objects have the Go type t: the named kinds, or else
+// those registered for t in k8s.io/api. If there are none, it panics, and the message includes the line
+// that called the exported function.
 func mustHaveKinds(t reflect.Type, named []object.GVK) *kinds {
 	all, why := kindsOf(t, named)
 	if why != "" {
@@ -121,7 +121,7 @@ func namesOf(kinds []object.GVK) (names []string) {
 	return names
 }
 
-// quoted returns an untrusted kind, quoted and truncated.
+// quoted returns kind, which is untrusted, quoted and truncated.
 func quoted(kind object.GVK) string {
 	if kind.Empty() {
 		return "none"

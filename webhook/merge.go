@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// merged applies the changes between before and after to raw. Fields unknown to our Go type are only in
-// raw, and are preserved. Fields that the type always encodes but that may be missing from raw are added
-// only if they changed.
+// merged applies the changes between before and after to raw. Fields unknown to our Go type exist only in
+// raw and are preserved. Fields that the type always encodes, but that raw may lack, are added only if they
+// changed.
 func merged(raw, before, after any) any {
 	if reflect.DeepEqual(before, after) {
 		return raw
@@ -66,7 +66,7 @@ func origins(before, after []any) []int {
 	}
 	for _, pass := range []struct {
 		mark func(any) string
-		any  bool // several elements may have the same mark
+		any  bool // several elements may be equal or have the same name
 	}{{text, true}, {nameOf, false}} {
 		free, asking := map[string][]int{}, map[string]int{}
 		for m, e := range before {
@@ -100,12 +100,12 @@ func origins(before, after []any) []int {
 
 // text returns a value as JSON with sorted keys.
 func text(value any) string {
-	t, _ := json.Marshal(value) // cannot fail: the value was decoded from JSON
+	t, _ := json.Marshal(value) // cannot fail, because the value was decoded from JSON
 	return string(t)
 }
 
-// nameOf returns the value by which the API server identifies an array element, or "". Most element
-// types have one of these fields.
+// nameOf returns the value that the API server uses to identify an array element, or "". Most element types
+// have one of these fields.
 func nameOf(element any) string {
 	o, _ := element.(map[string]any)
 	for _, field := range []string{"mountPath", "devicePath", "name", "key", "type", "ip"} {

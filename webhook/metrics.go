@@ -7,8 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// MetricsProvider creates the Metrics for each of a server's paths. Multiple servers may call it
-// concurrently.
+// MetricsProvider creates the Metrics for each path of a server. Servers may call it concurrently.
 type MetricsProvider interface {
 	// Register is called once per path, before its first request.
 	Register(path string) Metrics
@@ -21,11 +20,12 @@ type Metrics interface {
 
 	// Ended is called after the response, with its HTTP status, which is 200 even for a rejected request.
 	// panicked reports whether the webhook panicked or called runtime.Goexit. If it did, Validate, Mutate
-	// and Conversion reject the request, and any other handler closes the connection, which counts as 500.
+	// and Conversion reject the request, and any other handler closes the connection, which is reported as
+	// 500.
 	Ended(code int, took time.Duration, panicked bool)
 }
 
-// measured returns h with metrics recorded for every request. A panic or runtime.Goexit in metrics is
+// measured wraps h to record metrics for every request. A panic or runtime.Goexit in metrics is
 // logged and does not affect the response.
 func measured(metrics Metrics, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func measured(metrics Metrics, h http.Handler) http.Handler {
 	})
 }
 
-// answered records a response's status.
+// answered is a ResponseWriter that records the status.
 type answered struct {
 	http.ResponseWriter
 	code int

@@ -27,8 +27,8 @@ func (o operation) MarshalJSON() ([]byte, error) {
 // patch is a JSON patch (RFC 6902) under construction.
 type patch []operation
 
-// newPatch returns the patch that applies a change to raw, the object as sent by the API server. before
-// and after are the object as encoded from our Go type.
+// newPatch returns the patch that applies a change to raw, the object as sent by the API server. before and
+// after are our Go type's encoding of the object.
 func newPatch(raw, before, after []byte) (patch, error) {
 	var values [3]any
 	for n, text := range [][]byte{raw, before, after} {
@@ -43,9 +43,9 @@ func newPatch(raw, before, after []byte) (patch, error) {
 	return p, nil
 }
 
-// value adds the operations that turn raw, at path, into wanted. If smaller operations do not suffice,
-// value uses op: "add" in an object, where it also replaces members, and "replace" in an array, where
-// "add" would insert.
+// value adds the operations that turn raw, at path, into wanted. If it has to set the whole value, it uses
+// op: "add" in an object, where it also replaces members, and "replace" in an array, where "add" would
+// insert.
 func (p *patch) value(path, op string, raw, wanted any) {
 	if reflect.DeepEqual(raw, wanted) {
 		return
@@ -80,8 +80,8 @@ func (p *patch) object(path string, raw, wanted map[string]any) {
 	}
 }
 
-// array keeps equal elements at both ends. If the arrays have the same length, it changes the elements
-// in between one by one; otherwise it replaces them.
+// array leaves equal elements at both ends alone. If the arrays have the same length, it changes the
+// elements in between one by one; otherwise it replaces them.
 func (p *patch) array(path string, raw, wanted []any) {
 	if len(raw) == len(wanted) {
 		for n := range wanted {

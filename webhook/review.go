@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// folded is a review whose lists and maps have not been decoded yet, because a few bytes of JSON may
-// decode to many bytes of memory.
+// folded is a review whose lists and maps are still encoded, because a few bytes of JSON may take up far
+// more memory once decoded.
 type folded interface {
 	// weight estimates the decoded size.
 	weight() int64
@@ -32,8 +32,8 @@ type folded interface {
 var errHeavy = errors.New("it contains too many objects, or too much data in one of them, or too many groups or extra values for its user")
 
 // read decodes a review's body, which may contain at most limit bytes of JSON and use at most decoded
-// bytes of memory. If it fails, it has already written the response. The caller must call release once
-// it is done with the review.
+// bytes of memory. If read fails, it has already written the response. The caller must call release once it
+// is done with the review.
 func read(w http.ResponseWriter, r *http.Request, limit, decoded int64, held *budget, review folded) (release func(), ok bool) {
 	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit), limit)
 	release = func() { held.give(taken) }
@@ -115,7 +115,7 @@ func answer(w http.ResponseWriter, review any) {
 	_, _ = w.Write(body)
 }
 
-// marshal is json.Marshal without HTML escaping, which would let anyone turn one byte into six.
+// marshal is json.Marshal without HTML escaping, with which a client could turn one byte into six.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -135,7 +135,8 @@ func checkUID(uid types.UID) error {
 }
 
 // decode decodes an object of the given kind from JSON, or returns the zero T if there is no JSON. The
-// object is untrusted and may be a Secret, so it is treated like a server's response to a client.
+// object is untrusted and may be a Secret, so it is decoded as carefully as a server's response to a
+// client.
 func decode[T object.Object](raw []byte, kind object.GVK) (obj T, err error) {
 	if len(raw) > 0 && string(raw) != "null" {
 		obj, err = wire.UnmarshalJSON[T](raw, kind)
@@ -158,7 +159,7 @@ func empty[T object.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// mustBePointer panics if T cannot be instantiated, as with object.Object.
+// mustBePointer panics if T cannot be instantiated, for example because it is object.Object itself.
 func mustBePointer[T object.Object]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer {
 		panic(fmt.Sprintf("webhook: %v is not a pointer to an API type: use one, or *unstructured.Unstructured", t))

@@ -28,9 +28,9 @@ type Options struct {
 	// reloaded when they change.
 	CertDir string
 
-	// TLS offers more options than CertDir, such as which clients to accept. With &serving.TLS{}, the
-	// server creates a certificate for an API server that reaches it at localhost or a loopback address;
-	// use Server.SelfSigned as the caBundle.
+	// TLS has more options than CertDir, for example to limit which clients are accepted. With
+	// &serving.TLS{}, the server creates a certificate for API servers that connect via localhost or a
+	// loopback address; use [Server.SelfSigned] as the caBundle.
 	TLS *serving.TLS
 
 	// Metrics receives metrics for every request. Package metrics implements it for Prometheus.
@@ -45,7 +45,7 @@ type Options struct {
 type Server struct {
 	*serving.Server
 	mux     *http.ServeMux
-	metrics MetricsProvider // nil: none
+	metrics MetricsProvider // may be nil
 	log     *slog.Logger
 
 	admission, conversion *budget // shared by all paths

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// surplus is the percentage by which a member may exceed its share of the slots. A smaller surplus would
-// cause more slots to move when members join or leave; a larger one would overload some members.
+// surplus is the percentage by which a member may exceed its share of the slots. With a smaller surplus,
+// more slots would move when members join or leave; with a larger one, some members would be overloaded.
 const surplus = 10
 
 // Assign assigns slots to members, given their names and weights, and returns the name of the member for
-// each slot. The names are empty if no member can take slots. Every member computes the assignment based on
-// the members it sees. Assign panics if the number of slots or a weight is outside the limits of [Options].
+// each slot. The names are empty if no member can take slots. Each member computes the assignment for the
+// members it sees. Assign panics if the number of slots or a weight is outside the limits of [Options].
 func Assign(slots int, weights map[string]int) []string {
 	if slots < 1 || slots > mostSlots {
 		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))
@@ -35,7 +35,7 @@ func Assign(slots int, weights map[string]int) []string {
 // candidate is a member that slots may be assigned to.
 type candidate struct {
 	name   string
-	weight int // 0 to get none
+	weight int // 0 means no slots
 }
 
 // distinct returns the candidates sorted by name, one per name.
@@ -48,10 +48,10 @@ func distinct(all []candidate) []candidate {
 // depends only on names and weights, not on their order, so members that see the same candidates arrive at
 // the same assignment.
 //
-// The algorithm is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a
-// price, a pseudo-random number that depends on their names and is lower for greater weights. The cheapest
-// pair is matched first, then the cheapest remaining one, and so on. A candidate that has reached its share
-// plus the surplus gets no more slots. So a slot moves only if its candidate leaves, a cheaper candidate
+// The algorithm is rendezvous hashing with bounded loads. Each pair of a slot and a candidate has a price,
+// a pseudo-random number that depends on their names and is lower for greater weights. The cheapest pair is
+// matched first, then the cheapest remaining pair, and so on. A candidate gets no more slots once it has
+// its share plus the surplus. Consequently, a slot moves only if its candidate leaves, a cheaper candidate
 // joins, or the bounds change.
 func assign(total int, candidates []candidate) []int {
 	a := assignment{owners: make([]int, total), candidates: candidates}
@@ -77,7 +77,7 @@ type assignment struct {
 	refused    map[int][]int // indexed by slot: the candidates that rejected it
 }
 
-// class contains the candidates of a given weight, sorted by name.
+// class contains the candidates with a given weight, sorted by name.
 type class struct {
 	weight  uint64
 	members []int
@@ -116,7 +116,7 @@ func draw(slot int, seed uint64) uint64 {
 	return shard.Stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
 }
 
-// place finds a candidate for a slot, then for the slot displaced by that, and so on.
+// place finds a candidate for a slot, then one for the slot that this displaces, and so on.
 func (a *assignment) place(slot int) {
 	for {
 		best := a.cheapest(slot)
@@ -135,14 +135,14 @@ func (a *assignment) place(slot int) {
 // offer is a slot and a candidate with a price of cost/weight.
 type offer struct {
 	slot, candidate int
-	draw            uint64 // greater means cheaper, among candidates with the same weight
+	draw            uint64 // among candidates with the same weight, greater means cheaper
 	cost            uint64
 	weight          uint64
 }
 
 // cheapest returns the best offer for a slot. Among candidates with the same weight, the one with the
-// greatest draw is the cheapest. Only the cheapest candidates for each weight are compared by cost,
-// which is slower to compute.
+// greatest draw is the cheapest. Only the cheapest candidate for each weight is compared by cost, which is
+// slower to compute.
 func (a *assignment) cheapest(slot int) offer {
 	refused := a.refused[slot]
 	var best offer
@@ -176,8 +176,8 @@ func (a *assignment) compare(x, y offer) int {
 		cmp.Compare(x.slot, y.slot))
 }
 
-// cost returns -log2(draw/2^64) in units of 2^-32. It uses integers, so the result is the same on every
-// processor. With the lowest cost/weight, each candidate wins in proportion to its weight.
+// cost returns -log2(draw/2^64) in units of 2^-32. It uses integer arithmetic, so the result is the same on
+// every processor. If the lowest cost/weight wins, each candidate wins in proportion to its weight.
 func cost(draw uint64) uint64 {
 	draw |= 1
 	zeros := bits.LeadingZeros64(draw)
@@ -196,7 +196,7 @@ func cost(draw uint64) uint64 {
 	return 64<<32 - log
 }
 
-// offerHeap is a heap of a candidate's offers, with the most expensive one first.
+// offerHeap is a heap of a candidate's offers, most expensive first.
 type offerHeap []offer
 
 func (h offerHeap) Len() int { return len(h) }

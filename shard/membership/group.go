@@ -23,7 +23,7 @@ var ErrRunning = errors.New("the member is already running")
 
 var _ shard.Share = (*Group)(nil)
 
-// Group is a member of a group, with its share. Create it with [New].
+// Group is a member of a group and its share. Create it with [New].
 type Group struct {
 	opts     Options
 	leases   *lease.Client
@@ -71,7 +71,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 	g.informer = sharedinformer.New[*coordinationv1.Lease](leases.Source(), sharedinformer.Options{
 		Name: "leases of group " + opts.Name, Logger: opts.Logger,
 		LabelSelector: labels.SelectorFromSet(labels.Set{GroupLabel: opts.Name}),
-		Timing: reflector.Timing{ // detect failures quickly, because a member that cannot see the others takes no slots
+		Timing: reflector.Timing{ // detect failures quickly, because a member takes no slots while it cannot see the others
 			WatchTimeout: time.Minute, StallTimeout: opts.RenewDeadline,
 			Backoff: reflector.Backoff{Max: 2 * opts.RetryPeriod},
 		},
@@ -88,9 +88,9 @@ func (g *Group) look() {
 	}
 }
 
-// Run participates in the group until ctx is done, and then leaves it: Run waits until the work in its
-// slots has ended, hands over the slots, and deletes its Lease. Run does not fail because of server
-// errors; it retries and reports them in Status.
+// Run participates in the group until ctx is done. It then leaves the group: it waits until the work in its
+// slots has ended, hands over the slots, and deletes its Lease. Run does not fail because of server errors;
+// it retries and reports them in Status.
 func (g *Group) Run(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -98,7 +98,7 @@ func (g *Group) Run(ctx context.Context) error {
 	default:
 		return fmt.Errorf("membership: group %s: %w", g.opts.Name, ErrRunning)
 	}
-	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving outlives ctx
+	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaving the group takes longer than ctx
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -121,7 +121,7 @@ func (g *Group) setRunning(running bool) {
 	g.running = running
 }
 
-// watch cancels the work at the deadline, even if a transport or logger blocks. Each renewal postpones
+// watch cancels the work at the deadline, even if a transport or logger is blocking. Each renewal postpones
 // the deadline.
 func (g *Group) watch(ctx context.Context) {
 	for {
@@ -138,8 +138,8 @@ func (g *Group) watch(ctx context.Context) {
 	}
 }
 
-// Owned returns this member's slots, and a channel that is closed when they change. A slot that is about
-// to be handed over is included until the work in it has ended or its context is done, because the work
+// Owned returns this member's slots, and a channel that is closed when they change. A slot that is being
+// handed over is included until the work in it has ended or the work's context is done, because the work
 // may still read the slot's objects.
 func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()

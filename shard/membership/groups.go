@@ -19,12 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Look returns the statuses of all groups in a namespace, or only the named group, as determined from
-// their Leases. An empty namespace means all namespaces. Use it to inspect groups from outside. It needs
-// permission to list leases, and the client's scheme must include Lease. The statuses are sorted by
-// namespace and name. They have no Identity and no times for moves. The time that members have been silent is
-// computed by comparing their clocks with ours. If a member's layout differs from the majority's, its Trouble
-// is set.
+// Look determines the status of all groups in a namespace, or of the named group, from their Leases. Use it
+// to inspect groups without being a member. An empty namespace means all namespaces. Look needs permission to
+// list leases, and the client's scheme must include Lease. The statuses are sorted by namespace and name.
+// They lack an Identity and the times of pending moves. How long members have been silent is computed by
+// comparing their clocks with ours. If a member's layout differs from the majority's, its Trouble is set.
 func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]Status, error) {
 	selector := GroupLabel
 	if group != "" {

@@ -23,17 +23,17 @@ import (
 //
 //  1. Assign all slots to the live members (see assign).
 //  2. In our Lease, claim the slots that are assigned to us and not claimed by any other Lease.
-//  3. Hold the slots that a snapshot shows as claimed only by us. A snapshot shows all Leases at a
-//     single point in time, so if two members claim a slot, at least one of them sees the other's claim.
-//     So two members never hold the same slot.
+//  3. Hold the slots that a snapshot shows as claimed only by us. A snapshot shows all Leases at a single
+//     point in time, so if two members claim a slot, at least one of them sees the other's claim. Therefore
+//     two members never hold the same slot.
 //  4. Release the slots that we hold but that are assigned to another member: start no new work in them,
 //     and once all work in them has ended, remove the claims from our Lease.
 //  5. Remove the claims from the Leases of members that have been silent for too long, and then delete
-//     those Leases, on condition that they have not changed, so that a late renewal fails. By then, such
-//     a member has ended its work, because its own timeout is shorter and started earlier.
+//     those Leases, on condition that they have not changed, so that a late renewal fails. By then, such a
+//     member has stopped working, because its own timeout is shorter and started earlier.
 //
-// If snapshots do not show our own renewals, they may lack those of others too, so the keeper reopens the
-// watch.
+// If snapshots do not show our own renewals, they may lack other members' renewals too, so the keeper
+// reopens the watch.
 type keeper struct {
 	*Group
 	ours     map[types.UID]bool // UIDs of our Leases during this run
@@ -44,13 +44,13 @@ type keeper struct {
 
 	own      *coordinationv1.Lease // last known state; nil if there is none
 	fresh    *coordinationv1.Lease // the Lease to create; nil if it exists
-	sure     shard.Slots           // slots claimed by the Lease regardless of whether pending writes succeed
+	sure     shard.Slots           // slots claimed by the Lease whether or not pending writes succeed
 	attempt  *attempt              // the pending write, or nil
 	due      time.Time             // when the next renewal is due
 	deadline time.Time             // copy of Group.until
-	rest     time.Time             // no writes before this time
+	rest     time.Time             // do not write before this time
 	shown    string                // resource version of our Lease as of the last view
-	unseen   time.Time             // time of the first renewal after that; zero if there has been none
+	unseen   time.Time             // time of our first renewal that the view did not show; zero if there is none
 	leaving  bool
 	given    time.Time // when to abandon the last attempt to leave; zero before leaving
 	done     bool
@@ -96,7 +96,7 @@ func (k *keeper) finish() {
 	}
 }
 
-// step does everything that is due. It returns the time of the next step, unless something happens before.
+// step does everything that is due. It returns when to call it next, unless something happens before.
 func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
@@ -129,13 +129,13 @@ func (k *keeper) view(now time.Time) (view, bool) {
 	return k.seen.look(now, slices.Collect(objects), k.ours), true
 }
 
-// current reports whether a view shows our latest renewal and the deadline has not passed. If so, the view of
-// other members is as recent as our own state.
+// current reports whether a view shows our latest renewal and the deadline has not passed. If so, its view of
+// the other members is as recent as our own state.
 func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
 
-// checkWatch reopens the watch if it has not shown a renewal of our Lease for a long time. There is no
+// checkWatch reopens the watch if none of our renewals has shown up in it for a long time. There is no
 // other way to detect a half-open connection.
 func (k *keeper) checkWatch(now time.Time, v view) {
 	var shown string
