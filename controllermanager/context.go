@@ -34,7 +34,7 @@ type Context struct {
 // Name returns the controller's name.
 func (c *Context) Name() string { return c.name }
 
-// Client returns a client that writes under the controller's name; see Options.NewClient.
+// Client returns a client whose writes carry the controller's name; see Options.NewClient.
 func (c *Context) Client() *rest.Client { return c.client }
 
 // Factory returns the informer factory, which all controllers share.
@@ -47,16 +47,16 @@ func (c *Context) Mapper() *discovery.Mapper { return c.factory.Client().Mapper(
 // Scheme returns the scheme with the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
 
-// Events returns an event recorder that uses the controller's name. Events are sent while the controller
-// runs; any remaining ones are sent after it has returned.
+// Events returns an event recorder that uses the controller's name. Events are sent while the controller is
+// running, and any remaining ones after it has returned.
 func (c *Context) Events() *events.Recorder { return c.events }
 
 // Served returns the resources that the server served when the controller was created.
 func (c *Context) Served() Resources { return c.served }
 
-// InformersStarted returns a channel that is closed once every controller that is not skipped has been
-// created and has therefore requested its shared informers. A controller that selects kinds at run time
-// should wait for it, to avoid creating an informer that another controller is about to request.
+// InformersStarted returns a channel that is closed once all controllers except skipped ones have been
+// created, and have thus requested their shared informers. A controller that selects kinds at run time
+// should wait for it, so as not to create an informer that another controller is about to request.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 
 // ResyncPeriod returns a resync period for a handler: a random duration between Options.MinResyncPeriod
@@ -81,18 +81,18 @@ func (c *Context) Controller() controller.Options {
 	return opts
 }
 
-// ClientFor returns a client that reads from the shared informer and writes under the controller's name.
-// If the kind bypasses the cache (factory.Options.DisableFor), the client also reads from the server,
-// under the controller's name.
+// ClientFor returns a client that reads from the shared informer and writes under the controller's name. If
+// the kind bypasses the cache (factory.Options.DisableFor), the client sends its reads to the server as
+// well.
 func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{})
 }
 
-// Shard returns the scope of this process's share according to key, or a scope that covers everything if
-// there is no sharding. See Options.Shard.
+// Shard returns the scope of this process's share, dividing objects by key. Without sharding, the scope
+// covers everything. See Options.Shard.
 func (c *Context) Shard(key shard.Key) shard.Scope { return c.opts.Shard(key) }
 
-// ClientOf is like [ClientFor], limited to this process's share according to key; see [Context.Shard].
+// ClientOf is like [ClientFor], limited to the share returned by [Context.Shard].
 func ClientOf[T object.Object](c *Context, key shard.Key) *controller.Client[T] {
 	return clientWith(c, factory.For[T]{Scope: factory.Scope{Shard: c.Shard(key)}})
 }
@@ -137,8 +137,8 @@ func (r Resources) Has(gvr object.GVR) bool {
 	return false
 }
 
-// discover returns the resources served by the server. An API group whose discovery fails because its
-// server is down is treated as not served.
+// discover returns the resources served by the server. If an API group cannot be discovered because its
+// server is down, it is treated as not served.
 func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
 	mappings, err := mapper.Mappings(ctx)
 	if len(mappings) == 0 && err != nil {

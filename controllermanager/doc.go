@@ -16,11 +16,10 @@
 //
 // # Sharing
 //
-// With Options.Shard, for example the Shard method of a manager.Manager with Options.Sharding, every
-// process runs the controllers on its own share (see package shard); the controllers get the clients for
-// their kinds from ClientOf. A controller that handles all objects would do so in every process, so
-// adding one is an error. Add controllers that only the leader may run to a separate Manager without
-// Shard.
+// With Options.Shard, every process runs the controllers on its own share (see package shard). Set it, for
+// example, to the Shard method of a manager.Manager with Options.Sharding. The controllers get the clients
+// for their kinds from ClientOf. A controller that handles all objects would do so in every process, so
+// adding one is an error. Add controllers that only the leader may run to a separate Manager without Shard.
 //
 // # Lifecycle
 //
@@ -34,12 +33,12 @@
 //  1. Discover the server's resources, retrying until it responds.
 //  2. Create the controllers that are enabled and whose resources are served, in registry order. They
 //     get their informers from the Context.
-//  3. Close the Context.InformersStarted channel, because every shared informer is now known.
+//  3. Close the Context.InformersStarted channel, because all shared informers are known by now.
 //  4. Start the controllers one after another, at random intervals.
 //  5. While any controller is skipped, repeat discovery every Options.DiscoveryInterval, and create and
-//     start the controllers whose resources have appeared. If a resource disappears, its controllers
-//     keep running: their informers report this, and recover when the resource reappears.
-//  6. Once the context is done, wait for all controllers to return.
+//     start the controllers whose resources have appeared. If a resource disappears, its controllers keep
+//     running; their informers report an error and recover when the resource reappears.
+//  6. When the context is done, wait for all controllers to return.
 //
 // # Guarantees
 //
@@ -51,13 +50,13 @@
 //
 // # Concurrency
 //
-// A Registry is immutable. Run owns two goroutines per running controller: the controller's own, and one
+// A Registry is immutable. Run uses two goroutines per running controller: one for the controller and one
 // that sends its events. Status and Ready are safe for concurrent use at any time.
 //
 // # Failure
 //
 // If a controller cannot be created, fails or panics, all others are stopped, and Run returns all
-// errors, each with its controller's name. Failed discovery is retried, and Ready returns the reason.
+// errors, each with its controller's name. If discovery fails, it is retried, and Ready returns the reason.
 //
 // # Debugging
 //

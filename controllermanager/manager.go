@@ -21,13 +21,13 @@ var (
 	ErrStarting = errors.New("controllers are being started")
 )
 
-// The shortest and longest delays between discovery attempts.
+// The minimum and maximum delay between discovery attempts.
 const (
 	firstPause = time.Second
 	mostPause  = 30 * time.Second
 )
 
-// Manager runs the selected controllers in a registry, provided that their resources are served. It is a
+// Manager runs the controllers selected from a registry, provided that their resources are served. It is a
 // manager.Runnable: add it to a manager.Manager for leader election and probes. Create it with [New].
 type Manager struct {
 	registry *Registry
@@ -39,7 +39,7 @@ type Manager struct {
 	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	running bool
 	state   map[string]*member
-	waiting error // why some controllers have not started; nil if all have
+	waiting error // why some controllers have not started; nil if all of them have
 }
 
 // New returns a manager that uses f's informers. It does not start them; a manager.Cluster does. New
@@ -74,8 +74,8 @@ func (m *Manager) Name() string { return "controller manager" }
 // runnable with a share whether or not it is the leader.
 func (m *Manager) Share() shard.Share { return m.share }
 
-// Run creates and starts the controllers, and returns once all of them have returned: nil if ctx is
-// done, and otherwise all errors, each with its controller's name. Run may be called again after it has
+// Run creates and starts the controllers, and returns once all of them have returned. It returns nil if ctx
+// is done, and otherwise all errors, each with its controller's name. Run may be called again after it has
 // returned.
 func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
@@ -164,7 +164,7 @@ func (m *Manager) reset() {
 	}
 }
 
-// set sets a controller's state, and logs the state if it has changed.
+// set sets a controller's state, and logs it if it has changed.
 func (m *Manager) set(name string, s State, reason string) {
 	m.mu.Lock()
 	before := m.state[name].Status
@@ -224,7 +224,7 @@ type State uint8
 
 // Controller states.
 const (
-	// Pending means that the controller is yet to be created or started.
+	// Pending means that the controller has not been created or started yet.
 	Pending State = iota
 	// Disabled means that the controller was not selected.
 	Disabled

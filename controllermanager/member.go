@@ -17,7 +17,7 @@ import (
 type member struct {
 	Status
 	run    manager.Runnable // nil if the controller is not run
-	events *events.Recorder // set if run is
+	events *events.Recorder // nil if run is nil
 }
 
 // create calls the descriptor's New with a client and a recorder for the controller, and converts a
@@ -53,8 +53,8 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	return c, err
 }
 
-// unshared returns an error if a controller handles all objects even though the processes share the
-// work. If the controller can never run, it returns that error instead.
+// unshared returns an error if a controller handles all objects although the processes share the work, or
+// if the controller can never run.
 func unshared(run manager.Runnable) error {
 	sharer, ok := run.(interface{ Share() shard.Share })
 	if !ok || sharer.Share() != nil {
@@ -67,7 +67,7 @@ func unshared(run manager.Runnable) error {
 }
 
 // call runs the controller and converts a panic or runtime.Goexit to an error. It sends the controller's
-// events while the controller runs, and any remaining ones after it has returned.
+// events while the controller is running, and any remaining ones after it has returned.
 func (c *member) call(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var sent sync.WaitGroup

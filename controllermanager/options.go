@@ -31,25 +31,25 @@ type Options struct {
 	NewClient func(controller string) (*rest.Client, error)
 
 	// Shard, if not nil, implements Context.Shard. An example is the Shard method of a manager.Manager with
-	// Options.Sharding. If it returns a share, the controllers run in every process, and a controller that
-	// handles all objects is an error. Add controllers that run only on the leader, or that handle all
-	// objects in every process, to another Manager.
+	// Options.Sharding. If it returns a share, the controllers run in every process, and it is an error if
+	// one of them handles all objects. Controllers that run only on the leader, or that handle all objects
+	// in every process, belong in another Manager.
 	Shard func(shard.Key) shard.Scope
 
 	// MinResyncPeriod is the minimum [Context.ResyncPeriod]. Default DefaultMinResyncPeriod.
 	MinResyncPeriod time.Duration
 
-	// StartInterval is the minimum time between controller starts. Each interval is randomly extended, up
-	// to twice the minimum, so that multiple instances of the program do not start in lockstep. The default
-	// is DefaultStartInterval; a negative value means no delay.
+	// StartInterval is the minimum time between controller starts. Intervals are randomly extended to up to
+	// twice the minimum, so that several instances of the program do not start in lockstep. The default is
+	// DefaultStartInterval; a negative value means no delay.
 	StartInterval time.Duration
 
 	// DiscoveryInterval is how often discovery is repeated while a controller is skipped. The default is
 	// DefaultDiscoveryInterval; a negative value disables it.
 	DiscoveryInterval time.Duration
 
-	// Controller sets options for all controllers, such as their metrics; see [Context.Controller]. A
-	// RateLimiter cannot be shared.
+	// Controller sets options for all controllers, such as their metrics; see [Context.Controller]. It must
+	// not set a RateLimiter, because controllers cannot share one.
 	Controller controller.Options
 
 	// Logger logs which controllers are running and which are not. If it is nil, nothing is logged.

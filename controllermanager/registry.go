@@ -28,7 +28,7 @@ type Descriptor struct {
 
 	// New creates the controller, using informers and clients from c. It is called once per Run, before any
 	// controller runs, and must not block. If it returns neither a controller nor an error, the controller
-	// declines to run with this configuration.
+	// has declined to run in this configuration.
 	New func(c *Context) (manager.Runnable, error)
 }
 
@@ -38,10 +38,10 @@ type Registry struct {
 	names       map[string]string // maps names and aliases to names
 }
 
-// NewRegistry returns a registry of controllers, which are created and started in this order. It fails
-// if two controllers have the same name, if one lacks a name or New, or if the API does not accept a
-// name in events. A valid name is an optional DNS name and a slash, followed by at most 63 letters,
-// digits, "-", "_" and ".".
+// NewRegistry returns a registry of controllers, which are created and started in the given order. It fails
+// if two controllers have the same name, if one lacks a name or New, or if the API does not accept a name
+// in events. A valid name is an optional DNS name and a slash, followed by at most 63 letters, digits, "-",
+// "_" and ".".
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	r := &Registry{descriptors: slices.Clone(descriptors), names: map[string]string{}}
 	for i, d := range r.descriptors {

@@ -13,7 +13,7 @@ import (
 // round is a single Run of a Manager. Its methods are called from Run's goroutine.
 type round struct {
 	m       *Manager
-	ctx     context.Context // done when Run's context is done or a controller fails
+	ctx     context.Context // done when Run's context is done or a controller has failed
 	cancel  context.CancelCauseFunc
 	started chan struct{} // closed once all controllers that can run at startup have been created
 	clients []*rest.Client
@@ -45,7 +45,7 @@ func (r *round) run() error {
 	}
 	for _, s := range r.m.Status() {
 		if s.State == Disabled {
-			r.m.set(s.Name, s.State, s.Reason) // logs it
+			r.m.set(s.Name, s.State, s.Reason) // logs the state
 		}
 	}
 	made, err := r.make(served)
@@ -64,8 +64,8 @@ func (r *round) run() error {
 	return errors.Join(r.errs...)
 }
 
-// lookAgain periodically repeats discovery while any controller is skipped, and starts controllers whose
-// resources have appeared.
+// lookAgain repeats discovery periodically as long as any controller is skipped, and starts controllers
+// whose resources have appeared.
 func (r *round) lookAgain() {
 	interval := r.m.opts.DiscoveryInterval
 	for interval > 0 && r.skipped() && sleep(r.ctx, interval) {

@@ -32,15 +32,16 @@ import (
 
 // Options configure a test environment. The zero value works.
 type Options struct {
-	// Server configures the simulated API server. It serves the usual built-in resources and those in
-	// Server.Resources; apiservertest.ReadDefinition creates one from a CustomResourceDefinition manifest.
+	// Server configures the simulated API server. It serves the usual built-in resources plus those in
+	// Server.Resources; apiservertest.ReadDefinition creates a resource from a CustomResourceDefinition
+	// manifest.
 	Server apiservertest.Options
 
 	// Scheme maps kinds to Go types. The default is scheme.New().
 	Scheme *runtime.Scheme
 
-	// Factory sets the factory's options. DetectMutations defaults to one minute; a negative value turns it
-	// off.
+	// Factory sets the factory's options. DetectMutations defaults to one minute; a negative value disables
+	// it.
 	Factory factory.Options
 
 	// Logger receives the log messages of the client, the factory and a manager's controllers. By default,
@@ -48,16 +49,16 @@ type Options struct {
 	Logger *slog.Logger
 
 	// Tick is the duration of a reconcile that writes: its first write returns after this much bubble time.
-	// So the next reconcile reads a different time, as on a cluster, and a status that contains the time is
-	// detected as the cause of an endless sequence of reconciles. The default is DefaultTick; a negative
-	// value means that no time passes. In a replay there are no ticks.
+	// As on a real cluster, the next reconcile then reads a different time. This way, a test detects that a
+	// status containing the time causes endless reconciles. The default is DefaultTick; a negative value
+	// means that no time passes. There are no ticks during a replay.
 	Tick time.Duration
 
 	// AllowPanics allows reconciles to panic, for tests of panic handling. By default, a panic fails the
 	// test.
 	AllowPanics bool
 
-	recording *recording.File // replayed to the informers; nil if they use the server
+	recording *recording.File // replayed to the informers; if nil, they use the server
 }
 
 // Env is a test environment: an API server, a client and a factory, in a bubble of testing/synctest.
@@ -77,9 +78,9 @@ type Env struct {
 	pace        *pace
 	over        atomic.Bool // the test body has returned
 
-	// quiet is held by the goroutine that is waiting until everything is quiet.
+	// quiet is a lock held by the goroutine that is waiting until everything is quiet.
 	quiet    chan struct{}
-	observed []*observed // guarded by quiet
+	observed []*observed // only used while holding quiet
 
 	runs    sync.WaitGroup
 	mu      sync.Mutex     // guards running
@@ -89,8 +90,8 @@ type Env struct {
 // Context returns a context that is canceled when the test body has returned.
 func (e *Env) Context() context.Context { return e.ctx }
 
-// Run runs body in a bubble with its own environment. It fails the test if body leaves behind a
-// goroutine that does not exit when [Env.Context] is canceled.
+// Run runs body in a bubble with its own environment. It fails the test if body leaks a goroutine that does
+// not exit when [Env.Context] is canceled.
 func Run(t *testing.T, body func(e *Env)) {
 	t.Helper()
 	RunWith(t, Options{}, body)
@@ -167,9 +168,9 @@ func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *fa
 
 var builtin = sync.OnceValue(scheme.New)
 
-// Start starts the factory's informers and runs its arguments, usually controllers or a manager, until
-// the test ends or stop is called; stop waits for all of them to return. Start returns once everything
-// is quiet: the first reconciles of existing objects are finished, except those waiting for time to
+// Start starts the factory's informers and runs its arguments, usually controllers or a manager, until the
+// test ends or stop is called; stop waits for all of them to return. Start returns once everything is
+// quiet, that is, when the first reconciles of existing objects have finished or are waiting for time to
 // pass. If an argument's Run returns an error, the test fails.
 //
 // Start logs which controllers are waiting for a source and why, and which reconciles have failed.
@@ -199,7 +200,7 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 			}
 		})
 	}
-	if !managed { // otherwise the manager starts and stops them
+	if !managed { // a manager starts and stops them itself
 		e.Factory.Start(e.ctx)
 	}
 	e.settle()
@@ -213,9 +214,9 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 // quiet: every goroutine is waiting for time to pass or for an event, and no reconcile is writing; see
 // Options.Tick. If d is not positive, Settle only waits.
 //
-// If objects keep changing, Settle stops all writers and fails the test: after 10,000 changes to one
-// object at the same time, or after 1,000 consecutive reconciles that change it. The usual cause is a
-// reconcile that changes something that triggers the next reconcile.
+// If an object keeps changing, Settle stops all writers and fails the test, after 10,000 changes to the
+// object without time passing or 1,000 consecutive reconciles that change it. Usually, each reconcile
+// changes something that triggers the next one.
 func (e *Env) Settle(d time.Duration) {
 	e.Helper()
 	e.mustLive("Settle")
@@ -224,8 +225,8 @@ func (e *Env) Settle(d time.Duration) {
 }
 
 // Put creates or replaces an object on the server, including its status, waits until everything is
-// quiet, and returns a copy of the server's object. If the server's object is being deleted and o has
-// no finalizers, the object is removed; then, unless o has its UID, o is created as a new object.
+// quiet, and returns a copy of the server's object. If the server's object is being deleted and o has no
+// finalizers, the object is removed. In that case, unless o has its UID, o is then created as a new object.
 func Put[T object.Object](e *Env, o T) T {
 	e.Helper()
 	e.mustLive("Put")
@@ -240,8 +241,8 @@ func Put[T object.Object](e *Env, o T) T {
 	return stored.(T)
 }
 
-// Get returns a copy of an object on the server. If the object does not exist, Get fails the test and
-// lists the objects that do.
+// Get returns a copy of an object on the server. If the object does not exist, Get fails the test and lists
+// the objects that do exist.
 func Get[T object.Object](e *Env, key object.Key) T {
 	e.Helper()
 	gvr := resource[T](e)
@@ -277,7 +278,7 @@ func Delete[T object.Object](e *Env, key object.Key) {
 // shownKeys limits the number of objects in a message.
 const shownKeys = 10
 
-// absent returns a message saying that an object does not exist, and listing those that do.
+// absent returns a message that an object does not exist, with a list of those that do.
 func (e *Env) absent(verb string, gvr object.GVR, key object.Key, err error) string {
 	text := fmt.Sprintf("%s %s %s: %v", verb, gvr.Resource, object.FormatKey(key), err)
 	all := e.Server.Objects(gvr)
@@ -315,7 +316,7 @@ func resource[T object.Object](e *Env) object.GVR {
 // that adds its components to a manager. Start runs the manager, which runs the informers. The test
 // fails if opts sets addresses, since there is no network; leader election works. It also fails if opts
 // sets Factory or Namespaces, which belong in Options.Factory, or a Scheme with kinds that
-// Options.Scheme lacks. Webhooks added with manager.WebhookFor are created, with a certificate, but
+// Options.Scheme lacks. Webhooks added with manager.WebhookFor are created, along with a certificate, but
 // never called, because the simulated server has no admission phase.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	e.Helper()
@@ -354,8 +355,8 @@ func (e *Env) Manager(opts manager.Options) *manager.Manager {
 // that the test's log includes messages logged with controller.Logger.
 func (e *Env) Logger() *slog.Logger { return e.logger }
 
-// newLogger returns a logger that writes to the test's log until the test ends: warnings and errors,
-// along with info messages under go test -v, with the time since the start of the test.
+// newLogger returns a logger that writes to the test's log until the test ends: warnings and errors, plus
+// info messages under go test -v, with the time since the start of the test.
 func newLogger(t testing.TB) *slog.Logger {
 	out := &testLog{out: t.Output()}
 	t.Cleanup(out.close)
@@ -366,7 +367,7 @@ func newLogger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey { // bubbles start at midnight
+			if len(groups) == 0 && a.Key == slog.TimeKey { // bubbles start at midnight, so the time of day is the time since the start
 				return slog.String(slog.TimeKey, a.Value.Time().UTC().Format("15:04:05.000"))
 			}
 			return a

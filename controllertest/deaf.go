@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// deaf is a listener that never receives connections, for the webhooks of a manager under test.
+// deaf is a listener that never accepts a connection. It is used for webhooks of a manager under test.
 type deaf struct {
 	closed chan struct{}
 	close  func()

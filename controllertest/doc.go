@@ -13,11 +13,11 @@
 //		})
 //	}
 //
-// Everything runs in a bubble of testing/synctest: when Put, Delete, Start or Settle returns, all
-// reactions have happened, so there is nothing to poll for. A reconcile that writes takes one second of
-// bubble time (Options.Tick), so no two of them read the same time.
+// Everything runs in a bubble of testing/synctest: when Put, Delete, Start or Settle returns, everything
+// has already reacted, so there is no need to poll. A reconcile that writes takes one second of bubble time
+// (Options.Tick), so no two such reconciles read the same time.
 //
-// If main adds its controllers to a manager, pass Env.Manager to that function:
+// If main adds its controllers to a manager, call the same function with a manager from Env.Manager:
 //
 //	m := e.Manager(manager.Options{})
 //	require.NoError(t, addControllers(m))
@@ -33,7 +33,7 @@
 //
 // Custom kinds need a Go type in a scheme and a resource on the server; see the RunWith example.
 //
-// Replay plays back a recording from another program, which turns a bug report into a test:
+// Replay plays back a recording made by another program, which turns a bug report into a test:
 //
 //	controllertest.Replay(t, "testdata/bug.recording", func(e *controllertest.Env) {
 //		e.Start(newController(e.Factory))
@@ -54,20 +54,20 @@
 //
 // # Failure
 //
-// Failed operations end the test with t.Fatal. A controller that modifies a cached object instead of a
-// copy fails the test when the informers stop, if not earlier; the message includes the object and the
-// field. So does a reconcile that panics (the message includes the stack), unless Options.AllowPanics is
-// set, and one that never settles; see Env.Settle.
+// Failed operations end the test with t.Fatal. If a controller modifies a cached object instead of a copy,
+// the test fails, at the latest when the informers stop; the message includes the object and the field. The
+// test also fails if a reconcile panics, unless Options.AllowPanics is set (the message includes the
+// stack), or if reconciles never settle; see Env.Settle.
 //
-// Arguments of Start that have not returned a day of bubble time after their context was canceled are
-// reported. Then, as with any goroutine left at the end, package synctest terminates the test process
-// and prints the stacks. Goroutines that are busy forever, or wait for something outside the bubble, are
-// only terminated by go test -timeout.
+// Arguments of Start that have not returned within a day of bubble time after their context was canceled
+// are reported. Then, as with any goroutine that is left over, package synctest terminates the test process
+// and prints the stacks. If a goroutine is busy forever or waits for something outside the bubble, only go
+// test -timeout terminates it.
 //
 // # Debugging
 //
 // If nothing happens, run the test with -v or make it fail. The test's log contains the messages that
-// reconcilers write to controller.Logger (with -v, also info messages), warnings from the client and the
-// informers, the last failed reconcile, and the sources that a controller is waiting for. It also
+// reconcilers write to controller.Logger (including info messages under -v), warnings from the client and
+// the informers, the last failed reconcile, and the sources that a controller is waiting for. It also
 // reports types that the scheme lacks.
 package controllertest

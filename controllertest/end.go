@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// endLimit is how much bubble time the arguments of Start may take to return.
+// endLimit is the bubble time within which the arguments of Start must return.
 const endLimit = 24 * time.Hour
 
-// end stops the arguments of Start and waits for them to return. It reports those that do not return,
-// because the synctest panic that follows shows only stacks and aborts the other tests.
+// end stops the arguments of Start and waits for them to return. It reports those that do not, because the
+// synctest panic that follows only shows stacks and aborts the other tests.
 func (e *Env) end() {
 	e.Helper()
 	e.over.Store(true)
@@ -35,7 +35,7 @@ func (e *Env) end() {
 	}
 }
 
-// mustLive fails the test if it uses an Env after the test body has returned.
+// mustLive fails the test if the Env is used after the test body has returned.
 func (e *Env) mustLive(call string) {
 	e.Helper()
 	if e.over.Load() {

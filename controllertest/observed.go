@@ -46,12 +46,12 @@ func (e *Env) observe(r any) {
 	<-e.quiet
 }
 
-// settle waits until everything is quiet, and logs which reconciles have failed since the last time and
-// which controllers are waiting for a source. It may be called concurrently, including from a
+// settle waits until everything is quiet. It then logs the reconciles that have failed since the last time
+// and the controllers that are waiting for a source. It may be called concurrently, including from a
 // controller's goroutines: calls are serialized.
 func (e *Env) settle() {
 	e.Helper()
-	e.quiet <- struct{}{} // synctest permits only one waiter
+	e.quiet <- struct{}{} // synctest permits only one waiter at a time
 	defer func() { <-e.quiet }()
 	e.pace.rest()
 	for _, o := range e.observed {

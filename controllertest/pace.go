@@ -13,8 +13,8 @@ import (
 // DefaultTick is the default value of Options.Tick.
 const DefaultTick = time.Second
 
-// Limits for detecting endless changes: writes to one object or creations at one path at the same bubble
-// time, and consecutive ticks that write one object.
+// Limits for detecting endless changes: writes to one object, or creations at one path, at the same bubble
+// time, and consecutive ticks that write the same object.
 const (
 	maxWrites = 10_000
 	maxTurns  = 1000
@@ -22,7 +22,7 @@ const (
 )
 
 // pace makes reconciles that write take time, and detects those that never settle. If each reconcile
-// immediately triggers the next one, the test never becomes quiet and would run into its real timeout
+// immediately triggered the next one, the test would never become quiet, and would eventually time out
 // without an explanation.
 type pace struct {
 	t    testing.TB
@@ -38,7 +38,7 @@ type pace struct {
 	turns  map[string]turn // by method and path
 }
 
-// turn is the last in a row of consecutive ticks that wrote one object.
+// turn is the last of a run of consecutive ticks that wrote the same object.
 type turn struct {
 	ends   time.Time
 	number int
@@ -72,8 +72,8 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // begin starts a tick if the request is its reconcile's first write, and returns the tick's duration.
-// The bubble's clock does not advance while anything runs. Without ticks, a status that contains the
-// time would be the same in the next reconcile, which never happens on a cluster.
+// The bubble's clock does not advance while anything is running. So without ticks, a status that contains
+// the time would be unchanged in the next reconcile, which never happens on a cluster.
 func (p *pace) begin(r *http.Request) time.Duration {
 	id := controller.ID(r.Context())
 	p.mu.Lock()
@@ -87,7 +87,7 @@ func (p *pace) begin(r *http.Request) time.Duration {
 	now, key := time.Now(), key(r)
 	p.ticked[id], p.until = true, now.Add(p.tick)
 	t := p.turns[key]
-	if t.ends.Before(now) { // it was quiet in between
+	if t.ends.Before(now) { // everything was quiet in between
 		t.number = 0
 	}
 	t.ends, t.number = p.until, t.number+1

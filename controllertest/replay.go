@@ -9,16 +9,16 @@ import (
 )
 
 // Replay runs body in a bubble where the informers in Env.Factory receive the contents of a recording:
-// lists, watches, errors and disconnections, in the recorded order and at the recorded times. They go
-// through the same states, events and failures in the same order (D02). A list or watch that was not
-// recorded fails with an error that lists the recorded ones. Writes and reads of single objects go to
+// lists, watches, errors and disconnections, in the recorded order and at the recorded times. The informers
+// go through the same states, events and failures in the same order (D02). If a list or watch was not
+// recorded, it fails with an error that lists the recorded ones. Writes and reads of single objects go to
 // Env.Server, so a test can check what a controller wrote.
 //
 // The recording advances with bubble time: see [Env.PlayToEnd] and [Env.Settle]. Informers do not see
 // the effects of [Put] and [Delete].
 //
 // The test fails if the file is not a recording or lasts longer than 31 days. If the file is corrupted,
-// or truncated by a crash, the recording is played up to that point, and the test's log reports where it
+// or truncated by a crash, the recording is played up to that point, and the test's log shows where it
 // ends.
 func Replay(t *testing.T, file string, body func(e *Env)) {
 	t.Helper()
@@ -43,7 +43,7 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 	if f.Damage != nil {
 		t.Logf("%v: the recording is played up to that point", f.Damage)
 	}
-	// With the longest jitter, no client sends a request earlier than the recorded one did.
+	// With maximum jitter, no client sends a request before the recorded client did.
 	defer jitter.Longest()()
 	o.recording = f
 	RunWith(t, o, body)
@@ -52,8 +52,8 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 const (
 	day = 24 * time.Hour
 
-	// maxPlayed limits a recording's duration. Informers that do not match the recording retry every minute
-	// and log a line each time.
+	// maxPlayed limits a recording's duration. Without a limit, informers that do not match the recording
+	// would retry every minute and log a line each time.
 	maxPlayed = 31 * day
 )
 
@@ -65,9 +65,9 @@ func length(f *recording.File) time.Duration {
 	return f.Duration - f.Requests[0].At
 }
 
-// PlayToEnd advances the time until everything the informers requested has been played, and then waits
+// PlayToEnd advances the time until everything that the informers request has been played, and then waits
 // until everything is quiet. It fails the test if they do not request the whole recording, for example
-// because their options differ from the recorded ones. It works only in [Replay].
+// because their options differ from those used for the recording. It works only in [Replay].
 func (e *Env) PlayToEnd() {
 	e.Helper()
 	e.mustLive("PlayToEnd")

@@ -21,12 +21,13 @@ const (
 	maxWord = 128 // for the instance, reason and action
 )
 
-// make returns the event to create. It adjusts e so that the API accepts the event, because a rejected
-// event would be lost. The event shares no memory with the objects, so that they can be freed earlier.
+// make returns the event to create. It adjusts fields as necessary for the API to accept the event, because
+// a rejected event would be lost. The event shares no memory with the objects, so that they can be
+// garbage-collected sooner.
 func (r *Recorder) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
 	namespace := strings.Clone(about.GetNamespace())
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // as kubectl expects for cluster-scoped objects
+		namespace = metav1.NamespaceDefault // kubectl looks here for events about cluster-scoped objects
 	}
 	if e.Type != corev1.EventTypeWarning {
 		e.Type = corev1.EventTypeNormal
@@ -71,7 +72,8 @@ func cut(text string, n int) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), n)], ""))
 }
 
-// reference returns a reference to an object. It has no kind if the object's type is not in the scheme.
+// reference returns a reference to an object. The reference has no kind if the object's type is not in the
+// scheme.
 func (r *Recorder) reference(o object.Object) corev1.ObjectReference {
 	kind, _ := r.client.KindOf(o)
 	version, name := kind.ToAPIVersionAndKind()

@@ -31,7 +31,7 @@ const (
 
 const (
 	seriesWindow = 6 * time.Minute // a series ends after this time without a repetition
-	maxNotes     = 10              // number of notes per occurrence that get their own event
+	maxNotes     = 10              // number of different notes per occurrence that get their own event
 )
 
 // Options configure a Recorder. The zero value works.
@@ -39,9 +39,9 @@ type Options struct {
 	// Instance distinguishes processes that run the same controller. The default is the host name.
 	Instance string
 
-	// Limit is the maximum number of events waiting to be sent, and also of sent events kept because they
-	// may repeat. An event recorded while Limit others are waiting is dropped and counted. The default is
-	// DefaultLimit.
+	// Limit is the maximum number of events waiting to be sent, and also the maximum number of sent events
+	// that are kept in case they repeat. If an event is recorded while Limit others are waiting, it is
+	// dropped and counted. The default is DefaultLimit.
 	Limit int
 
 	// Flush is how long Run may take to send the remaining events after its context is done. The default is
@@ -55,19 +55,19 @@ type Options struct {
 // Event is a message for users about an object.
 type Event struct {
 	Type    string        // corev1.EventTypeNormal or EventTypeWarning; any other value means Normal
-	Reason  string        // why, in one word: "ScalingReplicaSet"
-	Action  string        // what was done or failed, in one word: "Scale"; the default is Reason
+	Reason  string        // the reason in one word, such as "ScalingReplicaSet"
+	Action  string        // the action that was taken or failed, in one word, such as "Scale"; the default is Reason
 	Note    string        // human-readable text; truncated to 1 KiB
 	Related object.Object // another object involved in the event; nil if there is none
 }
 
-// Recorder records events (events.k8s.io/v1). Repetitions within 6 minutes (same object, type, reason,
-// action, note and related object) form one event with a count, called a series, which is written at
-// most once a minute. If events differ only in the note, the first 10 notes get separate events, and all
-// further notes share another one.
+// Recorder records events (events.k8s.io/v1). Events that repeat within 6 minutes (with the same object,
+// type, reason, action, note and related object) are merged into one event with a count, called a series,
+// which is written at most once a minute. If events differ only in the note, the first 10 notes get an
+// event each, and all further notes share another one.
 //
 // Recording never blocks and never fails. The recorder retries an event for 10 minutes after it was last
-// recorded, with pauses of up to a minute. It counts and logs dropped events. Its methods are safe for
+// recorded, at intervals of up to a minute. It counts and logs dropped events. Its methods are safe for
 // concurrent use. https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 type Recorder struct {
 	controller string
@@ -78,13 +78,13 @@ type Recorder struct {
 
 	unsent throttle.Log
 
-	// unwritten is a series that was forgotten when Run's context ended; flush writes its last count. Only
-	// Run's goroutine uses it.
+	// unwritten is a series that was forgotten when Run's context was canceled; flush writes its last
+	// count. Only Run's goroutine uses it.
 	unwritten *series
 
 	mu      sync.Mutex // guards the fields below; no other code is called while it is held
 	known   map[identity]*series
-	notes   map[occurrence]int // number of distinct notes that are known
+	notes   map[occurrence]int // number of distinct notes seen
 	waiting []*series          // not on the server yet; the next one to send is first
 	sent    recent             // on the server
 	running bool
@@ -95,11 +95,11 @@ type Recorder struct {
 // Status counts events.
 type Status struct {
 	Waiting int    // to be created
-	Kept    int    // kept because they may repeat, including those waiting
+	Kept    int    // kept in case they repeat, including those waiting
 	Created uint64 // sent
 	Updated uint64 // counts sent
 	Dropped uint64 // because of Options.Limit, because the object was nil, or after Run had returned
-	Failed  uint64 // rejected, or not sent in time; each repetition counts, as in Dropped
+	Failed  uint64 // rejected, or not sent in time; like Dropped, includes every repetition
 }
 
 // occurrence identifies events that differ only in their note.
@@ -121,9 +121,9 @@ type identity struct {
 type series struct {
 	key   identity
 	event *eventsv1.Event // the event to create
-	since time.Time       // when it was last recorded while waiting, or renewed; it is retried for patience from then on
+	since time.Time       // when it was last recorded while waiting, or renewed; it is retried until patience has passed since then
 	count int32
-	told  int32 // the last count that the server accepted; 0 before the event was created
+	told  int32 // the last count that the server accepted; 0 until the event is created
 	last  time.Time
 	place int // index in Recorder.sent; -1 if it is not in there
 }
@@ -140,8 +140,8 @@ func (s *series) over(now time.Time) bool {
 	return s.untold() == 0 && now.Sub(s.last) >= seriesWindow
 }
 
-// New returns an event recorder for the named controller, such as "example.com/memcached". It sends
-// nothing before Run, which fails if the API does not accept the name.
+// New returns an event recorder for the named controller, such as "example.com/memcached". It sends nothing
+// until Run is called. Run fails if the API does not accept the name.
 func New(client *rest.Client, controller string, opts Options) *Recorder {
 	if opts.Instance == "" {
 		opts.Instance, _ = os.Hostname() // fall back to the controller's name
@@ -201,7 +201,7 @@ func (r *Recorder) Record(about object.Object, e Event) {
 	}
 }
 
-// record counts a repetition or queues a new event. If it can do neither, it returns the reason.
+// record counts a repetition or queues a new event. If it cannot do either, it returns the reason.
 func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +226,7 @@ func (r *Recorder) record(h occurrence, event *eventsv1.Event, now time.Time) (w
 	case len(r.waiting) >= r.opts.Limit:
 		return fmt.Sprintf("%d events are waiting to be sent", len(r.waiting))
 	}
-	if again { // over, but not forgotten yet
+	if again { // the series is over but has not been forgotten yet
 		r.forget(s)
 	}
 	s = &series{key: key, event: event, since: now, count: 1, last: now, place: -1}
@@ -255,7 +255,7 @@ func (r *Recorder) forget(s *series) {
 	}
 }
 
-// drop counts a dropped event. Its logging is rate-limited.
+// drop counts a dropped event and logs it at a limited rate.
 func (r *Recorder) drop(why, reason string) {
 	r.mu.Lock()
 	r.status.Dropped++
@@ -283,15 +283,16 @@ func (r *Recorder) Status() Status {
 // String returns a name for logs.
 func (r *Recorder) String() string { return "events of " + r.controller }
 
-// NeedLeaderElection returns false, because processes other than the leader may record events, and
-// because events that the leader's controllers record while stopping must still be sent.
+// NeedLeaderElection returns false: processes other than the leader may record events, and events that the
+// leader's controllers record while stopping must still be sent.
 func (r *Recorder) NeedLeaderElection() bool { return false }
 
-// Ready returns nil, because a recorder does not wait for a cache, and events that cannot be sent do not
-// make a program unready. Status counts them.
+// Ready returns nil: a recorder does not wait for a cache, and a program is ready even if it cannot send
+// events, which Status counts.
 func (r *Recorder) Ready() error { return nil }
 
-// recent is a heap of the series on the server. The least recently repeated series is first.
+// recent is a heap of the series on the server. The series that has not been repeated for the longest time
+// is first.
 type recent struct{ all seriesHeap }
 
 func (r *recent) add(s *series) { heap.Push(&r.all, s) }
@@ -301,7 +302,7 @@ func (r *recent) remove(s *series) { heap.Remove(&r.all, s.place) }
 // touch moves s to its new position after a repetition.
 func (r *recent) touch(s *series) { heap.Fix(&r.all, s.place) }
 
-// over returns the series to forget if there are more than limit, or nil if there are not more.
+// over returns the series to forget if there are more than limit, and otherwise nil.
 func (r *recent) over(limit int) *series {
 	if len(r.all) <= limit {
 		return nil

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	refreshInterval = time.Minute      // between two writes of the same series
-	writeTimeout    = 10 * time.Second // of one write
+	refreshInterval = time.Minute      // interval between writes of a series
+	writeTimeout    = 10 * time.Second // timeout of a single write
 	patience        = 10 * time.Minute // how long an event is retried after it was last recorded
-	firstWait       = time.Second      // after a failed write; doubled up to lastWait
+	firstWait       = time.Second      // delay after a failed write; doubled up to lastWait
 	lastWait        = time.Minute
 )
 
-// Run sends events until ctx is done, then spends at most Options.Flush on the remaining ones, and
-// returns nil. It returns an error at once if the API does not accept the controller's name, and
-// ErrRunning while another call is running. It may be called again after it has returned, and then
-// starts with the remaining events.
+// Run sends events until ctx is done. It then spends at most Options.Flush on sending the remaining ones,
+// and returns nil. It fails immediately if the API does not accept the controller's name, and with
+// ErrRunning if another call is running. It may be called again after it has returned, and then starts with
+// the events that were left.
 func (r *Recorder) Run(ctx context.Context) error {
 	if err := r.valid(); err != nil {
 		return err
@@ -39,14 +39,14 @@ func (r *Recorder) Run(ctx context.Context) error {
 	refresh := time.NewTicker(refreshInterval)
 	defer refresh.Stop()
 	retry := time.NewTimer(refreshInterval)
-	retry.Stop() // until a write has failed
+	retry.Stop() // not needed until a write fails
 	defer retry.Stop()
 	var state sending
 	for {
 		select {
 		case <-r.wake:
 			if state.down {
-				continue // it is retried along with all the others
+				continue // it is retried with the others
 			}
 			state = r.createAll(ctx, state.wait)
 		case <-retry.C:
@@ -69,8 +69,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// begin claims the recorder for one Run. If a second Run were allowed, the first one would drop events
-// after the second had returned.
+// begin claims the recorder for one Run. Two concurrent Runs are not allowed, because once one of them
+// returned, events would be dropped even though the other was still running.
 func (r *Recorder) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,11 +99,11 @@ type sending struct {
 	down bool          // the server is down: send no events until the wait is over
 }
 
-// severalFailures is the number of consecutive failures after which the server is blamed instead of an
-// event.
+// severalFailures is the number of consecutive failures after which we assume that the problem is the
+// server and not an event.
 const severalFailures = 3
 
-// flush sends the remaining events, and logs the number that it could not send.
+// flush sends the remaining events, and logs how many it could not send.
 func (r *Recorder) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
 	defer cancel()
@@ -158,7 +158,7 @@ func (r *Recorder) createAll(ctx context.Context, waited time.Duration) (state s
 	return state
 }
 
-// createFirst makes one attempt to create the event that has waited the longest. It returns an error if
+// createFirst tries once to create the event that has waited the longest. It returns an error if
 // the event should be retried.
 func (r *Recorder) createFirst(ctx context.Context) error {
 	r.mu.Lock()
@@ -177,7 +177,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 		r.sent.add(s)
 		over := r.sent.over(r.opts.Limit)
 		if over != nil {
-			r.forget(over) // forget it before its last count is written, so that no more counts follow
+			r.forget(over) // forget the series before writing its last count, so that it cannot grow afterwards
 		}
 		r.mu.Unlock()
 		if over == nil {
@@ -185,7 +185,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 		}
 		if err := r.update(ctx, over); err != nil {
 			if ctx.Err() != nil && r.unwritten == nil {
-				r.unwritten = over // which flush writes
+				r.unwritten = over // flush will write it
 				return nil
 			}
 			r.lose(over, err)
@@ -201,7 +201,7 @@ func (r *Recorder) createFirst(ctx context.Context) error {
 	return err
 }
 
-// count returns the number of occurrences that an event reports when it is created.
+// count returns the number of occurrences with which an event is created.
 func count(e *eventsv1.Event) int32 {
 	if e.Series == nil {
 		return 0
@@ -210,7 +210,7 @@ func count(e *eventsv1.Event) int32 {
 }
 
 // updateAll writes the counts of all series that have grown, and reports whether all writes succeeded.
-// The next refresh retries failed writes.
+// Failed writes are retried at the next refresh.
 func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	r.mu.Lock()
 	var grown []*series
@@ -240,7 +240,7 @@ func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	return all
 }
 
-// update makes one attempt to write a series' count. It returns an error if the write should be retried,
+// update tries once to write a series' count. It returns an error if the write should be retried,
 // or if the server no longer has the event.
 func (r *Recorder) update(ctx context.Context, s *series) error {
 	r.mu.Lock()
@@ -269,8 +269,8 @@ func (r *Recorder) update(ctx context.Context, s *series) error {
 	return err
 }
 
-// renew makes a series create a new event, because the server has deleted the old one. API servers keep
-// events for one hour by default.
+// renew queues a new event for a series, because the server has deleted the old one. By default, API
+// servers keep events for one hour.
 func (r *Recorder) renew(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +295,7 @@ func refused(err error) bool {
 		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// lose forgets a series and counts its unreported occurrences as failed. Its logging is rate-limited.
+// lose forgets a series and counts its unreported occurrences as failed. It logs at a limited rate.
 func (r *Recorder) lose(s *series, err error) {
 	r.mu.Lock()
 	r.status.Failed += uint64(s.untold())

@@ -1,5 +1,5 @@
-// Package factory provides a program with one informer per type and scope, no matter how many components
-// request it. It starts all informers together, waits for them to sync and stops them.
+// Package factory creates one informer per type and scope, shared by all components of a program that
+// request it. It starts all informers together, waits for them to sync, and stops them.
 //
 // # Usage
 //
@@ -11,9 +11,9 @@
 //
 // # Guarantees
 //
-// There is one informer for each type and scope. It is started once, and stopped when its last user has
-// released it (L25). Unless Options.NoSharing is set, informers share identical parts of cached objects
-// (W03). WaitForSync reports each informer that is not synced, with its state and latest failure (L22).
+// There is one informer for each type and scope. It is started once, and stopped when its last user
+// releases it (L25). Unless Options.NoSharing is set, informers share identical parts of cached objects
+// (W03). If informers are not synced, WaitForSync reports the state and latest failure of each (L22).
 //
 // # Concurrency
 //
@@ -22,8 +22,8 @@
 //
 // # Failure
 //
-// Requesting an informer cannot fail. The informer's status and WaitForSync report a type that is
-// missing from the scheme, a kind that is not served, and conflicting options.
+// Requesting an informer cannot fail. Problems such as a type missing from the scheme, a kind that is not
+// served, or conflicting options are reported in the informer's status and by WaitForSync.
 //
 // # Debugging
 //

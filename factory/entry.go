@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// informer is the factory's view of an informer, regardless of the object type.
+// informer is the factory's view of an informer of any object type.
 type informer interface {
 	Start(context.Context) (wait func() error, err error)
 	WaitForSync(context.Context) error
@@ -27,7 +27,7 @@ type informer interface {
 // entry is an informer with its users and its current run.
 type entry struct {
 	id       identity
-	number   int // position in the order of first requests
+	number   int // position in the order in which informers were first requested
 	informer informer
 	keep     wire.Fields
 	store    sharedinformer.Store
@@ -36,7 +36,7 @@ type entry struct {
 	begun    chan struct{}      // closed when the latest run has started
 	ended    chan struct{}      // closed when the latest run has ended
 
-	known  context.Context // done when the last user has released the informer
+	known  context.Context // done once the last user has released the informer
 	forget context.CancelFunc
 }
 
@@ -51,7 +51,7 @@ func (e entry) optional() bool {
 	return !slices.ContainsFunc(e.users, func(u *user) bool { return !u.optional })
 }
 
-// misuse returns the errors from the users' requests.
+// misuse returns the errors in the users' requests.
 func (e entry) misuse() error {
 	var errs []error
 	for _, u := range e.users {
@@ -60,8 +60,8 @@ func (e entry) misuse() error {
 	return errors.Join(errs...)
 }
 
-// waitForSync waits until the run requested by Start, not an earlier one, has synced. It stops waiting
-// when the last user releases the informer.
+// waitForSync waits until the run requested by Start has synced; an earlier run does not suffice. It stops
+// waiting when the last user releases the informer.
 func (e entry) waitForSync(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (e entry) synced(ctx context.Context) error {
 		}
 	}
 	if e.optional() {
-		heard := func() bool { return e.informer.Unsynced() == nil } // whether the server has responded in this run
+		heard := func() bool { return e.informer.Unsynced() == nil } // reports whether the server has responded in this run
 		err := e.informer.WaitUntil(ctx, func() bool { return heard() || e.absent() })
 		if err != nil || !heard() {
 			return err
@@ -90,7 +90,7 @@ func (e entry) synced(ctx context.Context) error {
 	return e.informer.WaitForSync(ctx)
 }
 
-// absent reports whether the server's last response in this run was that it does not serve the kind.
+// absent reports whether, according to the server's last response in this run, it does not serve the kind.
 func (e entry) absent() bool {
 	s := e.informer.Status().Reflector
 	return s.NotServed() && s.State != reflector.Stopped

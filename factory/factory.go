@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Factory creates and runs informers that use one client. Create one with [New].
+// Factory creates and runs informers that share a client. Create one with [New].
 type Factory struct {
 	client *rest.Client
 	opts   Options
@@ -30,7 +30,7 @@ type Factory struct {
 	informers  map[identity]*entry
 	made       int           // number of informers ever created
 	running    int           // number of goroutines that run informers
-	idle       chan struct{} // closed when the last of them has exited; nil before the first
+	idle       chan struct{} // closed when the last of them has exited; nil until one is started
 }
 
 // New returns a factory without informers. It panics if client is nil.
@@ -52,7 +52,7 @@ func New(client *rest.Client, opts Options) *Factory {
 	return f
 }
 
-// Disabled reports whether clients read the kind from the server instead of an informer; see
+// Disabled reports whether clients read the kind from the server rather than from an informer; see
 // Options.DisableFor.
 func (f *Factory) Disabled(kind object.GVK) bool {
 	return slices.ContainsFunc(f.opts.DisableFor, func(k object.GVK) bool { return k.GroupKind() == kind.GroupKind() })
@@ -61,8 +61,8 @@ func (f *Factory) Disabled(kind object.GVK) bool {
 // Client returns the client passed to New.
 func (f *Factory) Client() *rest.Client { return f.client }
 
-// Informer returns the informer for T, which lives as long as the factory. If the factory has been
-// started, so is the informer.
+// Informer returns the informer for T, which exists as long as the factory. If the factory has been
+// started, Informer starts the informer.
 func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
 	return InformerWith(f, For[T]{})
 }
@@ -73,10 +73,10 @@ func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Info
 	return e.informer.(*sharedinformer.Informer[T])
 }
 
-// Borrow is like [InformerWith], for callers that release the informer by calling giveBack. If all users
-// of the informer have borrowed it, the last giveBack stops it and removes it from the factory. The
-// returned channel is closed when the informer has stopped, or immediately if other users remain.
-// Further calls to giveBack do nothing and return the same channel.
+// Borrow is like [InformerWith], but the caller can release the informer by calling giveBack. If all users
+// have borrowed the informer, the last call to giveBack stops it and removes it from the factory. The
+// channel that giveBack returns is closed when the informer has stopped, or immediately if there are other
+// users. Further calls to giveBack do nothing and return the same channel.
 func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
 	e, u := f.use(wanted(want))
 	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e, u) })
@@ -168,14 +168,14 @@ func (f *Factory) narrow(namespaces []string) (following []informer, err error) 
 	return following, nil
 }
 
-// inOrder returns the informers in the order of their first requests. The caller holds mu.
+// inOrder returns the informers in the order in which they were first requested. The caller holds mu.
 func (f *Factory) inOrder() []*entry {
 	return slices.SortedFunc(maps.Values(f.informers), func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
 }
 
-// Start runs every informer, in the order of their first requests, until ctx is done. Informers
-// requested later start immediately. Calling Start again does nothing until ctx is done; after that, it
-// runs the informers again, and they resume where they left off (L24).
+// Start starts all informers, in the order in which they were first requested, and runs them until ctx is
+// done. Informers requested later start immediately. Calling Start again before ctx is done does nothing;
+// after that, it runs the informers again, and they resume where they left off (L24).
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,10 +209,10 @@ func (f *Factory) start(e *entry) {
 		wait, err := e.informer.Start(ctx)
 		close(begun)
 		if err != nil {
-			return // another caller is running the informer and receives its error
+			return // another caller is running the informer and will receive its error
 		}
-		// The error is a failure for which an error handler returned Stop. It has been reported, and the
-		// informer's status includes it.
+		// The error is a failure for which an error handler returned Stop. It has already been reported,
+		// and the informer's status includes it.
 		_ = wait()
 	}()
 }
@@ -227,7 +227,7 @@ func (f *Factory) ended() {
 }
 
 // Wait waits until no informer is running, which happens soon after the context passed to Start is done.
-// It does not use a sync.WaitGroup, because the factory may be restarted while callers are still
+// It is not based on a sync.WaitGroup, because the factory may be restarted while callers are still
 // waiting.
 func (f *Factory) Wait() {
 	f.mu.Lock()
@@ -257,7 +257,7 @@ func (f *Factory) release(e *entry, u *user) (stopped <-chan struct{}) {
 	return e.ended
 }
 
-// errOther cancels waiting for the other informers once one has failed.
+// errOther cancels the wait for the other informers once one has failed.
 var errOther = errors.New("canceled because another informer failed to sync")
 
 // WaitForSync waits until every informer currently in the factory has synced, along with its handlers.

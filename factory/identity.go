@@ -23,11 +23,12 @@ type identity struct {
 	namespaces string // used if follows is false
 	labels     string
 	fields     string
-	key        string      // name of the key that divides the objects among shards
+	key        string      // name of the key by which objects are sharded
 	share      shard.Share // nil if all objects are wanted
 }
 
-// kindless returns an error if the kind of the wanted objects is unknown, since waiting would not help.
+// kindless returns an error if the kind of the wanted objects is unknown, in which case waiting would not
+// help.
 func kindless(client *rest.Client, want want) error {
 	if !want.Kind.Empty() || !rest.ResourceForType(client, want.goType, want.Kind).Kind().Empty() {
 		return nil
@@ -56,11 +57,12 @@ func misuse(e *entry, want want, id identity) error {
 // error about its options.
 type alone struct{ shard.Share }
 
-// nothing represents a selector that selects nothing. Its text form would mean something else.
+// nothing represents a selector that matches nothing, whose text form would mean something else.
 const nothing = "\x00"
 
-// identify returns the same identity for all equivalent requests. For example, the kind may be omitted
-// for Go types that determine it, and a selector's requirements may be in any order.
+// identify returns the same identity for all equivalent requests. For example, it does not matter whether
+// the kind is omitted for a Go type that determines it, or in which order a selector's requirements are
+// listed.
 func identify(client *rest.Client, want want, namespaces []string, follows bool) identity {
 	id := identity{goType: want.goType, kind: want.Kind, follows: follows}
 	if !follows {

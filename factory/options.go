@@ -24,8 +24,8 @@ type Options struct {
 	// Scope is the default for informers requested without a scope; see For.Scope.
 	Scope Scope
 
-	// Keep selects the cached fields of the objects, for informers requested without Keep.
-	// wire.WithoutManagedFields suits all types.
+	// Keep selects the object fields to cache, for informers requested without Keep.
+	// wire.WithoutManagedFields works for all types.
 	Keep wire.Fields
 
 	// DisableFor lists kinds that clients (controller.ClientFor) read from the server instead of an
@@ -35,50 +35,50 @@ type Options struct {
 	DisableFor []object.GVK
 
 	// NoSharing disables the sharing of identical parts between cached objects. By default, all of the
-	// factory's informers share them (W03), except those with a Transform. If a program violates L16 by
-	// modifying a cached object, sharing makes the modification affect many objects at once.
+	// factory's informers share them (W03), except those with a Transform. With sharing, if a program
+	// violates L16 by modifying a cached object, it may modify many objects at once.
 	NoSharing bool
 
 	// Pool stores the shared parts. The default is a new pool. Factories with the same pool share parts
-	// with each other, which is useful for multiple clusters with similar objects. NoSharing disables it.
+	// with each other, which is useful for multiple clusters with similar objects. Pool is ignored if
+	// NoSharing is set.
 	Pool *wire.Pool
 
 	// Store selects how objects are cached, for informers requested without Store.
 	Store sharedinformer.Store
 
-	// Snapshot is a directory for storing the informers' caches. A later process starts from them without
-	// listing; see sharedinformer.Options. Nil disables snapshots.
+	// Snapshot is a directory in which the informers store their caches, so that a later process can start
+	// from them without listing; see sharedinformer.Options. Nil disables snapshots.
 	Snapshot *snapshot.Directory
 
 	// Initial selects how the initial state is read: by streaming, if the server supports it, or by
 	// listing.
 	Initial reflector.Initial
 
-	// PageSize, if not 0, makes every list a consistent read in pages of this many items, and disables
-	// streaming.
+	// PageSize, if not 0, makes every list a consistent read in pages of this size, and disables streaming.
 	PageSize int64
 
 	// Timing sets the server timeouts and retry delays. The zero value selects the defaults.
 	Timing reflector.Timing
 
-	// Compact keeps only the newest state of an object in the queue while an informer lags behind
-	// the network. Handlers then miss intermediate states.
+	// Compact makes an informer that lags behind the network keep only the newest state of each object in
+	// its queue. Handlers then miss intermediate states.
 	Compact bool
 
 	// SyncPatience is how long WaitForSync tolerates a failing informer before it gives up. The default is
-	// 1 min; if negative, it waits until its context is done.
+	// 1 min; if negative, WaitForSync waits until its context is done.
 	SyncPatience time.Duration
 
 	// DetectMutations, if not 0, is how often each cached object is compared with a copy; modifications are
 	// reported (L16). Use it in tests.
 	DetectMutations time.Duration
 
-	// OnError is called for each failure and decides whether to continue. It must return quickly. Calls may
-	// be concurrent. If OnError is nil, every failure is retried.
+	// OnError is called for each failure and decides whether to continue. It must return quickly. It may be
+	// called concurrently. If OnError is nil, every failure is retried.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState is called for each state change of each reflector. It must return quickly. Calls for
-	// different reflectors may be concurrent.
+	// OnState is called for every state change of a reflector. It must return quickly. It may be called
+	// concurrently for different reflectors.
 	OnState func(reflector.Status)
 
 	// Logger logs failures at warn or error level, and states at debug level. Nil disables logging.

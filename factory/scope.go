@@ -16,8 +16,8 @@ import (
 
 // Scope limits an informer to some of the objects of its type. The zero value means all objects.
 type Scope struct {
-	// Namespaces limits the informer to a fixed set of namespaces, each listed and watched separately but
-	// cached together. Nil means all. The order does not matter. To change the set later, use
+	// Namespaces limits the informer to a fixed set of namespaces, which are listed and watched separately
+	// but cached together. Nil means all. The order does not matter. To change the set later, use
 	// Factory.SetNamespaces.
 	Namespaces []string
 
@@ -29,7 +29,7 @@ type Scope struct {
 	Shard shard.Scope
 }
 
-// or returns s, or the default if s is zero. If s sets only Shard, the rest comes from the default,
+// or returns s, or the default if s is zero. If s sets only Shard, the other fields come from the default,
 // because a share is a subset of the objects that the program handles.
 func (s Scope) or(byDefault Scope) Scope {
 	if s.Namespaces != nil || s.Labels != nil || s.Fields != nil {
@@ -51,34 +51,33 @@ func (s Scope) namespaces() []string {
 
 // For selects an informer when the type alone is not enough.
 type For[T object.Object] struct {
-	// Kind is the objects' kind. It is required if T does not determine it, as with
-	// *unstructured.Unstructured, *metav1.PartialObjectMetadata (which reads only metadata) and
-	// object.Object.
+	// Kind is the objects' kind. It is required if T does not determine it: for *unstructured.Unstructured,
+	// *metav1.PartialObjectMetadata (which reads only metadata) and object.Object.
 	Kind object.GVK
 
 	// Scope limits the informer. The zero value means Options.Scope; a scope that sets only Shard means
 	// that share of Options.Scope. To get all objects if Options.Scope is limited, use labels.Everything().
 	Scope Scope
 
-	// Keep selects the cached fields of the objects, such as wire.WithoutManagedFields or
-	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Fields used to look
-	// up objects must be kept, such as labels for a selector. The zero value means Options.Keep; if that
-	// omits fields, use wire.Without() to get all fields. Keep is fixed by the first request: requesting an
-	// existing informer with different fields is an error.
+	// Keep selects the object fields to cache, such as wire.WithoutManagedFields or
+	// wire.Only("metadata.labels", "spec.nodeName"); other fields are not even decoded. Fields needed to
+	// look up objects must be kept, such as labels for a selector. The zero value means Options.Keep; if
+	// that omits fields, use wire.Without() to get all fields. The first request determines Keep:
+	// requesting an existing informer with different fields is an error.
 	Keep wire.Fields
 
 	// Store selects how objects are cached; sharedinformer.Packed uses a fraction of the memory.
-	// DefaultStore means Options.Store. The store is fixed by the informer's first request. It affects only
-	// memory and time (C01).
+	// DefaultStore means Options.Store. The informer's first request determines the store. It affects only
+	// memory use and speed (C01).
 	Store sharedinformer.Store
 
-	// Annotations lists the annotations kept in heads; see sharedinformer.Options. They are fixed by the
-	// informer's first request.
+	// Annotations lists the annotations kept in heads; see sharedinformer.Options. The informer's first
+	// request determines them.
 	Annotations []string
 
 	// Transform modifies each object before it is cached; see reflector.Transformed. Transformed objects
-	// cannot share parts, so a transform may cost more memory than it saves. It is fixed by the informer's
-	// first request; a later request with a transform is an error.
+	// cannot share parts, so a transform may cost more memory than it saves. Only the informer's first
+	// request may set it; a later request with a transform is an error.
 	Transform func(T) (T, error)
 
 	// TransformVersion identifies the transform and its version, such as "slim 2". It is required for
@@ -86,9 +85,8 @@ type For[T object.Object] struct {
 	TransformVersion string
 
 	// Optional declares that the caller can work without the kind as long as the server does not serve it,
-	// for example because its custom resource definition is not installed. WaitForSync then does not wait
-	// for the informer, which keeps retrying. If another caller requests the informer without Optional,
-	// WaitForSync waits for it.
+	// for example because the CRD is not installed. WaitForSync then does not wait for the informer, which
+	// keeps retrying. If another caller requests the informer without Optional, WaitForSync waits for it.
 	Optional bool
 }
 

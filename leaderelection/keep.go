@@ -128,8 +128,7 @@ type renewal struct {
 
 // attempts tries to renew until ctx is done. If an attempt gets no response within a third of
 // RenewDeadline, its connection may be dead, so another attempt is started. The first attempt continues,
-// since it may just be slow, for example because it is waiting for credentials. attempts returns at the
-// first success.
+// since it may just be slow, for example because it is waiting for credentials. The first success wins.
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// maxRanges limits the number of ranges in a selector. A set of 1024 slots never has more than that, which
-// results in a 50 KB URL. API servers accept up to a megabyte, but proxies may not, and the server compares
-// each event with every range.
+// maxRanges limits the number of ranges in a selector. With 1024 slots there can be no more than that,
+// which results in a 50 KB URL. API servers accept up to a megabyte, but proxies may not, and the server
+// compares each event with every range.
 const maxRanges = 512
 
 // Selector returns the selector for the objects in s (KEP-5866), for use as the shardSelector parameter
-// of a list or watch. It is empty if an API server cannot select by k, because servers only support UIDs
-// and namespaces. It is also empty if all slots are selected or if there are more than 512 ranges. The
-// selector for an empty set is almost certain to select nothing.
+// of a list or watch. It is empty if k is not a key that API servers support, which are only UIDs and
+// namespaces, if all slots are selected, or if there are more than 512 ranges. The selector for an empty
+// set matches nothing, almost certainly.
 func (k Key) Selector(s Slots) string {
 	field := "object.metadata.uid"
 	switch k.String() {
@@ -45,7 +45,7 @@ func (k Key) Selector(s Slots) string {
 	return b.String()
 }
 
-// Selection is the side, server or client, that filters out objects outside an informer's share.
+// Selection indicates whether the server or the client filters out objects outside an informer's share.
 type Selection uint8
 
 const (
@@ -54,9 +54,9 @@ const (
 	// SelectionUnknown means that responses have not yet revealed which side does the filtering, or that the
 	// share contains all slots.
 	SelectionUnknown
-	// SelectionByServer means that the server sends little more than the share (KEP-5866). Either the last
-	// list said so, or only objects in the share have arrived since then, although others would almost
-	// certainly have arrived too.
+	// SelectionByServer means that the server sends hardly anything outside the share (KEP-5866). Either
+	// the last list said so, or only objects in the share have arrived since then, and so many that the
+	// server is almost certainly filtering.
 	SelectionByServer
 	// SelectionByClient means that the server sends all objects, and the informer skips those outside the
 	// share. The server cannot select by the key, does not support selectors, or does not permit them.

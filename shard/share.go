@@ -9,20 +9,20 @@ import (
 
 // Share is the set of slots that a process currently owns. It is safe for concurrent use.
 //
-// A process may work on an object between Enter and leave. Use Owned to prepare for work, for example to
-// fill a cache.
+// A process may work on an object between Enter and leave. Use Owned to prepare for work, for example by
+// filling a cache.
 type Share interface {
 	// Owned returns this process's slots, and a channel that is closed when they change.
 	Owned() (Slots, <-chan struct{})
 
 	// Term returns the token of this process's term in a slot, or false if it does not own the slot.
-	// Preparations from one term are not valid in the next, because other processes may have worked in the
+	// Anything prepared in one term is invalid in the next, because other processes may have worked in the
 	// slot in between.
 	Term(slot int) (Token, bool)
 
-	// Enter starts work on something with the given hash. The returned context carries the Token. It is
-	// canceled when ctx is done or the slot is lost; if the slot is lost, the context's cause wraps ErrLost
-	// or ErrMoved. Call leave once the work has ended; the slot is not handed over before that. If this
+	// Enter starts work on the object with the given hash. The returned context carries the Token. It is
+	// canceled when ctx is done or the slot is lost; in the latter case, its cause wraps ErrLost or
+	// ErrMoved. Call leave once the work has ended; the slot is not handed over before that. If this
 	// process does not own the slot, the error wraps ErrNotOurs.
 	Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error)
 }
@@ -37,11 +37,11 @@ var (
 	ErrLost = errors.New("our lease was lost")
 )
 
-// Token identifies a term of a slot. Later terms have greater epochs, regardless of which process owns
-// the slot: the epoch is the Lease's resource version at the start of the term. Send the token with each
-// request that only the owner may make. The receiver should remember the greatest epoch it has seen and
-// reject smaller ones. After the API server's data is restored from a backup, resource versions may
-// repeat, so the receiver must then forget that epoch.
+// Token identifies a slot's term. The epoch is the Lease's resource version at the start of the term, so
+// later terms have greater epochs, whichever process owns the slot. Send the token with each request that
+// only the owner may make. The receiver should remember the greatest epoch it has seen and reject smaller
+// ones. After the API server's data is restored from a backup, resource versions may repeat, so the
+// receiver must then forget the greatest epoch.
 type Token struct {
 	Slot  int
 	Epoch uint64
@@ -61,8 +61,8 @@ func TokenOf(ctx context.Context) (Token, bool) {
 }
 
 // Ordinal returns the fixed share of process i of n, counting from 0: one of n slots. The processes may
-// be the Pods of a StatefulSet. Ordinal does not use Leases, so it guarantees S01 only if there is exactly
-// one process for each i and all use the same n. To change n, first stop all processes. Its epochs are
+// be the Pods of a StatefulSet. Ordinal does not use Leases, so S01 holds only if there is exactly one
+// process for each i and all of them use the same n. To change n, stop all processes first. Its epochs are
 // 0. Ordinal panics unless 0 <= i < n.
 func Ordinal(i, n int) Share {
 	if i < 0 || i >= n {
@@ -89,9 +89,9 @@ func (o *ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func
 	return working, cancel, nil
 }
 
-// Scope selects a process's objects of one kind: those that a key assigns to its share. The zero value
-// selects all objects. Two scopes are considered equal if their keys have the same name and their shares are
-// equal. So a Share's type must be comparable, such as a pointer.
+// Scope selects the objects of a kind that a key assigns to a process's share. The zero value selects all
+// objects. Two scopes are considered equal if their keys have the same name and their shares are equal, so a
+// Share's type must be comparable, such as a pointer.
 type Scope struct {
 	Key   Key
 	Share Share

@@ -64,7 +64,7 @@ func (s Slots) Has(slot int) bool {
 // HasHash reports whether the slot that contains hash is in the set.
 func (s Slots) HasHash(hash uint64) bool { return s.total > 0 && s.Has(SlotOf(hash, s.total)) }
 
-// Equal reports whether two sets belong to groups of the same size and contain the same slots.
+// Equal reports whether two sets contain the same slots and belong to groups of the same size.
 func (s Slots) Equal(other Slots) bool {
 	return s.total == other.total && slices.Equal(s.words, other.words)
 }
@@ -124,7 +124,7 @@ func (s Slots) runs() (all []run) {
 // Range is a range of hashes, from First to Last inclusive.
 type Range struct{ First, Last uint64 }
 
-// Ranges returns the hash ranges in the set, in order, with adjacent slots merged.
+// Ranges returns the hash ranges covered by the set, in order, with adjacent ranges merged.
 func (s Slots) Ranges() []Range {
 	var all []Range
 	for _, r := range s.runs() {
@@ -170,7 +170,7 @@ func ParseSlots(text string, total int) (Slots, error) {
 	if text == "" {
 		return s, nil
 	}
-	next := uint64(0) // rejects unordered input, which would be slow
+	next := uint64(0) // reject unordered input, which would be slow to process
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRun := strings.Cut(part, "-")
 		if !isRun {

@@ -66,7 +66,7 @@ func origins(before, after []any) []int {
 	}
 	for _, pass := range []struct {
 		mark func(any) string
-		any  bool // several elements may be equal or have the same name
+		any  bool // duplicate marks are allowed
 	}{{text, true}, {nameOf, false}} {
 		free, asking := map[string][]int{}, map[string]int{}
 		for m, e := range before {

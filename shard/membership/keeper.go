@@ -152,8 +152,8 @@ func (k *keeper) checkWatch(now time.Time, v view) {
 	}
 }
 
-// hears reports whether the watch appears to be working. It is used by members that have no Lease yet and
-// therefore cannot look for their own renewals.
+// hears reports whether the watch appears to be working. It is for members without a Lease, which cannot
+// look for their own renewals.
 func (k *keeper) hears() bool {
 	s := k.informer.Status().Reflector
 	return s.State == reflector.Watching && s.Attempts == 0
@@ -171,7 +171,7 @@ func (k *keeper) judge(now time.Time, v view) {
 	for _, other := range v.others {
 		switch {
 		case other.expired(now) || other.said.leaving:
-		case other.said.err != nil: // treat it as claiming everything until it expires
+		case other.said.err != nil: // assume that it claims everything until it expires
 			if idle && refusal == nil {
 				refusal = fmt.Errorf("shard: group %s: the Lease %s has the group's label but cannot be read, so it may claim any slot: %w: no slots are taken until it has been silent for %s; delete it if it does not belong to a member", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
 			}
@@ -221,15 +221,15 @@ func (k *keeper) wanted(identity string) shard.Slots {
 	return k.targets.slots[identity].Union(shard.NewSlots(k.opts.Slots))
 }
 
-// decide updates the slots' phases according to steps 2 to 4 of keeper. It returns the time when
-// patience next expires for a slot.
+// decide updates the slots' phases according to steps 2 to 4 of keeper. It returns the next time at which a
+// slot's patience expires.
 func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	next := now.Add(time.Hour)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := k.wanted(k.opts.Identity)
 	current := synced && k.current(now, v)
-	var epoch uint64 // lower than in an earlier term only if the server's history went back
+	var epoch uint64 // lower than in an earlier term only if the server was restored to an older state
 	if current {
 		epoch, _ = strconv.ParseUint(k.own.ResourceVersion, 10, 64)
 	}
@@ -247,7 +247,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 				s.phase, s.since = leaving, now
 			case !want:
 				s.phase = none
-			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise hold it after the next renewal
+			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // if the epoch is unchanged, hold the slot after the next renewal
 				s.hold(shard.Token{Slot: n, Epoch: epoch})
 			}
 		case held:

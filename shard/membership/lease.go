@@ -21,7 +21,7 @@ const (
 	GroupLabel = "shard.millrace.dev/group"
 
 	layoutAnnotation = "shard.millrace.dev/layout"
-	slotsAnnotation  = "shard.millrace.dev/slots" // slots that the member owns or is about to own
+	slotsAnnotation  = "shard.millrace.dev/slots" // slots that the member owns or is about to take
 	weightAnnotation = "shard.millrace.dev/weight"
 	stateAnnotation  = "shard.millrace.dev/state" // stateLeaving, or empty
 
@@ -37,7 +37,7 @@ func leaseName(group, identity string) string {
 // layout returns the settings that all members of a group must share.
 func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o.Layout) }
 
-// statement is the information about a member in its Lease.
+// statement is what a member's Lease states about the member.
 type statement struct {
 	claims  shard.Slots
 	leaving bool
@@ -70,8 +70,8 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
-// behind reports whether the resource version rv is older than another one. If rv arrived later, the server's
-// history has gone back.
+// behind reports whether the resource version rv is older than the version than. If rv arrived later, the
+// server was restored to an older state.
 func behind(rv, than string) bool {
 	order, err := object.CompareRV(rv, than)
 	return err == nil && order < 0
@@ -83,11 +83,11 @@ type said struct {
 	layout string
 	weight int
 	lasts  time.Duration // how long the member may be silent
-	err    error         // why the Lease cannot be parsed; such a Lease is treated as claiming everything
+	err    error         // why the Lease cannot be parsed; if set, we assume that it claims everything
 }
 
-// read parses a Lease of a group with this layout. With a different layout, slots cover different ranges, so
-// a member that claims any of them is treated as claiming all of ours.
+// read parses a Lease of the group. If the Lease has a different layout from ours, its slots cover different
+// ranges, so if its member claims any slot, we assume that it claims all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving

@@ -18,7 +18,7 @@ const (
 
 	mostSlots  = 1 << 14
 	mostWeight = 1000
-	longest    = time.Hour // maximum time that a member may be silent
+	longest    = time.Hour // longest time that a member may be silent
 	mostText   = 256       // maximum length in bytes of an identity or a layout
 )
 
@@ -30,13 +30,13 @@ type Options struct {
 	Name      string
 
 	// Identity must be unique among the members. The default consists of the host name, the process ID and
-	// a random string. A member that restarts with the same identity after an unclean exit must wait until
-	// its old Lease expires. The maximum is 256 bytes of UTF-8.
+	// a random string. If a member exits uncleanly and restarts with the same identity, it has to wait
+	// until its old Lease expires. An identity may have up to 256 bytes of UTF-8.
 	Identity string
 
-	// Slots is the number of slots in the group; the default is 1024. Layout describes everything else that
-	// members must agree on, such as key names, in at most 256 bytes of UTF-8. A member whose Slots or Layout
-	// differ from those of working members does not work; see Status.Refusal.
+	// Slots is the number of slots in the group; the default is 1024. Layout describes, in up to 256 bytes of
+	// UTF-8, everything else that members must agree on, such as key names. A member whose Slots or Layout
+	// differ from those of the working members takes no slots; see Status.Refusal.
 	Slots  int
 	Layout string
 
@@ -44,8 +44,8 @@ type Options struct {
 	Weight int
 
 	// Patience is how long running work may continue after its slot is assigned to another member. After
-	// that, its context is canceled, and the slot is handed over once the work has ended. The default is 10
-	// s; a negative value means that the context is canceled immediately.
+	// that, the work's context is canceled, and the slot is handed over once the work has ended. The
+	// default is 10 s; if negative, the context is canceled immediately.
 	Patience time.Duration
 
 	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with the same
@@ -54,7 +54,7 @@ type Options struct {
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
 
-	// Labels are set on our Lease in addition to the group's.
+	// Labels are set on our Lease in addition to the group label.
 	Labels map[string]string
 
 	// Logger logs failures, and members that join or leave. If it is nil, nothing is logged.

@@ -8,23 +8,23 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// place is the current and the assigned owner of a slot.
+// place records a slot's current owner and the owner it is assigned to.
 type place struct {
 	has, wants string    // identities; empty if there is none
 	since      time.Time // when the current owner was first seen
 	waiting    time.Time // when the pending move was first seen
 }
 
-// moves reports whether the slot is going to move to another member.
+// moves reports whether the slot is about to move to another member.
 func (p place) moves() bool { return p.has != "" && p.has != p.wants }
 
-// Move is a set of slots that are going to move from one member to another.
+// Move is a set of slots that are about to move from one member to another.
 type Move struct {
 	Slots shard.Slots
 	From  string
 	To    string    // empty if the slots are not assigned
-	Since time.Time // when the move was first seen, for the slot that has waited longest; zero in results of Look
-	Hands int       // amount of work in progress in these slots, if they are ours
+	Since time.Time // when the pending move of the longest-waiting slot was first seen; zero if returned by Look
+	Hands int       // number of pieces of work in progress in these slots, if they are ours
 }
 
 // Holding describes a slot as seen by this member.
@@ -32,13 +32,13 @@ type Holding struct {
 	Slot    int
 	Owner   string    // the member that claims the slot; empty if there is none
 	Since   time.Time // when that owner was first seen
-	To      string    // the member the slot is assigned to
+	To      string    // the member to which the slot is assigned
 	Waiting time.Time // when its pending move was first seen; zero if there is none
-	Hands   int       // amount of work in progress in this member
+	Hands   int       // number of pieces of work in progress in this member
 }
 
-// Slot describes a slot. If the slot does not exist or the group has not been seen yet, only the number
-// is set.
+// Slot describes a slot. If the slot does not exist or the group's Leases have not been read yet, only the
+// number is set.
 func (g *Group) Slot(n int) Holding {
 	h := Holding{Slot: n}
 	g.mu.Lock()
@@ -70,7 +70,7 @@ func targets(total int, all []candidate) (owners []string, slots map[string]shar
 	return owners, slots
 }
 
-// place returns the current and assigned owners of each slot. Members with a different layout do not own any.
+// place returns the current and assigned owners of each slot. Members with a different layout own none.
 func (k *keeper) place(now time.Time, members []Member) []place {
 	k.mu.Lock()
 	before := k.places
@@ -109,7 +109,7 @@ func placesOf(total int, members []Member, wants []string) []place {
 	return all
 }
 
-// movesOf groups the slots that are going to move by old and new owner.
+// movesOf groups the slots that are about to move by old and new owner.
 func movesOf(all []place, hands func(slot int) int) (moving shard.Slots, moves []Move) {
 	type pair struct{ from, to string }
 	each, found := map[pair][]int{}, map[pair]*Move{}

@@ -29,7 +29,7 @@ var (
 type attempt struct {
 	statement
 	last      *coordinationv1.Lease // the Lease before the write, or the Lease to create
-	shown     string                // the resource version reached by the watch at that point
+	shown     string                // the resource version that the watch had reached by then
 	sent      time.Time
 	given     time.Time   // when to abandon it
 	abandoned atomic.Bool // the attempt was abandoned
@@ -71,7 +71,8 @@ func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
 	})
 }
 
-// create creates our Lease. An earlier attempt may have created it even if we never received the response.
+// create creates our Lease. An earlier attempt may already have done so, even if we never received the
+// response.
 func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	now, err := k.leases.Create(ctx, a.last)
 	if apierrors.IsAlreadyExists(err) {
@@ -83,7 +84,7 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		case !lease.SameTerm(now, a.last):
 			return nil, errTwin
 		}
-		a.shown = "" // an earlier attempt wrote it
+		a.shown = "" // it was written by an earlier attempt
 	}
 	return now, err
 }
@@ -107,7 +108,7 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 	return now, err
 }
 
-// remove deletes our Lease, which no longer claims anything.
+// remove deletes our Lease, which at that point claims nothing.
 func (k *keeper) remove(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
 	a.deletes = true
 	return nil, k.leases.Delete(ctx, a.last)
@@ -157,8 +158,8 @@ func (k *keeper) answered(a answer) {
 	}
 }
 
-// wentBack ends all terms, because the server's history has gone back. Claimed slots are held again once a
-// snapshot of the new history shows that no other member claims them.
+// wentBack ends all terms, because the server was restored to an older state. Claimed slots are held again
+// once a snapshot of the restored state shows that no other member claims them.
 func (k *keeper) wentBack(a answer) {
 	k.mu.Lock()
 	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, reflector.ErrWentBack))
@@ -167,7 +168,7 @@ func (k *keeper) wentBack(a answer) {
 	k.informer.Reconnect(fmt.Errorf("%w: our lease at version %s was written at version %s, after the watch had shown %s; the server's history went back", reflector.ErrDeaf, a.last.ResourceVersion, a.lease.ResourceVersion, a.shown))
 }
 
-// lost forgets our Lease and cancels all work.
+// lost discards our Lease and cancels all work.
 func (k *keeper) lost(err error) {
 	k.own, k.sure = nil, shard.NewSlots(k.opts.Slots)
 	k.mu.Lock()
@@ -184,7 +185,7 @@ func (k *keeper) lost(err error) {
 // bury deletes the Lease of a member that has been silent for too long. If the Lease claims slots, bury
 // first marks its member as having left, on condition that the Lease has not changed. That way, a member that
 // sees the last renewal and this write at the same time knows that the slots are free. If the Lease were
-// deleted together with its claims, that member would have to wait. Without an acquire time, the Lease
+// deleted with its claims still in it, that member would have to wait. A Lease without an acquire time
 // belongs to no term, so a late renewal fails.
 func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) error {
 	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {
@@ -201,8 +202,8 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 	return k.leases.Delete(ctx, l)
 }
 
-// expel deletes the Leases of members that have been silent for too long. A random delay keeps all members
-// from doing this at the same time.
+// expel deletes the Leases of members that have been silent for too long. A random delay keeps members from
+// all doing this at the same time.
 func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
 	there := map[types.UID]bool{}
 	for _, other := range v.others {

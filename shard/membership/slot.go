@@ -14,28 +14,28 @@ type phase uint8
 
 const (
 	none    phase = iota
-	claimed       // our Lease claims the slot or is about to; no work is allowed yet
+	claimed       // our Lease claims the slot or is about to; work is not allowed yet
 	held          // work is allowed
 	leaving       // our Lease still claims the slot; no new work is allowed
 )
 
-// slot is the state of a slot in this member.
+// slot is this member's state for a slot.
 type slot struct {
 	phase phase
-	hands int       // number of calls to Enter whose leave has not been called
-	since time.Time // when leaving began
+	hands int       // number of Enter calls whose leave function has not been called
+	since time.Time // when phase leaving began
 	token shard.Token
 	ctx   context.Context // parent context for work in the slot; nil if no work is allowed
 	end   context.CancelCauseFunc
 }
 
-// ours reports whether the slot's objects are still needed here, because work may start or is in progress and
-// has not been canceled. The caller holds mu.
+// ours reports whether this member still needs the slot's objects, because work may start or uncanceled work
+// is in progress. The caller holds mu.
 func (s *slot) ours() bool {
 	return s.phase == held || s.phase == leaving && s.hands > 0 && s.ctx.Err() == nil
 }
 
-// Enter starts work on something with the given hash. The returned context carries the Token. It is
+// Enter starts work on the object with the given hash. The returned context carries the Token. It is
 // canceled when ctx is done, when the slot is lost, or when Options.Patience has expired for the slot;
 // in the last two cases, its cause wraps shard.ErrLost or shard.ErrMoved. Call leave once the work has
 // ended; the slot is not handed over before that. If this member does not own the slot, the error wraps
@@ -85,7 +85,7 @@ func (s *slot) lose(cause error) {
 }
 
 // loseAll cancels all work, because it is no longer allowed. The claims remain, because no other member
-// takes these slots as long as our Lease exists. The caller holds mu.
+// takes these slots while our Lease exists. The caller holds mu.
 func (g *Group) loseAll(cause error) {
 	lost := 0
 	for n := range g.slots {
@@ -118,7 +118,7 @@ func (g *Group) claims() shard.Slots {
 	return g.those(func(s *slot) bool { return s.phase != none })
 }
 
-// those returns the slots that satisfy are. The caller holds mu.
+// those returns the slots for which are returns true. The caller holds mu.
 func (g *Group) those(are func(*slot) bool) shard.Slots {
 	var all []int
 	for n := range g.slots {

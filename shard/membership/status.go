@@ -12,7 +12,7 @@ import (
 
 // Status is a snapshot of a group as seen by one member.
 type Status struct {
-	Namespace string // of the Leases
+	Namespace string // the Leases' namespace
 	Group     string
 	Identity  string // ours
 	Weight    int    // ours
@@ -21,15 +21,15 @@ type Status struct {
 
 	Owned   shard.Slots // slots that this member may work in
 	Wanted  shard.Slots // slots assigned to this member
-	Leaving shard.Slots // slots that this member has yet to hand over, because work in them is still in progress
+	Leaving shard.Slots // slots that this member will hand over once the work in them ends
 
-	// Seen is when the group was last seen; zero means never. While this member is disconnected from the
-	// server, the fields below may be outdated.
+	// Seen is when the group's Leases were last read; zero means never. While this member is disconnected
+	// from the server, the fields below may be outdated.
 	Seen    time.Time
 	Members []Member    // all members with a Lease, including this one, sorted by identity
 	Orphans shard.Slots // slots that no member claims
-	Moving  shard.Slots // slots that are going to move to another member
-	Moves   []Move      // the same, grouped by old and new owner
+	Moving  shard.Slots // slots that are about to move to another member
+	Moves   []Move      // the slots in Moving, grouped by old and new owner
 
 	Refusal error    // why this member does not participate; nil if it does
 	Lost    *Failure // why this member last lost its Lease; nil if it never has
@@ -42,13 +42,13 @@ type Status struct {
 type Member struct {
 	Identity string
 	Lease    string // its name
-	Layout   string // including the number of slots
+	Layout   string // includes the number of slots
 	Weight   int
-	Claims   shard.Slots // slots that the member owns or is about to own
+	Claims   shard.Slots // slots that the member owns or is about to take
 	Wanted   int         // number of slots assigned to the member
 	Leaving  bool
 	Silent   time.Duration // time since the last renewal
-	Late     bool          // silent for a third of the permitted time, which a healthy member never is
+	Late     bool          // silent for a third of the permitted time, which does not happen to a healthy member
 	Expired  bool          // silent for too long
 	Trouble  string        // why the member does not participate; empty if it does
 }
@@ -99,8 +99,8 @@ func (g *Group) refusal(s Status, unsynced error) error {
 	return nil
 }
 
-// A member is late if it has been silent for 1/late of the permitted time. By default that is 5 s, enough for
-// two renewals.
+// A member is late once it has been silent for 1/late of the permitted time. By default that is 5 s, which is
+// enough for two renewals.
 const late = 3
 
 // members describes all members with a Lease, including this one.

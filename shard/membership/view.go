@@ -16,11 +16,11 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// sightings tracks, by our own clock, how long Leases have been silent. It also remembers deleted Leases
-// that claimed slots.
+// sightings tracks, by our own clock, how long Leases have been silent. It also keeps track of deleted
+// Leases that claimed slots.
 type sightings struct {
 	opts Options
-	told func() // called after changes, without the lock
+	told func() // called after each change, without holding mu
 
 	mu  sync.Mutex // guards the fields below
 	all map[types.UID]*sighting
@@ -43,7 +43,7 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	if e.Type == sharedinformer.Delete {
 		one := s.see(e.Object, time.Now())
 		one.gone, one.empty = true, one.said.claims.Len() == 0 && !e.FinalStateUnknown
-	} else if one := s.all[e.Object.UID]; one != nil { // the group's label was restored
+	} else if one := s.all[e.Object.UID]; one != nil { // the group label was removed and has been restored
 		one.gone = false
 	}
 	s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 	return nil
 }
 
-// see updates the sighting of a Lease. If the server's history went back, the member may still work in
-// the slots it claimed earlier until it has written the Lease again. The caller holds mu.
+// see updates the sighting of a Lease. If the server was restored to an older state, the member may still
+// be working in slots it claimed later, until it writes the Lease again. The caller holds mu.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	if one == nil {
@@ -75,14 +75,14 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 type view struct {
 	own     *coordinationv1.Lease // nil if there is none
 	others  []*sighting           // copies of the other Leases, sorted by name
-	taken   shard.Slots           // slots that others own or may own
-	expires time.Time             // when the first of the others expires; zero if none will
+	taken   shard.Slots           // slots that other members own or may own
+	expires time.Time             // when the next of the others expires; zero if none will
 }
 
 // look returns a view of the given Leases. Leases whose UID is in ours are not included in others.
 //
-// If a Lease with claims was deleted, its member may not have noticed and may still be working. Therefore its
-// slots remain taken until the Lease would have expired.
+// If a Lease with claims was deleted, its member may not have noticed and may still be working. Its slots
+// therefore remain taken until the time at which the Lease would have expired.
 func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 			continue
 		}
 		one := s.all[l.UID]
-		if one != nil && one.gone { // the handler is ahead of this snapshot
+		if one != nil && one.gone { // the handler has seen more than this snapshot
 			one = &sighting{Sighting: lease.Sighting{Lease: l, Since: one.Since}, said: s.opts.read(l)}
 		} else {
 			one = s.see(l, now)
