@@ -53,8 +53,8 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	return c, err
 }
 
-// unshared returns an error if a controller handles all objects although the processes share the work, or
-// if the controller can never run.
+// unshared returns an error if a controller handles all objects although the processes share the work. If
+// the controller is unusable anyway, it returns the reason for that instead.
 func unshared(run manager.Runnable) error {
 	sharer, ok := run.(interface{ Share() shard.Share })
 	if !ok || sharer.Share() != nil {

@@ -46,7 +46,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		select {
 		case <-r.wake:
 			if state.down {
-				continue // it is retried with the others
+				continue // the new event is sent when the others are retried
 			}
 			state = r.createAll(ctx, state.wait)
 		case <-retry.C:

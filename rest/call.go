@@ -20,7 +20,7 @@ import (
 // maxObjectBody limits the size of a body that contains one object.
 const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
 
-// call is one use of a verb, before the resource's location and the server's encodings have been determined.
+// call is a single use of a verb. The resource's location and the server's encodings are determined later.
 type call struct {
 	verb   string
 	method string
@@ -30,7 +30,7 @@ type call struct {
 	repeat repeat
 	stream bool // the caller reads the response body as it arrives
 
-	object      object.Object // object to send, in an encoding accepted by the server
+	object      object.Object // object to send, in an encoding that the server accepts
 	body        []byte        // or bytes to send as is
 	contentType string        // type of body
 }
@@ -62,7 +62,7 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 	}
 	resp, err := r.client.do(ctx, req)
 	if placeMissing(err, c.stream) {
-		r.location.forget() // the resource is no longer served there, but may be elsewhere
+		r.location.forget() // the resource is no longer served there, but may have moved
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
@@ -78,9 +78,9 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 }
 
 // placeMissing reports whether err means that the server does not serve the resource at all, as opposed to a
-// single object being missing. Lists and watches do not refer to an object. For other verbs, the API server's
-// 404 for a missing object has a Status that identifies the object, whereas its 404 for an unknown path comes
-// from the web server and has no Status.
+// single object being missing. Lists and watches do not involve a single object. For other verbs, a 404 for a
+// missing object has a Status that identifies the object, whereas a 404 for an unknown path comes from the
+// API server's web server and has no Status.
 func placeMissing(err error, stream bool) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -115,7 +115,7 @@ func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, e
 	}, nil
 }
 
-// one sends a call whose response is a single object.
+// one sends a call that returns a single object.
 func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	var none object.Object
 	req, resp, err := r.send(ctx, c)
@@ -141,9 +141,8 @@ func (r *resource) one(ctx context.Context, c call) (object.Object, error) {
 	return none, req.wrap(r.client.concealed(resp, err))
 }
 
-// none sends a call whose response only confirms success, with a Status or the deleted object, and returns
-// what the response reveals about that object. It returns an error if the response does not come from the
-// API.
+// none sends a call whose response only confirms success, with a Status or the deleted object. It returns
+// what the response says about that object. It fails if the response does not come from the API.
 func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
@@ -159,7 +158,7 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	}
 	body, err := readBody(resp, maxStatusBytes)
 	if len(body) > maxStatusBytes {
-		return d, nil // too big for a Status or an error page, so it contains a collection's objects
+		return d, nil // too big for a Status or an error page, so it contains the objects of a deleted collection
 	}
 	if err != nil {
 		return d, req.wrap(err)
@@ -169,7 +168,7 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	}
 	var is metav1.TypeMeta
 	if isJSON(resp) && len(body) > 0 && (json.Unmarshal(body, &is) != nil || is.Kind == "") {
-		return d, req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // not quoted: it may be a Secret
+		return d, req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // do not quote the response: it may be a Secret
 	}
 	return deletionOf(decoder.Object(body)), nil
 }

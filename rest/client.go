@@ -20,15 +20,15 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxRawBytes limits the body of a raw response. The largest one, the OpenAPI document of a server with many
-// custom resources, has around ten megabytes.
+// maxRawBytes limits the size of a raw response's body. The largest is the OpenAPI document, which is around
+// ten megabytes on a server with many custom resources.
 const maxRawBytes = 64 << 20
 
-// maxPlain limits the size of Client.plain. No server has as many resources.
+// maxPlain limits the size of Client.plain. No server has that many resources.
 const maxPlain = 10_000
 
-// Client talks to one API server. It is safe for concurrent use. It keeps connections open, but starts no
-// goroutines except net/http's.
+// Client talks to one API server. It is safe for concurrent use. It keeps connections open, but apart from
+// net/http's goroutines it starts none.
 type Client struct {
 	http     *http.Client
 	base     *url.URL
@@ -37,7 +37,7 @@ type Client struct {
 	scheme   *runtime.Scheme
 	cbor     bool // request CBOR first
 	learned  *discovery.Mapper
-	mapper   kindMapper // set from the server, unless a test replaces it
+	mapper   kindMapper // set from the server, except in tests that replace it
 	warnings warningLog
 
 	fieldManager, fieldValidation string // from the Config
@@ -48,9 +48,9 @@ type Client struct {
 	refused pause   // see Cluster
 }
 
-// NewClient returns a client for the server described by cfg. It sends no requests, so an unreachable server
-// goes unnoticed until the first verb is used. The client looks up Go types in scheme, which may be nil if
-// all objects are unstructured or metadata-only.
+// NewClient returns a client for the server described by cfg. It sends no requests, so if the server is
+// unreachable, only the first verb fails. The client looks up Go types in scheme, which may be nil if all
+// objects are unstructured or metadata-only.
 func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
 		return nil, errors.New("new client: the config is nil: use config.Load or fill in Config.Host")
@@ -144,12 +144,12 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 	if body, err = readBody(resp, maxRawBytes); err != nil {
 		return nil, "", err
 	}
-	// The mapper quotes documents in its errors but cannot conceal the credentials.
+	// Conceal the credentials here, because the mapper quotes documents in its errors.
 	return concealDocument(body, c.conceal(resp)), resp.Header.Get("Content-Type"), nil
 }
 
 // wantsPlain reports whether the server has rejected a request for gvr that asked for more than plain JSON:
-// protobuf, CBOR or the omission of managed fields.
+// protobuf, CBOR, or leaving out managed fields.
 func (c *Client) wantsPlain(gvr object.GVR) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,16 +165,15 @@ func (c *Client) setPlain(gvr object.GVR) {
 	c.plain[gvr] = true
 }
 
-// maxWarnings limits how many distinct warnings are remembered. If it is exceeded, all of them are forgotten,
-// so some may be logged again.
+// maxWarnings limits the number of distinct warnings to remember. Beyond that, all of them are forgotten, so
+// some may be logged again.
 const maxWarnings = 1000
 
-// maxWarning limits the length of a warning, in bytes. The API server limits all webhooks' warnings
-// together to 4 KiB.
+// maxWarning limits the length of a warning, in bytes. The API server limits the total length of webhook
+// warnings to 4 KiB.
 const maxWarning = 4 << 10
 
-// maxAnswerWarnings limits how many warnings are read from one response. The API server sends only a
-// few.
+// maxAnswerWarnings limits the number of warnings read from a response. The API server sends only a few.
 const maxAnswerWarnings = 20
 
 // moreWarnings is logged in place of the remaining warnings.
@@ -191,13 +190,13 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	if len(headers) == 0 {
 		return
 	}
-	// Conceal before parsing, too: parsing removes backslashes, so a credential that contains some would no
+	// Also conceal before parsing: parsing removes backslashes, so credentials that contain any would no
 	// longer be recognized.
 	shown := slices.Clone(headers[:min(len(headers), maxAnswerWarnings)])
 	for i, header := range shown {
 		shown[i] = conceal(header)
 	}
-	// A malformed header has no text to log, and the caller cannot fix it.
+	// Ignore malformed headers: they have no text to log, and the caller cannot fix them.
 	warnings, _ := utilnet.ParseWarningHeaders(shown)
 	more := len(headers) > maxAnswerWarnings || len(warnings) > maxAnswerWarnings
 	for _, warning := range warnings[:min(len(warnings), maxAnswerWarnings)] {
@@ -218,7 +217,7 @@ func (w *warningLog) log(ctx context.Context, log *slog.Logger, what, text strin
 	}
 }
 
-// shortened limits the length of a warning, because seen keeps it.
+// shortened truncates a long warning, because it is kept in seen.
 func shortened(text string) string {
 	if len(text) > maxWarning {
 		return strings.ToValidUTF8(text[:maxWarning], "") + "..."

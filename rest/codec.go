@@ -41,7 +41,7 @@ func newDecoders(decoder func(media string) (wire.Decoder, error)) decoders {
 	return d
 }
 
-// of returns the decoder for a response body.
+// of returns the decoder for a response's body.
 func (d decoders) of(client *Client, resp *http.Response) (wire.Decoder, error) {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	decoder, ok := d[strings.ToLower(strings.TrimSpace(media))]
@@ -84,17 +84,17 @@ func (c *codec) check() error {
 	return err
 }
 
-// plain reports whether requests contain nothing that a server could reject.
+// plain reports whether requests already contain nothing that a server might reject.
 func (c *codec) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
-// writable reports whether an object may be sent back as read. The server keeps an object's
-// managed fields if it is sent without them.
+// writable reports whether an object may be written back the way it was read. Managed fields may be
+// missing, because the server then keeps the existing ones.
 func (c *codec) writable() bool { return c.opts.Keep.Whole() }
 
 func (c *codec) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
 
 // dropManagedFields asks the server to leave out managed fields (KEP-5958). Servers that do not know the
-// parameter ignore it; servers that reject it use the next clause of the header.
+// parameter ignore it, and servers that do not accept it fall back to the next clause of the header.
 const dropManagedFields = ";drop=metadata.managedFields"
 
 // accept returns the Accept header for one object or for a list. If plain is set, the header contains nothing
@@ -115,7 +115,7 @@ func (c *codec) accept(list, plain bool) string {
 		clauses = append(clauses, media+as)
 	}
 	if c.metadataOnly {
-		// A server that cannot strip objects down to their metadata sends whole objects.
+		// Servers that cannot reduce objects to their metadata send whole objects.
 		clauses = append(clauses, wire.MediaJSON)
 	}
 	return strings.Join(clauses, ",")
@@ -177,8 +177,8 @@ func (c *codec) withKind(obj object.Object) (runtime.Object, error) {
 	return kinded, nil
 }
 
-// isSuccess reports whether err is a Status that reports success, which some subresources return
-// instead of an object.
+// isSuccess reports whether err is a Status for success, which some subresources return instead of an
+// object.
 func isSuccess(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Status == metav1.StatusSuccess

@@ -22,9 +22,9 @@ func (c *Client) conceal(resp *http.Response) func(string) string {
 	return func(text string) string { return c.config.Conceal(text, resp.Request) }
 }
 
-// foreign is like notTheAPI, but removes the request's credentials.
+// foreign is notTheAPI for resp, with the request's credentials removed.
 func (c *Client) foreign(resp *http.Response) error {
-	start, _ := readBody(resp, maxPageStart) // the beginning is enough, even if the read failed
+	start, _ := readBody(resp, maxPageStart) // the beginning is enough, even if the rest cannot be read
 	return notTheAPI(c.base.Host, resp, start, c.conceal(resp))
 }
 
@@ -51,8 +51,8 @@ func (c *Client) concealed(resp *http.Response, err error) error {
 	return told
 }
 
-// concealDocument removes credentials from every string in a discovery document, except
-// strings that may be names: a password may be a word such as "list" or "nodes".
+// concealDocument removes credentials from every string in a discovery document. It skips strings that may
+// be names, because a password may be a word such as "list" or "nodes".
 func concealDocument(body []byte, conceal func(string) string) []byte {
 	whole := conceal(string(body))
 	if whole == string(body) {
@@ -63,7 +63,7 @@ func concealDocument(body []byte, conceal func(string) string) []byte {
 	decoder.UseNumber()
 	err := decoder.Decode(&document)
 	if _, end := decoder.Token(); err != nil || end != io.EOF {
-		return []byte(whole) // the text will not be parsed, only quoted in an error
+		return []byte(whole) // the text is not valid JSON and will only be quoted in an error
 	}
 	shown, err := json.Marshal(concealTexts(document, conceal))
 	if err != nil {
@@ -96,8 +96,8 @@ func concealTexts(value any, conceal func(string) string) any {
 	return value
 }
 
-// nameDigits is the minimum number of digits in a string that may be a credential rather
-// than a name such as "v1beta1", "x509" or "storage.k8s.io".
+// nameDigits is the number of digits from which a string may be a credential rather than a name such as
+// "v1beta1", "x509" or "storage.k8s.io".
 const nameDigits = 4
 
 // maybeName reports whether text could be the name of a kind, resource, verb or group

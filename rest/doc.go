@@ -1,5 +1,5 @@
-// Package rest is a client for the Kubernetes API server. It lists, watches, reads and writes objects, whose
-// Go type is a type parameter.
+// Package rest is a client for the Kubernetes API server. It lists, watches, reads and writes objects whose
+// Go type is given by a type parameter.
 //
 // # Usage
 //
@@ -16,15 +16,15 @@
 //	events, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 //	for ev, err := range events { ... }
 //
-// [ResourceForKind] takes a kind instead of a type, for unstructured objects, for metadata only, and for
-// object.Object. [ResourceForMapping] takes a known location and does not use discovery. [SubresourceFor] is
-// for subresources with a different body type, such as scale and eviction, and [Resource.Stream] for
-// subresources without an object, such as log.
+// To use unstructured objects, only metadata, or object.Object, pass the kind to [ResourceForKind]. If you
+// already know the location, use [ResourceForMapping], which does not need discovery. [SubresourceFor] is
+// for subresources with a different body type, such as scale and eviction, and [Resource.Stream] is for
+// subresources that are not objects, such as log.
 //
 // # Guarantees
 //
-//   - Bodies are decoded as they arrive. A list of any length keeps at most one item in
-//     memory that it has not yielded.
+//   - Bodies are decoded as they arrive. However long a list is, at most one item that has not been yielded
+//     is in memory.
 //   - A truncated list is an error, never a shorter list (L18).
 //   - An unsuccessful response becomes apimachinery's *errors.StatusError, whether the
 //     API server or a proxy sent it. source.RetryAfter returns when to
@@ -46,32 +46,31 @@
 //   - The client does not limit its request rate; the server does that with priority and fairness.
 //   - Neither credentials nor parts of objects appear in logs and errors.
 //
-// Built-in types are requested in protobuf and all others in JSON; with config.Config.CBOR, the client
-// prefers CBOR to both. If a server rejects these encodings for a resource, the client uses plain JSON
-// for it from then on.
+// Built-in types are requested in protobuf and all others in JSON; if config.Config.CBOR is set, the client
+// prefers CBOR to both. If a server rejects these encodings for a resource, the client uses plain JSON for
+// it from then on.
 //
 // # Concurrency
 //
-// Client and Resource are safe for concurrent use. A list's items and a watch's events must
-// be consumed by a single goroutine. The only goroutines that outlive a call are those of
-// net/http's connections and one per running exec plugin.
+// Client and Resource are safe for concurrent use. A list's items and a watch's events must be consumed by
+// a single goroutine. The only goroutines that outlive a call are net/http's connection goroutines and one
+// per running exec plugin.
 //
 // # Failure
 //
-// Errors start with the verb and the resource, as in "list deployments.apps in namespace x:
-// ...", unless they consist of the server's own text. errors.As finds a
-// *source.ResolveError if the kind is unknown or not served, and a *wire.Error if the
-// response could not be decoded. Apimachinery's predicates, such as apierrors.IsForbidden,
-// work on the server's errors.
+// Errors start with the verb and the resource, as in "list deployments.apps in namespace x: ...", unless
+// the text is the server's own. errors.As finds a *source.ResolveError if the kind is unknown or not
+// served, and a *wire.Error if the response could not be decoded. Apimachinery's predicates, such as
+// apierrors.IsForbidden, work on the server's errors.
 //
 // If a request timed out, errors.As finds a *source.StuckError, which identifies the step that took too long:
 // the connection, the TLS handshake, an exec plugin or the response.
 //
 // # Debugging
 //
-// A source.Progress in a call's context reports the step for which the call is waiting.
+// If a call's context contains a source.Progress, it reports which step the call is waiting for.
 //
-// config.Config.Logger receives one debug line per request, with the verb, the path, the status and
-// the time until the response header arrived. It also receives each distinct server warning once, at
+// The client logs one line per request to config.Config.Logger at debug level, with the verb, the path, the
+// status and the time until the response header arrived. It also logs each distinct server warning once, at
 // warn level. Headers and queries are not logged.
 package rest

@@ -21,8 +21,8 @@ import (
 // lister implements source.ListerWatcher for a Resource.
 type lister struct{ resource }
 
-// Describe implements source.ListerWatcher. The lister honors every field of a
-// source.Request while decoding.
+// Describe implements source.ListerWatcher. The lister honors every field of a [source.Request] while
+// decoding.
 func (r *lister) Describe() source.Description {
 	d := source.Description{
 		Name: r.String(), Kind: r.kind, Namespace: r.namespace, Kept: r.kept(), Origin: r.origin,
@@ -34,7 +34,7 @@ func (r *lister) Describe() source.Description {
 	return d
 }
 
-// reading is one list or watch.
+// reading is a list or watch in progress.
 type reading struct {
 	resource
 	source.Request
@@ -55,7 +55,7 @@ func (r *lister) reading(req source.Request) *reading {
 	return all
 }
 
-// decoder returns the decoder for a response body. It skips objects that Wanted rejects.
+// decoder returns the decoder for a response body. The decoder skips objects that Wanted rejects.
 func (r *reading) decoder(resp *http.Response) (wire.Decoder, error) {
 	decoder, err := r.decoders.of(r.client, resp)
 	if err != nil || r.Wanted == nil {
@@ -75,12 +75,12 @@ func (r *lister) List(ctx context.Context, req source.Request) source.List[objec
 }
 
 // maxEmptyPages limits consecutive pages without items. With a selector, some pages may be empty, but a
-// server that keeps announcing more is broken.
+// server that keeps promising more is broken.
 const maxEmptyPages = 1000
 
 // pageReader reads a list page by page.
 type pageReader struct {
-	*reading // for the next page
+	*reading // parameters for the next page
 	meta     *metav1.ListMeta
 	begun    bool
 	pages    int
@@ -88,7 +88,7 @@ type pageReader struct {
 	token    string // an earlier page's continue token, to detect cycles
 }
 
-// run reads all pages. It also returns nil if the consumer stopped the iteration.
+// run reads all pages. It returns nil even if the consumer stopped the iteration.
 func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) bool) error {
 	if l.begun {
 		return fmt.Errorf("list %s: a list can be read only once: list again", l.reading)
@@ -120,9 +120,9 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 			return fmt.Errorf("list %s: page %d leads back to an earlier one: the server repeated a continue token", l.reading, l.pages)
 		}
 		if l.pages&(l.pages-1) == 0 {
-			l.token = page.Continue // set at powers of two, which detects a cycle within three rounds
+			l.token = page.Continue // saved at powers of two, which detects a cycle within three rounds
 		}
-		// The token implies the first page's resource version.
+		// The token already determines the resource version, which is that of the first page.
 		l.Continue = page.Continue
 		l.ResourceVersion, l.ResourceVersionMatch = "", ""
 	}
@@ -150,7 +150,7 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 			resp.Body.Close()
 		}
 	}()
-	var some atomic.Bool // counts unwanted items too
+	var some atomic.Bool // also set by unwanted items
 	if wanted := r.Wanted; wanted != nil {
 		r.Wanted = func(o object.Head) bool {
 			if !some.Load() {
@@ -187,8 +187,8 @@ func (l *pageReader) page(ctx context.Context, meta *metav1.ListMeta, yield func
 	return true, nil
 }
 
-// withCause adds the reason why ctx was canceled to err, which is often just the error from
-// the interrupted read.
+// withCause adds the reason why ctx was canceled to err, which is often only the error from the interrupted
+// read.
 func withCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
@@ -234,7 +234,7 @@ func (l *lister) Watch(ctx context.Context, want source.Request) (iter.Seq2[wire
 // shardSelector is the parameter from KEP-5866. metav1.ListOptions has included it since v0.36.
 const shardSelector = "shardSelector"
 
-// ask sends a list or watch with the selector. If the server rejects that, ask sends it again without the
+// ask sends a list or watch with the selector. If the server rejects it, ask resends it without the
 // selector. selecting reports whether the response is for the request with the selector.
 func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Response, selecting bool, err error) {
 	if confidential.Named(r.kind.Kind) || confidential.Type(r.declared) {
@@ -260,12 +260,12 @@ func (r *reading) ask(ctx context.Context, c call) (req *request, resp *http.Res
 	return req, resp, false, err
 }
 
-// refusesSelector reports whether a request may have been rejected because of the selector, which the server
-// may not understand, or which may make the URL too long for a proxy.
+// refusesSelector reports whether the selector may be the reason why a request was rejected: the server may
+// not support it, or it may make the URL too long for a proxy.
 func refusesSelector(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		return strings.Contains(err.Error(), "header list larger than") // net/http's text; the server responded with a large header
+		return strings.Contains(err.Error(), "header list larger than") // net/http's error text; the server responded with a large header
 	}
 	switch status.ErrStatus.Code {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
@@ -277,9 +277,8 @@ func refusesSelector(err error) bool {
 	return false
 }
 
-// validateList rejects contradictory options, which the server would reject or, worse,
-// resolve silently. See "Resource versions" in the Kubernetes API concepts, and KEP-3157
-// for initial events.
+// validateList rejects contradictory options, which the server would reject or, worse, silently resolve.
+// See "Resource versions" in the Kubernetes API concepts, and KEP-3157 for initial events.
 func validateList(o metav1.ListOptions) error {
 	var errs []error
 	complain := func(bad bool, text string) {

@@ -14,29 +14,29 @@ type kindMapper interface {
 	MappingForKind(ctx context.Context, gvk object.GVK) (discovery.Mapping, error)
 }
 
-// location is the place where a kind is served. It is looked up on first use, and only successful lookups are
-// remembered, so the kind may be installed later.
+// location is where a kind is served. It is looked up on first use, and only successful lookups are cached,
+// so the kind may be installed later.
 //
-// The lookup first tries a location that the mapper knows without a request, then the remembered
-// mapping, then the fixed location of a built-in kind. It lets the mapper send a request only if all of these
-// are missing. After a 404 for the location, forget makes the next lookup ask the mapper, even for a built-in
-// kind. If a definition was recreated with a different scope, there may be no 404, because the client itself
-// rejects requests with the wrong scope. In that case doubt asks the mapper.
+// The lookup first tries a location that the mapper knows without a request, then the cached mapping, then
+// the fixed location of a built-in kind. Only if there is none of these does it let the mapper send a
+// request. After a 404 for the location, forget makes the next lookup ask the mapper, even for a built-in
+// kind. If a CRD is recreated with a different scope, there may be no 404, because the client itself rejects
+// requests with the wrong scope. In that case doubt asks the mapper.
 type location struct {
 	kind   object.GVK
 	mapper kindMapper // nil if the location was set by the caller and never changes
 
 	mu      sync.Mutex // guards the rest; not held during discovery
 	known   bool       // mapping is valid
-	seen    bool       // mapping has been valid
+	seen    bool       // mapping has been valid before
 	wrong   bool       // the server responded with 404: do not use the built-in location
 	mapping discovery.Mapping
-	asked   time.Time // when the mapper last answered; zero if never
-	doubts  int       // number of calls to doubt that are asking the mapper
+	asked   time.Time // when the mapper last responded; zero if never
+	doubts  int       // number of doubt calls that are asking the mapper
 }
 
-// doubtEvery is the minimum time between a lookup of a kind's scope and the next one that is triggered by a
-// caller's key with a different scope. Usually the caller is wrong.
+// doubtEvery is the minimum time between lookups of a kind's scope that are triggered by a key with a
+// different scope. Usually it is the caller who is wrong.
 const doubtEvery = 30 * time.Second
 
 func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
@@ -54,8 +54,8 @@ func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 }
 
 // doubt repeats the lookup after a caller was rejected because of its scope, and reports whether the
-// scope has changed. Concurrent callers wait for a lookup in progress and use its result. If a lookup's
-// caller gave up, its result does not count.
+// scope has changed. Concurrent callers wait for a lookup in progress and use its result. If that lookup's
+// caller gave up, they do not use its result.
 func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery.Mapping, bool) {
 	l.mu.Lock()
 	_, builtin := discovery.Builtin(l.kind)
@@ -119,7 +119,7 @@ func (l *location) remembered() (discovery.Mapping, bool) {
 	return l.mapping, l.known
 }
 
-// peek returns the current or the last mapping, for messages.
+// peek returns the current or last known mapping, for messages.
 func (l *location) peek() (discovery.Mapping, bool) {
 	m, known := l.remembered()
 	l.mu.Lock()

@@ -31,14 +31,13 @@ func (r *resource) origin() (source.Origin, bool) {
 	return o, true
 }
 
-// address returns the server's URL with a digest of its certificate authority, which
-// identifies the server.
+// address identifies the server by its URL and a digest of its CA.
 func (c *Client) address() string {
 	address := *c.base
 	address.User = nil
 	authority := c.config.TLS.CAData
 	if file := c.config.TLS.CAFile; file != "" {
-		authority, _ = config.ReadFile(file) // if the file is unreadable, no request succeeds either
+		authority, _ = config.ReadFile(file) // if the file is unreadable, all requests fail anyway
 	}
 	if len(authority) == 0 {
 		return address.String()
@@ -48,9 +47,9 @@ func (c *Client) address() string {
 }
 
 // Cluster returns the UID of the kube-system namespace, which identifies the cluster. The result is
-// empty if the caller may not read the namespace or it does not exist. Cluster remembers a successful
-// result. After a failure the next call tries again, but first waits for as long as the server asked, or
-// until ctx is done.
+// empty if the caller may not read the namespace or it does not exist. Cluster caches a successful result.
+// After a failure, the next call tries again, but first waits for as long as the server asked, or until ctx
+// is done.
 func (c *Client) Cluster(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	known, refused := c.cluster, c.refused
@@ -83,7 +82,7 @@ func (c *Client) Cluster(ctx context.Context) (string, error) {
 	return uid, nil
 }
 
-// pause remembers how long a server asked the client to wait.
+// pause records how long the server asked the client to wait.
 type pause struct {
 	err   error
 	until time.Time

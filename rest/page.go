@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxPageStart is how many bytes of a response that is not from an API server are searched for a title.
+// maxPageStart is the number of bytes to search for a title in a response that is not from an API server.
 const maxPageStart = 4 << 10
 
 // notTheAPI returns an error that describes a successful response that cannot come from an API server.

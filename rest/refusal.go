@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// maxStatusBytes limits the body of an unsuccessful response.
+// maxStatusBytes limits the size of an unsuccessful response's body.
 const maxStatusBytes = 1 << 20
 
 // refusal is an unsuccessful response.
@@ -27,7 +27,7 @@ type refusal struct {
 	status *apierrors.StatusError
 	code   int
 
-	// When to retry. asked is false if the server did not say when. The Status cannot express the difference
+	// after is when to retry; asked is false if the server did not say. The Status cannot distinguish that
 	// from zero seconds.
 	after time.Duration
 	asked bool
@@ -35,10 +35,9 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.status.Error() }
 
-// newRefusal reads the Status in the body. If there is none, because a proxy or the API server's web
-// server responded, it builds one. The Status details contain the requested delay, rounded up to
-// seconds, whether it was given in seconds, as a date or in the body. conceal removes echoed
-// credentials.
+// newRefusal reads the Status in the body. If there is none, because the response is from a proxy or the
+// API server's web server, it builds one. The Status details contain the requested delay, rounded up to
+// seconds, whether it was sent in seconds, as a date or in the body. conceal removes echoed credentials.
 func newRefusal(host string, r *request, resp *http.Response, conceal func(string) string) *refusal {
 	f := &refusal{code: resp.StatusCode}
 	f.after, f.asked = retryAfterHeader(resp.Header)
@@ -72,8 +71,8 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	return f
 }
 
-// contentEncoding returns the encoding of a body that was encoded although the client did not request that,
-// or "".
+// contentEncoding returns the encoding of a body that was encoded even though the client did not request
+// it, or "".
 func contentEncoding(resp *http.Response) string {
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "identity" {
 		return encoding
@@ -97,14 +96,14 @@ func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	return status
 }
 
-// routerNotFound is the API server's text, without a Status, for a path that it does not serve, such
-// as an unknown kind's. For a missing object it sends a Status.
+// routerNotFound is the text, rather than a Status, that the API server sends for a path that it does not
+// serve, such as that of an unknown kind. For a missing object it sends a Status.
 const routerNotFound = "404 page not found"
 
 // foreignStatus creates a Status for a response without one. Apimachinery has good messages for the codes
-// that API servers use. For pages, and for other codes such as 502, the code, the host and the title are more
-// informative. A 404 from anything but the API server becomes "unavailable", because it does not mean that
-// the object is missing.
+// that API servers use. For web pages, and for other codes such as 502, the code, the host and the title are
+// more informative. A 404 that is not from the API server becomes "unavailable", because it does not mean
+// that the object is missing.
 func foreignStatus(host string, r *request, resp *http.Response, body []byte, seconds int) *apierrors.StatusError {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text := excerpt(string(body))
@@ -117,7 +116,7 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	foreign := s.Reason == metav1.StatusReasonInternalError && resp.StatusCode != http.StatusInternalServerError
 	switch {
 	case resp.StatusCode == http.StatusNotFound && strings.TrimSpace(string(body)) != routerNotFound:
-		// If callers mistook this for a missing object, they would forget an object that exists.
+		// Callers that mistook this for a missing object would forget an object that exists.
 		foreign, s.Reason = true, metav1.StatusReasonServiceUnavailable
 	case foreign:
 		s.Reason = metav1.StatusReason(strings.ReplaceAll(http.StatusText(resp.StatusCode), " ", ""))

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// request is one API call in a form that can be sent repeatedly.
+// request is an API call in a form that can be sent repeatedly.
 type request struct {
 	verb        string // Kubernetes verb, for messages: "list"
 	what        string // the object or resource, for messages: "pods in namespace x"
@@ -33,13 +33,13 @@ type request struct {
 	contentType string // type of body
 	body        []byte
 	repeat      repeat
-	stream      bool // the response body may take long to arrive: a list or a watch
+	stream      bool // a list or a watch, whose body may take a long time to arrive
 }
 
 // describe identifies the request in messages: "list pods in namespace x".
 func (r *request) describe() string { return strings.TrimSpace(r.verb + " " + r.what) }
 
-// wrap adds a description of the request to err, unless the caller does that.
+// wrap adds a description of the request to err, unless the caller does so.
 func (r *request) wrap(err error) error {
 	if r.what == "" {
 		return err
@@ -52,7 +52,7 @@ func (r *request) wrap(err error) error {
 // *errors.StatusError, or the reason why there was no response.
 func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 	spent := patience{recall: jitter.RecallOf(ctx)}
-	broken := r.repeat != idempotent || r.method != http.MethodGet // there is no retry, or none is left
+	broken := r.repeat != idempotent || r.method != http.MethodGet // no retry after a broken connection, or none left
 	for {
 		resp, err := c.send(ctx, r)
 		refused, ok := errors.AsType[*refusal](err)
@@ -79,7 +79,7 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 // send sends the request once. An unsuccessful response is returned as a *refusal.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // so the error does not reflect on the server
+		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // the server is not to blame
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ctx, progress, sending := traced(ctx, c.base.Host, cmp.Or(c.config.Timeout, maxBodyTime), cancel)
@@ -92,7 +92,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	sending.Stop()
 	if err != nil {
-		defer cancel(nil) // noAnswer must check first whether the caller canceled
+		defer cancel(nil) // deferred, because noAnswer must first check whether the caller canceled
 		err = withoutURL(err)
 		c.logRequest(ctx, r, start, slog.Any("error", err))
 		err = noAnswer(ctx, c.base.Host, progress, err)
@@ -153,7 +153,7 @@ func (c *Client) logRequest(ctx context.Context, r *request, start time.Time, ou
 		slog.String("verb", r.verb), slog.String("path", r.path), outcome, slog.Duration("duration", time.Since(start)))
 }
 
-// withoutURL removes the URL that net/http adds to errors: it is long, and our messages already
+// withoutURL removes the URL that net/http adds to errors, because it is long and our messages already
 // identify the request.
 func withoutURL(err error) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
@@ -163,15 +163,15 @@ func withoutURL(err error) error {
 }
 
 const (
-	// maxDrain is how much of a body to read just to be able to reuse its connection. Reading more would be
-	// costlier than a new connection.
+	// maxDrain limits how much of a body to read just so that its connection can be reused. Reading more
+	// would cost more than a new connection.
 	maxDrain = 64 << 10
 
-	// maxDrainTime is the time limit for reading that much.
+	// maxDrainTime is the time limit for draining a body.
 	maxDrainTime = time.Second
 
-	// maxBodyTime is the time limit for reading a body that is not a stream, which is at most a few megabytes
-	// that the server sends at once. It also limits sending if Config.Timeout is zero.
+	// maxBodyTime is the time limit for reading a body that is not a stream. Such a body has at most a few
+	// megabytes, which the server sends at once. It also limits sending if Config.Timeout is zero.
 	maxBodyTime = time.Minute
 )
 

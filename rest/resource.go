@@ -24,13 +24,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Resource reads, watches and writes the objects of one kind. The first verb looks up where the kind is
-// served. The locations of built-in kinds are known, so discovery is used for them only after a 404 from the
+// Resource reads, watches and writes the objects of one kind. The first call looks up where the kind is
+// served. The locations of built-in kinds are known, so for them discovery is used only after a 404 from the
 // server.
 //
 // A Resource is immutable and safe for concurrent use. [Resource.Namespace],
-// [Resource.Subresource], [Resource.Keep] and [Resource.Sharing] return modified
-// copies, which share the lookup.
+// [Resource.Subresource], [Resource.Keep] and [Resource.Sharing] return modified copies that share the
+// lookup.
 //
 // If the server rejects a verb, the error is apimachinery's *errors.StatusError (test it with functions
 // such as apierrors.IsNotFound). If the kind is not served, the error is a *source.ResolveError. If the
@@ -52,24 +52,24 @@ type resource struct {
 	subresource string
 }
 
-// ResourceFor returns the resource for a Go type that the client's scheme has under exactly
-// one kind, such as *corev1.Pod. If the type is not in the scheme, each verb fails with a
+// ResourceFor returns the resource for a Go type that is registered under exactly one kind in the client's
+// scheme, such as *corev1.Pod. If the type is not in the scheme, each verb fails with a
 // *source.ResolveError that says so. ResourceFor panics if c is nil.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf(c, reflect.TypeFor[T]())
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceForKind returns the resource for a kind. T may be the kind's Go type,
-// *unstructured.Unstructured, *metav1.PartialObjectMetadata to read only metadata, or
-// object.Object for the Go type that the scheme has for the kind.
+// ResourceForKind returns the resource for a kind. T may be the kind's Go type, *unstructured.Unstructured,
+// *metav1.PartialObjectMetadata to read only metadata, or object.Object to use the Go type registered for
+// the kind in the scheme.
 func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 	c.mustExist()
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, nil, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceForType is like [ResourceFor], or like [ResourceForKind] if kind is not empty, for a Go type
-// that is known only at run time: a pointer or an interface.
+// ResourceForType is like [ResourceFor], or like [ResourceForKind] if kind is not empty, for a Go type that
+// is known only at run time. It must be a pointer or an interface.
 func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[object.Object] {
 	c.mustExist()
 	var err error
@@ -79,17 +79,17 @@ func ResourceForType(c *Client, goType reflect.Type, kind object.GVK) *Resource[
 	return &Resource[object.Object]{of: newResource(c, goType, kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// ResourceOf returns the resource for o's kind: the kind set in o or, if it is not set, the
-// kind that the client's scheme has for its Go type. Use it to handle objects of any kind,
-// such as those in a manifest. Responses have type T. If T is object.Object, they have the Go type that the
-// scheme has for the kind, which must exist.
+// ResourceOf returns the resource for o's kind: the kind set in o or, if it is not set, the kind of its Go
+// type in the client's scheme. Use it to handle objects of any kind, such as those in a manifest. Responses
+// have type T. If T is object.Object, they have the Go type registered for the kind in the scheme, and
+// there must be one.
 func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
 	kind, err := c.KindOf(o)
 	return &Resource[T]{of: newResource(c, reflect.TypeFor[T](), kind, err, &location{kind: kind, mapper: c.mapper})}
 }
 
-// Objects returns r as a Resource of object.Object, or nil if r is nil. It is a
-// function for the same reason as sharedinformer.Objects.
+// Objects returns r as a Resource of object.Object, or nil if r is nil. It is a function rather than a
+// method for the same reason as sharedinformer.Objects.
 func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 	if r == nil {
 		return nil
@@ -97,9 +97,8 @@ func Objects[T object.Object](r *Resource[T]) *Resource[object.Object] {
 	return &Resource[object.Object]{of: r.of}
 }
 
-// KindOf returns the kind set in o or, if it is not set, the kind that the client's scheme
-// has for its Go type. It fails if o is nil, or if the scheme has the type under no kind or
-// more than one.
+// KindOf returns the kind set in o or, if it is not set, the kind of its Go type in the client's scheme. It
+// fails if o is nil, or if the type is not registered in the scheme under exactly one kind.
 func (c *Client) KindOf(o object.Object) (object.GVK, error) {
 	c.mustExist()
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -138,12 +137,12 @@ func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, err)}
 }
 
-// SubresourceForKind is like [SubresourceFor], for a type that has no kind in the scheme.
+// SubresourceForKind is like [SubresourceFor], for a type that is not in the scheme.
 func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
 	return &Resource[S]{of: r.of.part(name, reflect.TypeFor[S](), kind, nil)}
 }
 
-// part returns a subresource whose body has a different type.
+// part returns a subresource whose body has a type of its own.
 func (r *resource) part(subresource string, declared reflect.Type, kind object.GVK, err error) *resource {
 	s := newResource(r.client, declared, kind, errors.Join(r.kindErr, err), r.location)
 	s.namespace, s.subresource = r.namespace, subresource
@@ -159,7 +158,7 @@ func newResource(c *Client, declared reflect.Type, kind object.GVK, err error, a
 	return r
 }
 
-// kindOf returns the kind that the client's scheme has for a Go type.
+// kindOf returns the kind of a Go type in the client's scheme.
 func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	c.mustExist()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
@@ -175,7 +174,7 @@ func kindOf(c *Client, t reflect.Type) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// as returns a verb's result as type T.
+// as converts a verb's result to type T.
 func as[T object.Object](o object.Head, err error) (T, error) {
 	typed, ok := o.(T)
 	if err == nil && !ok {
@@ -185,7 +184,7 @@ func as[T object.Object](o object.Head, err error) (T, error) {
 }
 
 // Namespace returns the resource restricted to one namespace: List and Watch see only that namespace, and
-// keys and objects without a namespace are taken to be in it. The empty namespace means all namespaces.
+// keys and objects without a namespace are assumed to be in it. The empty namespace means all namespaces.
 func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
 	return &Resource[T]{of: r.of.in(namespace)}
 }
@@ -204,9 +203,9 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	return &Resource[T]{of: &named}
 }
 
-// Keep returns a copy of the resource whose objects contain only the wanted fields. If the objects have no
-// such field, each verb fails with wire.ErrFields. If managed fields are not wanted, the client asks the
-// server to omit them; old servers send them anyway.
+// Keep returns a copy of the resource whose objects contain only the wanted fields. If the objects lack one
+// of these fields, each verb fails with wire.ErrFields. If managed fields are not wanted, the client asks
+// the server to omit them, but old servers send them anyway.
 //
 // Update fails, because a partial object would replace the whole one, unless only managed fields are
 // left out (wire.WithoutManagedFields).
@@ -217,8 +216,8 @@ func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 // Source returns the resource as an informer's source. It honors every field of a source.Request.
 func (r *Resource[T]) Source() source.ListerWatcher { return &lister{resource: *r.of} }
 
-// Sharing returns a copy of the resource in whose lists and watches objects share equal values with all other
-// objects in the pool. Such objects must not be modified. The other verbs still return objects that the
+// Sharing returns a copy of the resource whose lists and watches return objects that share equal values with
+// all other objects in the pool. Such objects must not be modified. Other verbs still return objects that the
 // caller owns. A nil pool disables sharing.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return &Resource[T]{of: r.of.decoding(func(opts *wire.Options) { opts.Pool = pool })}
@@ -285,11 +284,10 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // owner, or Config.FieldManager if that is empty. One of the two is required. Apply retries like
 // [Resource.Patch] with an apply patch.
 //
-// For a typed object, Apply omits fields that are unset but which Go encodes nevertheless, so that they get
-// no owner: null, and an empty struct tagged omitempty, such as a status or a container's resources. A zero
-// number, string or bool is sent if its field lacks omitempty, because it may be intended, and is not sent
-// otherwise. To send such a zero or a null, use an unstructured object, or [Resource.Patch] with an apply
-// patch.
+// For a typed object, Apply omits unset fields that Go encodes nevertheless, so that they do not get an
+// owner: nulls, and empty structs tagged omitempty, such as a status or a container's resources. A zero
+// number, string or bool is sent only if its field lacks omitempty, because it may be intentional. To send
+// such a zero or a null, use an unstructured object, or [Resource.Patch] with an apply patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
 	return as[T](r.of.apply(ctx, obj, opts))
 }
@@ -319,16 +317,16 @@ func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.De
 // Deletion is the server's response to a DELETE.
 type Deletion struct {
 	UID    types.UID     // UID of the deleted object; may be empty
-	Object object.Object // the object, if the server returned it, as it usually does if the object continues to exist; otherwise nil
+	Object object.Object // the object if the server returned it, as it usually does while the object still exists; otherwise nil
 }
 
-// DeleteAnswered is like [Resource.Delete], but also returns the server's response. Its UID
-// distinguishes the deleted object from later ones with the same name.
+// DeleteAnswered is like [Resource.Delete], but also returns the server's response. The UID distinguishes
+// the deleted object from later ones with the same name.
 func (r *Resource[T]) DeleteAnswered(ctx context.Context, key object.Key, opts metav1.DeleteOptions) (Deletion, error) {
 	return r.of.delete(ctx, key, opts)
 }
 
-// DeleteCollection deletes the objects selected by list or, if there is no selector, all objects in the
+// DeleteCollection deletes the objects that match list or, if it has no selector, all objects in the
 // resource's namespace. It retries like [Resource.Create].
 func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
 	return r.of.deleteCollection(ctx, opts, list)
@@ -350,12 +348,12 @@ func (r *Resource[T]) Stream(ctx context.Context, key object.Key, opts runtime.O
 }
 
 // List reads the resource's objects one by one, as they arrive. At any time, at most one item that has not
-// been yielded is in memory. No request is sent before the caller ranges over Items. Contradictory options
-// are an error.
+// been yielded is in memory. List sends no request until the caller ranges over Items. Contradictory
+// options are an error.
 //
 // If opts.Limit is set, List follows the pages. If a later page's continue token has
 // expired, the iteration ends with the server's 410 (apierrors.IsResourceExpired), and the
-// caller should list again. List does not retry, because its caller should see each failure and back off.
+// caller should list again. List does not retry, because the caller should see each failure and back off.
 // source.RetryAfter returns how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	list := r.Source().List(ctx, source.Request{ListOptions: opts})
@@ -366,15 +364,14 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 
 // Watch opens a watch and returns once the server has accepted it. It sets opts.Watch;
 // opts.TimeoutSeconds limits how long the watch lasts. Contradictory options are an error.
-// Watch does not retry, because its caller should see each failure and back off. source.RetryAfter returns
+// Watch does not retry, because the caller should see each failure and back off. source.RetryAfter returns
 // how long the server asked to wait.
 //
-// The iterator can be used once. It ends without an error if the server closes the watch
-// between two events, as servers do every few minutes. It ends with the server's
-// *errors.StatusError after an ERROR event, with a *wire.Error if a frame cannot be
-// decoded, and with ctx's cause if ctx is done. The connection is closed when the iteration
-// ends, breaks or panics, or when ctx is done; if the caller never iterates, the connection
-// stays open until then.
+// The iterator can only be used once. It ends without an error if the server closes the watch between
+// events, as servers do every few minutes. It ends with the server's *errors.StatusError after an ERROR
+// event, with a *wire.Error if a frame cannot be decoded, and with ctx's cause if ctx is done. The
+// connection is closed when the iteration ends, breaks or panics, or when ctx is done; if the caller never
+// iterates, the connection remains open until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
 	events, err := r.Source().Watch(ctx, source.Request{ListOptions: opts})
 	if err != nil {
@@ -401,7 +398,8 @@ func (r *Resource[T]) Client() *Client { return r.of.client }
 func (r *Resource[T]) Kind() object.GVK { return r.of.kind }
 
 // Mapping returns the location of the kind, looking it up if necessary. For a built-in kind, the mapping may
-// contain only the location; see discovery.Builtin. Its error is a *source.ResolveError.
+// contain only the location; see discovery.Builtin. If the lookup fails, the error is a
+// *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	return r.of.mapping(ctx)
 }
@@ -414,7 +412,7 @@ func (r *resource) mapping(ctx context.Context) (discovery.Mapping, error) {
 }
 
 // String describes the resource in messages: "pods", "deployments.apps in namespace x", "pods/eviction".
-// It uses the kind until the location is known.
+// Until the location is known, it uses the kind.
 func (r *Resource[T]) String() string { return r.of.String() }
 
 func (r *resource) String() string {
@@ -441,7 +439,8 @@ func (r *resource) describe(key object.Key) string {
 	return r.in("").String() + " " + object.FormatKey(key)
 }
 
-// complete adds the resource's namespace to a key that has none, and checks that the key suits the resource.
+// complete adds the resource's namespace to a key that has none, and checks that the key is valid for the
+// resource.
 func (r *resource) complete(m discovery.Mapping, c call) (object.Key, error) {
 	key := c.key
 	name := object.ResourceName(m.Resource)
@@ -472,7 +471,7 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 		segments = []string{"api", m.Resource.Version}
 	}
 	if m.Namespaced && key.Namespace != "" {
-		// At that path, the server would find no objects and report success.
+		// With an invalid namespace, the server would find no objects and report success.
 		if len(content.IsDNS1123Label(key.Namespace)) > 0 {
 			return "", fmt.Errorf("%.80q cannot be a namespace: want at most 63 of a-z, 0-9 and '-', and no '-' at either end", key.Namespace)
 		}
@@ -498,8 +497,8 @@ func (r *resource) path(m discovery.Mapping, key object.Key) (string, error) {
 	return "/" + strings.Join(segments, "/"), nil
 }
 
-// segmentFault explains why the API server would reject a path segment. It returns "" if it would not. The
-// rule is IsPathSegmentName from k8s.io/apimachinery, which is in a different package in v0.35.
+// segmentFault returns the reason why the API server would reject a path segment, or "" if it would not. It
+// implements IsPathSegmentName from k8s.io/apimachinery, which is in a different package in v0.35.
 func segmentFault(segment string) string {
 	var faults []string
 	if segment == "." || segment == ".." {

@@ -14,23 +14,22 @@ import (
 
 const (
 	maxTries     = 10
-	minRetryWait = 100 * time.Millisecond // minimum delay, even if the server asks for less
-	maxRetryWait = 30 * time.Second       // limit for all attempts together
+	minRetryWait = 100 * time.Millisecond // minimum delay, even if the server asks for a shorter one
+	maxRetryWait = 30 * time.Second       // limit for all attempts combined
 )
 
-// repeat determines whether a request is retried after a response with a Retry-After. All other
-// failures are left to the caller.
+// repeat determines whether a request is retried after a response with a Retry-After. The caller handles
+// all other failures.
 type repeat uint8
 
 const (
 	// By default, requests are retried after 429, which means that the server has not started to process the
 	// request. That is safe for every verb.
 	_ repeat = iota
-	// idempotent requests are also retried after 5xx, which a proxy may send even though
-	// the server has done the work. A GET is also retried once if its connection breaks
-	// before the response.
+	// idempotent requests are also retried after 5xx, which a proxy may send even though the server has
+	// processed the request. A GET is also retried once if its connection breaks before the response.
 	idempotent
-	// once means that a request is never retried, because its caller backs off.
+	// once means that a request is never retried, because the caller backs off.
 	once
 )
 
@@ -41,8 +40,8 @@ func (r repeat) after(code int) bool {
 	return code >= 500 && r == idempotent
 }
 
-// disconnected reports whether err means that a connection broke. When servers and load balancers restart,
-// they close connections on which a response is still pending.
+// disconnected reports whether err means that a connection broke. Servers and load balancers close
+// connections with pending responses when they restart.
 func disconnected(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
 		strings.Contains(err.Error(), "http: server closed idle connection") // this error has no type
@@ -52,7 +51,7 @@ func disconnected(err error) bool {
 type patience struct {
 	tries  int
 	waited time.Duration
-	recall *jitter.Recall // if the client is replaying a recording
+	recall *jitter.Recall // set if the client is replaying a recording
 }
 
 // next returns how long to wait before the next attempt, or false if there is none. It extends the server's
@@ -62,7 +61,7 @@ func (p *patience) next(r *refusal) (time.Duration, bool) {
 		return 0, false
 	}
 	p.tries++
-	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries away
+	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries in the future
 	wait := after + p.recall.Below(after, after/4)
 	p.waited += wait
 	if p.tries >= maxTries || p.waited > maxRetryWait {

@@ -29,17 +29,17 @@ const (
 // errUnread is the cancellation cause for a request that could not be sent in time.
 var errUnread = errors.New("the server is not reading it")
 
-// traced returns a context that records the request's steps, including in the caller's Progress if there is
-// one. The timer cancels a request that has not been sent within limit after it got a connection, because
+// traced returns a context that records the request's steps, also in the caller's Progress if there is one.
+// The timer cancels the request if it has not been sent within limit of getting a connection, because
 // net/http would wait indefinitely. The caller must stop the timer when the response arrives.
 func traced(ctx context.Context, host string, limit time.Duration, cancel context.CancelCauseFunc) (context.Context, *source.Progress, *time.Timer) {
 	p := source.ProgressOf(ctx).Part()
 	ctx = source.WithProgress(ctx, p)
 	p.Step(host, stepConnection)
 	sending := time.AfterFunc(limit, func() { cancel(errUnread) })
-	sending.Stop() // until there is a connection
-	// A request that is given another request's connection abandons its own dial, which continues in the
-	// background. On HTTP/2, that happens to all but one of the requests that start at the same time.
+	sending.Stop() // start it once there is a connection
+	// A request that gets another request's connection abandons its own dial, which continues in the
+	// background. With HTTP/2, that happens to all but one of the requests that start at the same time.
 	var mu sync.Mutex // guards connected; p's lock may be taken under it
 	connected := false
 	dial := func(what string) {
@@ -77,12 +77,12 @@ func traced(ctx context.Context, host string, limit time.Duration, cancel contex
 // the error includes what the request was waiting for and for how long.
 func noAnswer(ctx context.Context, host string, p *source.Progress, err error) error {
 	if _, ok := errors.AsType[*source.StuckError](err); ok {
-		return err // err already includes what it was waiting for
+		return err // err already mentions what the request was waiting for
 	}
 	if ctx.Err() != nil || timedOut(err) {
 		reason := withCause(ctx, err)
 		if context.Cause(ctx) == errUnread {
-			reason = errUnread // on HTTP/2, err looks as if the caller had canceled
+			reason = errUnread // with HTTP/2, err looks as if the caller had canceled
 		}
 		if stuck := p.Waiting(reason); stuck != nil {
 			return stuck
@@ -91,12 +91,12 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
 
-// silentFor is how long a connection must be silent before it is suspected to be half open.
+// silentFor is how long a connection must have been silent to be suspected of being half open.
 const silentFor = time.Second
 
-// halfOpen reports whether a request may have failed because its connection was half
-// open. Idle connections may be half open too; on HTTP/1.1, requests would try them one
-// after the other, and each would time out.
+// halfOpen reports whether a request may have failed because its connection was half open. The idle
+// connections may then be half open too; with HTTP/1.1, requests would try one after the other and time out
+// each time.
 func halfOpen(err error) bool {
 	stuck, ok := errors.AsType[*source.StuckError](err)
 	return ok && stuck.What == stepHead && stuck.For >= silentFor
@@ -135,8 +135,8 @@ type retold struct {
 func (e *retold) Error() string { return e.text }
 func (e *retold) Unwrap() error { return e.err }
 
-// timedOut reports whether err means that nothing arrived for too long. net/http's
-// error for an unanswered ping has no type.
+// timedOut reports whether err means that nothing was received for too long. net/http's error for an
+// unanswered ping has no type.
 func timedOut(err error) bool {
 	e, ok := errors.AsType[net.Error](err)
 	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost")
@@ -146,7 +146,7 @@ func timedOut(err error) bool {
 // because a write failed: the peer is gone.
 const brokenOff = "http2: client connection force closed via ClientConn.Close"
 
-// body is a response body. If the connection dies midway, Read's error includes how long it was silent, or
+// body is a response body. If the connection fails midway, Read's error states how long it was silent, or
 // that it broke.
 type body struct {
 	io.ReadCloser
@@ -166,8 +166,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body and interrupts a Read in progress. It cancels the request first, because
-// net/http may hold a lock while it reads.
+// Close closes the body and interrupts a Read in progress. It first cancels the request, because net/http
+// may hold a lock during a Read.
 func (b *body) Close() error {
 	b.cancel()
 	return b.ReadCloser.Close()

@@ -11,16 +11,16 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// applied returns the body for a server-side apply of obj: its JSON form, body, without
-// unset fields that Go encodes nevertheless. These are nulls, the encodings of nil and of
-// zero times, and structs tagged omitempty, which encoding/json never considers empty. Such a field is
-// dropped if it has the zero value or if nothing is left in it.
+// applied returns the body for a server-side apply of obj: its JSON encoding body without unset fields that
+// Go encodes nevertheless. These are nulls, which encode nil and zero times, and structs tagged omitempty,
+// which encoding/json never considers empty. Such a field is dropped if it has the zero value or if nothing
+// is left in it.
 //
-// Everything else is sent, because zero values without omitempty may be intentional, as may elements of lists
-// and maps and pointer targets.
+// Everything else is sent, because zero values may be intentional in fields without omitempty, in lists and
+// maps, and behind pointers.
 func applied(obj object.Object, body []byte) ([]byte, error) {
 	if marshalsItself(reflect.TypeOf(obj)) {
-		return body, nil // such as unstructured objects, whose fields were all set on purpose
+		return body, nil // for example an unstructured object, in which every field was set on purpose
 	}
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -60,7 +60,7 @@ func withoutUnset(v reflect.Value, form any) {
 }
 
 // fieldsWithoutUnset is withoutUnset for a struct, including the fields of embedded
-// structs. If several fields share a name, encoding/json writes the outermost one.
+// structs. If several fields have the same name, encoding/json writes the outermost one.
 func fieldsWithoutUnset(v reflect.Value, fields map[string]any) {
 	found := map[string]int{} // depth by name
 	for level, depth := []reflect.Value{v}, 0; len(level) > 0; depth++ {
@@ -109,7 +109,7 @@ func fieldWithoutUnset(v reflect.Value, fields map[string]any, name string, omit
 func unset(v reflect.Value, form any, omitEmpty bool) bool {
 	if form == nil && v.CanAddr() {
 		if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok && z.IsZero() {
-			return true // a zero time, also inside another type
+			return true // a zero time, possibly inside another type
 		}
 	}
 	if form == nil {
@@ -118,7 +118,7 @@ func unset(v reflect.Value, form any, omitEmpty bool) bool {
 	return omitEmpty && v.Kind() == reflect.Struct && v.IsZero()
 }
 
-// marshalsItself reports whether t implements its own JSON encoding.
+// marshalsItself reports whether t has its own JSON encoding.
 func marshalsItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface {
 		return false

@@ -121,7 +121,7 @@ func (r *resource) deleteCollection(ctx context.Context, opts metav1.DeleteOptio
 	return err
 }
 
-// named sends a call that concerns a single object. It fails if the key has no name.
+// named sends a call for a single object. It fails if the key has no name.
 func (r *resource) named(ctx context.Context, c call, opts any) (object.Object, error) {
 	if c.key.Name == "" {
 		var none object.Object
@@ -140,7 +140,7 @@ func (r *resource) withOptions(ctx context.Context, c call, opts any) (object.Ob
 	return r.one(ctx, c)
 }
 
-// complete fills in a write's empty options from the Config.
+// complete fills in a write's empty options with values from the Config.
 func (c *Client) complete(opts any) {
 	set := func(manager, validation *string) {
 		*manager, *validation = cmp.Or(*manager, c.fieldManager), cmp.Or(*validation, c.fieldValidation)
@@ -176,9 +176,9 @@ var (
 // ChangeOptions are the options for [Resource.Change]. The zero value is valid.
 type ChangeOptions struct {
 	// Locked makes the server reject the patch if the object was written after it was read.
-	// Set it if change appends to a list, increments a counter, or removes a whole map: without it, the patch
-	// removes the map's entries one by one and may leave behind an empty map. Changes to finalizers and owner
-	// references are always locked.
+	// Set it if change appends to a list, increments a counter, or removes an entire map; if Locked is not
+	// set, the patch removes the map's entries one by one and may leave an empty map. Changes to finalizers
+	// and owner references are always locked.
 	Locked bool
 
 	// Patch contains the options for the write request.
@@ -200,7 +200,7 @@ func (r *resource) changeUntilDone(ctx context.Context, key object.Key, change f
 	return changed, err
 }
 
-// change makes one attempt of Change.
+// change makes a single attempt for Change.
 func (r *resource) change(ctx context.Context, key object.Key, change func(object.Object) error, opts ChangeOptions) (object.Object, error) {
 	o, err := r.get(ctx, key, metav1.GetOptions{})
 	if err != nil {
@@ -243,13 +243,13 @@ func (r *resource) change(ctx context.Context, key object.Key, change func(objec
 
 const (
 	conflictTries = 5
-	conflictWait  = 10 * time.Millisecond // before the second attempt; doubled each time
+	conflictWait  = 10 * time.Millisecond // delay before the second attempt; doubled each time
 )
 
 // RetryOnConflict calls try until it returns no conflict (apierrors.IsConflict), at
 // most five times, and returns its last error. It waits 10 ms after the first conflict and doubles the wait
-// after each further one, adding a random amount of up to half so that competing writers spread out. try must
-// read the object again each time. RetryOnConflict stops if ctx is done.
+// after each further one, adding up to half at random so that competing writers spread out. try must reread
+// the object each time. RetryOnConflict stops if ctx is done.
 func RetryOnConflict(ctx context.Context, try func() error) error {
 	wait := conflictWait
 	for n := 1; ; n++ {

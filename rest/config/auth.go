@@ -24,7 +24,7 @@ import (
 // It does not modify a request that already has an Authorization header, and keeps existing impersonation
 // headers.
 type authTransport struct {
-	base    *url.URL // the only server that may receive the credentials
+	base    *url.URL // the only server to which credentials may be sent
 	headers http.Header
 	source  credentialSource
 	next    http.RoundTripper
@@ -53,7 +53,7 @@ func newAuthTransport(c *Config, base *url.URL, source credentialSource, next ht
 		}
 	}
 	for name, values := range headers {
-		headers[name] = slices.Clip(values) // shared by requests: appending must copy
+		headers[name] = slices.Clip(values) // clip, because requests share the slice and may append to it
 	}
 	return &authTransport{base: base, headers: headers, source: source, next: next, network: n, log: c.logger(), config: c}
 }
@@ -129,20 +129,20 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		_ = resp.Body.Close() // unread
 		return nil, t.conceal(resp.Request, err)
 	}
-	if resp.StatusCode != http.StatusSwitchingProtocols { // the body is writable and must not be wrapped
+	if resp.StatusCode != http.StatusSwitchingProtocols { // after a protocol switch the body is writable and must not be wrapped
 		resp.Body = &answerBody{resp.Body, t, resp.Request}
 	}
 	return resp, nil
 }
 
-// addedHeaders collects a request's credentials as written by net/http, since the user's RoundTripper may
-// have added some.
+// addedHeaders collects a request's credentials as net/http writes them, because the user's RoundTripper
+// may have added some.
 type addedHeaders struct {
 	mu      sync.Mutex // guards headers
 	headers http.Header
 }
 
-// wrote is called by net/http, possibly after the request has failed.
+// net/http calls wrote, possibly even after the request has failed.
 func (a *addedHeaders) wrote(name string, values []string) {
 	if name = http.CanonicalHeaderKey(name); name != "Authorization" && name != "Proxy-Authorization" {
 		return
@@ -169,8 +169,8 @@ func (a *addedHeaders) to(req *http.Request) *http.Request {
 // impersonatePrefix is the prefix of impersonation headers.
 const impersonatePrefix = "Impersonate-"
 
-// impersonates reports whether the request itself sets an identity to impersonate. Merging it with the
-// Config's identity would result in a third one.
+// impersonates reports whether the request itself sets an identity to impersonate. Merging that identity
+// with the Config's would produce a third one.
 func impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, impersonatePrefix) {
@@ -195,8 +195,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// conceal removes a request's credentials from an error. net/http quotes malformed headers and trailers, and
-// proxies' error responses, all of which may echo credentials.
+// conceal removes a request's credentials from an error. net/http's errors quote malformed headers and
+// trailers as well as proxies' error responses, any of which may echo credentials.
 func (t *authTransport) conceal(req *http.Request, err error) error {
 	text := err.Error()
 	if shown := t.config.Conceal(text, req); shown != text {
@@ -222,7 +222,7 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 	return resp, err
 }
 
-// advise adds advice for the user to a network error, if it has any to give.
+// advise adds advice for the user to a network error, if there is any.
 func advise(err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
@@ -274,11 +274,10 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// refusedRedirect returns an error if http.Client must not follow a redirect: to another
-// server, which would receive the credentials, or from a write to a GET, which would make a
-// failed write look successful. The error omits the target's query, which may contain
-// secrets, and any path that contains the credentials of resp.Request, including those
-// added by the user's RoundTripper.
+// refusedRedirect returns an error if http.Client must not follow a redirect, because it leads to another
+// server, which would receive the credentials, or because it turns a write into a GET, which would make a
+// failed write look successful. The error omits the target's query, which may contain secrets, and any path
+// that contains the credentials of resp.Request, including those added by the user's RoundTripper.
 func (t *authTransport) refusedRedirect(method string, resp *http.Response) error {
 	base := t.base
 	if resp.StatusCode < 300 || resp.StatusCode > 399 {
@@ -301,15 +300,15 @@ func (t *authTransport) refusedRedirect(method string, resp *http.Response) erro
 		}
 		return nil
 	}
-	if target.Host == "" || sameServer(base, target) { // the path is not shown: it may contain credentials
+	if target.Host == "" || sameServer(base, target) { // omit the path, which may contain credentials
 		return fmt.Errorf("%s redirects to a path that is not below %s, which is not followed because it may belong to another API server: check the server's address", origin(base), base.EscapedPath())
 	}
 	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are only for the former: check the server's address", origin(base), origin(target))
 }
 
 // within reports whether target belongs to the API server at base. One origin may host several API servers,
-// each under its own path, as Rancher does. Paths are compared both as is and after cleaning, since a proxy
-// may clean them.
+// each under its own path, as Rancher does. Paths are compared both as they are and after cleaning, since a
+// proxy may clean them.
 func within(base, target *url.URL) bool {
 	if target.Host != "" && !sameServer(base, target) {
 		return false

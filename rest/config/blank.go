@@ -8,7 +8,7 @@ import (
 )
 
 // blank returns a function that overwrites the request's credentials in a response that
-// echoes them. It finds the same credentials as Conceal. The length of the response does not change, because
+// echoes them. It finds the same credentials as Conceal. It does not change the response's length, because
 // most encodings include lengths.
 func (c *Config) blank(sent *http.Request) recording.Blank {
 	var all []spelling

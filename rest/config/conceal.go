@@ -11,8 +11,7 @@ import (
 
 // Conceal removes credentials from text received from a server or a proxy, such as a debug
 // page that echoes the request. It removes the configuration's credentials and those in the
-// headers of req, which may be nil. It recognizes a truncated credential by its first
-// characters.
+// headers of req, which may be nil. Truncated credentials are recognized by their first characters.
 func (c *Config) Conceal(text string, req *http.Request) string {
 	if text == "" {
 		return text
@@ -23,20 +22,20 @@ func (c *Config) Conceal(text string, req *http.Request) string {
 type secretKey struct{}
 
 // WithSecret returns a context for requests whose body contains a secret, such as a
-// TokenReview. [Config.Conceal] removes that secret from text about them.
+// TokenReview. [Config.Conceal] removes that secret from any text about those requests.
 func WithSecret(ctx context.Context, secret string) context.Context {
 	return context.WithValue(ctx, secretKey{}, secret)
 }
 
-// told is a secret sent to the server, with the readable text before it, such as a user name.
+// told is a secret that is sent to the server, and the readable text that precedes it, such as a user name.
 type told struct{ open, secret string }
 
-// pair returns the two forms of a user name and password.
+// pair returns the two forms in which a user name and password are sent.
 func pair(user, password string) []told {
 	return []told{{secret: password}, {user + ":", password}}
 }
 
-// sent returns the secrets contained in a request. A certificate's key is not among them, because it is never
+// sent returns the secrets contained in a request. They do not include a certificate's key, which is never
 // sent.
 func (c *Config) sent(req *http.Request) []told {
 	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
@@ -54,14 +53,14 @@ func (c *Config) sent(req *http.Request) []told {
 		req = &http.Request{URL: new(url.URL)} // any request works if ProxyURL is set
 	}
 	if choose, _ := c.proxy(); choose != nil {
-		if proxy, _ := choose(req); proxy != nil { // no proxy, no secret
+		if proxy, _ := choose(req); proxy != nil { // without a proxy there is no secret
 			secrets = append(secrets, userinfo(proxy)...)
 		}
 	}
 	return secrets
 }
 
-// authorized returns the secrets in an Authorization header's value.
+// authorized returns the secrets in the value of an Authorization header.
 func authorized(value string) []told {
 	scheme, secret, found := strings.Cut(value, " ")
 	if !found {
@@ -82,11 +81,11 @@ func userinfo(u *url.URL) []told {
 }
 
 const (
-	// minSecret is the minimum length of a secret to search for, because shorter ones would hide
-	// ordinary words. A shorter secret is found only if it follows its user name.
+	// minSecret is the length from which secrets are searched for. Concealing shorter ones would hide
+	// ordinary words, so those are found only after their user name.
 	minSecret = 4
 
-	// secretStart is how many characters identify a truncated secret.
+	// secretStart is the number of characters by which a truncated secret is recognized.
 	secretStart = 12
 )
 
@@ -139,9 +138,9 @@ func newSearch(low string, all []spelling) *search {
 	return &search{low, all, slices.Repeat([]int{-1}, len(all)), strings.Index}
 }
 
-// next returns the next spelling at or after from, which must never decrease; at is -1
-// if there is none. If several start at the same position, as spellings of one secret often
-// do, next returns the longest.
+// next returns the position of the next spelling at or after from; at is -1 if there is none. from must
+// never decrease. If several spellings start at the same position, as those of one secret often do, next
+// returns the longest.
 func (s *search) next(from int) (at, end int) {
 	at = len(s.low)
 	for i, spelt := range s.all {
@@ -173,7 +172,8 @@ func alike(a, b string) int {
 	return n
 }
 
-// beginning returns the prefix that identifies the spelling. The open part is not counted.
+// beginning returns the prefix that identifies the spelling. The open part does not count towards its
+// length.
 func (s spelling) beginning() string { return s.text[:min(len(s.text), s.open+secretStart)] }
 
 // lowered converts ASCII letters to lower case, preserving byte offsets.

@@ -28,11 +28,11 @@ import (
 // runs.
 //
 // A Config omits its secrets when printed with any verb (%v, %+v, %#v, %x), in log/slog and in JSON, so it
-// cannot be stored as JSON. Package fmt cannot call methods on unexported fields, so use a *Config rather
-// than a Config in an unexported struct field.
+// cannot be stored as JSON. Package fmt cannot call methods on unexported fields, so unexported struct
+// fields should be of type *Config, not Config.
 //
-// The Authorization header comes from the first of these that is set: BearerTokenFile and BearerToken;
-// Username and Password; Exec. Setting both a token and a user name is an error, because one of the two must
+// The Authorization header is taken from the first of these that is set: BearerTokenFile and BearerToken;
+// Username and Password; Exec. It is an error to set both a token and a user name, because one of them must
 // be a mistake. A client certificate may be combined with any of them; the API server checks it first.
 type Config struct {
 	// Host is the server's URL, such as https://10.0.0.1:6443. If it has a path, the path
@@ -48,9 +48,9 @@ type Config struct {
 	// BearerToken is the token to authenticate with. If BearerTokenFile is also set, BearerToken is used only
 	// until the file has been read for the first time.
 	BearerToken string
-	// BearerTokenFile is a file with a token that is replaced regularly, such as a projected service
-	// account token. It is reread if more than a minute has passed since the last read, and immediately after
-	// a 401 from the server.
+	// BearerTokenFile is a file containing a token that is replaced regularly, such as a projected service
+	// account token. It is reread if the last read was more than a minute ago, and immediately after a 401
+	// from the server.
 	BearerTokenFile string
 
 	// Username and Password are used for HTTP basic authentication.
@@ -63,15 +63,15 @@ type Config struct {
 	// Impersonate is the identity to impersonate, if the server permits it.
 	Impersonate Impersonation
 
-	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it is
-	// empty, HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply; if Dial is set, no proxy is used.
-	// An https proxy is verified under its own name, against the system's authorities and those in TLS, and
-	// never receives the client certificate.
+	// ProxyURL is the proxy for all requests, with scheme http, https or socks5. If it is empty,
+	// HTTPS_PROXY, HTTP_PROXY and NO_PROXY apply, unless Dial is set, in which case no proxy is used. An
+	// https proxy is verified by its own host name, against the system's CAs and those in TLS, and never
+	// receives the client certificate.
 	ProxyURL string
 
-	// Proxy, if set, chooses the proxy for each request (nil for none), and overrides ProxyURL and
-	// the environment. It is also called when a client is created, and to determine the proxy's password,
-	// which is concealed in responses and errors. Exec plugins do not use it.
+	// Proxy, if set, returns the proxy for each request (nil for none), and overrides ProxyURL and the
+	// environment. It is also called when a client is created, and to find out the proxy's password in
+	// order to conceal it in responses and errors. Exec plugins do not use it.
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// Dial opens connections to the server or the proxy. Its context is canceled after 30 seconds at the
@@ -79,19 +79,18 @@ type Config struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// AcceptGzip requests compressed responses from the server and decompresses them as they arrive. It
-	// saves bandwidth and costs CPU time, so it is off by default.
+	// saves bandwidth but costs CPU time, so it is off by default.
 	AcceptGzip bool
 
-	// CBOR requests objects in CBOR (KEP-4222); servers without CBOR support ignore it. The encoding of
-	// requests does not change. CBOR is smaller than JSON, but objects are decoded by apimachinery's
-	// codec, which is slower than this module's JSON and protobuf decoders and does not share equal
-	// values. In k8s.io/apimachinery v0.35, that codec rejects objects with a list or map of more than
-	// 1024 entries.
+	// CBOR requests objects in CBOR (KEP-4222); servers without CBOR support ignore it. It does not affect
+	// how requests are encoded. CBOR is smaller than JSON, but objects are decoded by apimachinery's codec,
+	// which is slower than this module's JSON and protobuf decoders and does not share equal values. In
+	// k8s.io/apimachinery v0.35, that codec rejects objects with a list or map of more than 1024 entries.
 	CBOR bool
 
 	// Timeout limits the wait for each response's header. Zero means 90 seconds, which is 1.5 times the API
-	// server's default limit. It does not limit reading the body, so watches are not affected; use the
-	// context for that. A rest.Client also applies it to sending each request, for which zero means one
+	// server's default limit. It does not limit the reading of bodies, so watches are not affected; use a
+	// context for that. A rest.Client also applies it to the sending of each request, where zero means one
 	// minute.
 	Timeout time.Duration
 
@@ -99,16 +98,16 @@ type Config struct {
 	// version and the platform.
 	UserAgent string
 
-	// FieldManager is the default owner of written fields, used if the options of a call do not specify one.
+	// FieldManager is the default owner of written fields, for calls whose options do not specify one.
 	// If it is empty, the server uses the start of UserAgent.
 	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 	FieldManager string
 
 	// FieldValidation determines how the server treats unknown and duplicate fields: Strict, Warn or Ignore.
-	// It is used if the options of a call do not specify one. If it is empty, the server warns.
+	// It applies to calls whose options do not specify one. If it is empty, the server warns.
 	FieldValidation string
 
-	// Logger receives problems that do not require immediate action, such as a token file that could not be
+	// Logger logs problems that do not require immediate action, such as a token file that could not be
 	// reread. Nil means no logging.
 	Logger *slog.Logger
 
@@ -136,10 +135,10 @@ type Impersonation struct {
 }
 
 // TLS configures how to verify the server, and the client certificate to present. Each of the three PEM
-// documents may be specified inline or as a file, but not both. Files are reread once a minute, and
-// immediately if the server's certificate is rejected or the server responds with 401. New connections use
-// the new contents. Connections that presented a replaced client certificate are closed after 90 seconds, or
-// after Config.Timeout if that is longer. The minimum version is TLS 1.2.
+// values may be specified inline or as a file, but not both. Files are reread once a minute, and immediately
+// if the server's certificate is rejected or the server responds with 401. New connections use the new
+// contents. Connections that presented a replaced client certificate are closed after 90 seconds, or after
+// Config.Timeout if that is longer. The minimum version is TLS 1.2.
 type TLS struct {
 	// Insecure accepts any server certificate. Anyone on the network path can then read and modify
 	// everything, including the credentials.
@@ -149,8 +148,8 @@ type TLS struct {
 	// Empty means the host name of Config.Host.
 	ServerName string
 
-	// The certificate authorities trusted to sign the server's certificate. If none is given, the
-	// system's authorities apply.
+	// The certificate authorities trusted to sign the server's certificate. If none is set, the system's
+	// CAs are used.
 	CAFile string
 	CAData []byte
 
@@ -184,7 +183,7 @@ func (c *Config) Clone() *Config {
 }
 
 // clearCredentials removes all credentials and reports whether there were any. It keeps Impersonation,
-// because removing it would give the client more permissions, not fewer.
+// because without it the client would have more permissions, not fewer.
 func (c *Config) clearCredentials() bool {
 	t := &c.TLS
 	had := c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.Exec != nil || t.CertFile != "" || len(t.CertData) > 0
@@ -233,8 +232,8 @@ func (c *Config) validate() error {
 	return joinLine(errs)
 }
 
-// joinLine joins errors on a single line. It drops the error chain, because only people read validation
-// errors.
+// joinLine joins errors on a single line. It drops the error chain, because validation errors are only read
+// by people.
 func joinLine(errs []error) error {
 	var texts []string
 	for _, err := range errs {
@@ -286,8 +285,8 @@ func (t *TLS) validate() error {
 	return joinLine(errs)
 }
 
-// isContent reports whether path is actually the text of a key, a certificate or a token, plain or in
-// base64. Errors quote paths, so such text would leak.
+// isContent reports whether path is not a path but a key, a certificate or a token, plain or in base64.
+// Errors quote paths, so they would leak it.
 func isContent(path string) bool {
 	base := filepath.Base(path)
 	return strings.Contains(path, "-----BEGIN") || strings.Contains(path, "LS0tLS1CRUdJTi") ||
@@ -324,7 +323,7 @@ func (c *Config) baseURL() (*url.URL, error) {
 	}
 	u, err := url.Parse(host)
 	if err != nil {
-		// Errors from url.Parse quote their input, which may contain a password.
+		// Don't wrap url.Parse's error: it quotes the input, which may contain a password.
 		return nil, fmt.Errorf("the server's address is not a URL: %s", shape)
 	}
 	switch {

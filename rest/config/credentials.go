@@ -14,28 +14,28 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// reloadInterval is how long a credential file's content is used before it is reread. The
-// kubelet replaces a token at 80% of its lifetime, so a one-hour token is still valid for
-// 12 minutes.
+// reloadInterval is how long a credential file's content is used before the file is reread. The kubelet
+// replaces a token at 80% of its lifetime, at which point a one-hour token remains valid for another 12
+// minutes.
 const reloadInterval = time.Minute
 
-// credential authenticates one request. Equal values are the same credential.
+// credential authenticates a request. Equal values represent the same credential.
 type credential struct {
-	authorization string           // the Authorization header's value, or empty
+	authorization string           // the Authorization header; may be empty
 	certificate   *tls.Certificate // from an exec plugin, or nil
 }
 
 // credentialSource provides credentials. It is safe for concurrent use.
 type credentialSource interface {
-	// get returns the current credential. It may block. It fails with ctx's cause.
+	// get returns the current credential. It may block. If ctx is done, it fails with its cause.
 	get(ctx context.Context) (credential, error)
 
-	// renew reports that the server answered 401 to refused. It returns the credential to use
+	// renew is called after the server responded to refused with 401. It returns the credential to use
 	// instead, or refused itself if there is no other.
 	renew(ctx context.Context, refused credential) (credential, error)
 }
 
-// newCredentialSource chooses the source according to the precedence documented at Config.
+// newCredentialSource selects the source in the order documented at [Config].
 func newCredentialSource(c *Config) (credentialSource, error) {
 	switch {
 	case c.BearerTokenFile != "":
@@ -61,8 +61,9 @@ func (s staticCredential) renew(context.Context, credential) (credential, error)
 	return credential(s), nil
 }
 
-// tokenFile follows a file with a bearer token. The last token stays in use while the file is unreadable: the
-// file may be in the middle of being replaced, and it is up to the server how long the token is valid.
+// tokenFile reads a bearer token from a file that may change. While the file is unreadable, the last token
+// remains in use: the file may be in the middle of being replaced, and the server decides how long the token
+// is valid.
 type tokenFile struct {
 	path string
 	log  *slog.Logger
@@ -91,7 +92,7 @@ func (f *tokenFile) get(ctx context.Context) (credential, error) {
 	return cred, nil
 }
 
-// renew fails if reading the file hangs, so that the error refers to the file instead of blaming the token.
+// renew fails if reading the file hangs, so that the error mentions the file instead of blaming the token.
 func (f *tokenFile) renew(ctx context.Context, refused credential) (credential, error) {
 	cred, _ := f.current()
 	if cred != refused {
@@ -110,7 +111,7 @@ func (f *tokenFile) current() (cred credential, checked time.Time) {
 	return credential{authorization: "Bearer " + f.token}, f.checked
 }
 
-// take receives the file's content or the read error. It fails only if there is no earlier token to
+// take is called with the file's content or the read error. It fails only if there is no earlier token to
 // use.
 func (f *tokenFile) take(contents [][]byte, err error) error {
 	token := ""

@@ -15,15 +15,16 @@ const (
 	ExecNever ExecInteractiveMode = "Never"
 	// ExecIfAvailable passes standard input to the plugin if it is a terminal.
 	ExecIfAvailable ExecInteractiveMode = "IfAvailable"
-	// ExecAlways fails if standard input is not a terminal.
+	// ExecAlways passes standard input to the plugin, and fails if it is not a terminal.
 	ExecAlways ExecInteractiveMode = "Always"
 )
 
 // Exec is a program that prints a credential: an ExecCredential object of client.authentication.k8s.io,
 // v1 or v1beta1. The credential is used until its expirationTimestamp, and replaced if the server responds
 // with 401. Connections that presented a replaced client certificate are closed as described at [TLS].
-// Concurrent requests share one run and its outcome. If a request gives up, the run continues, for the
-// benefit of the next request. It may take five minutes, or fifteen if the plugin has a terminal.
+// Concurrent requests share one run and its outcome. If a request gives up, the run continues so that the
+// next request can use its outcome. A run may take up to five minutes, or fifteen if the plugin has a
+// terminal.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 type Exec struct {
 	// Command is a path, or a name to look up in PATH.
@@ -32,16 +33,16 @@ type Exec struct {
 	// Env is added to this process's environment, as NAME=value.
 	Env []string
 
-	// APIVersion is the protocol version, which the plugin's output must match.
+	// APIVersion is the protocol version. The plugin's output must have the same version.
 	APIVersion string
 
-	// InstallHint is added to the error if the program cannot be run.
+	// InstallHint is added to the error if the program cannot be started.
 	InstallHint string
 
-	// ProvideClusterInfo passes the cluster to the plugin, in KUBERNETES_EXEC_INFO.
+	// ProvideClusterInfo passes information about the cluster to the plugin in KUBERNETES_EXEC_INFO.
 	ProvideClusterInfo bool
-	// ClusterConfig is the kubeconfig cluster's configuration for the plugin, in JSON:
-	// its extension named client.authentication.k8s.io/exec.
+	// ClusterConfig is configuration for the plugin from the kubeconfig's cluster entry, in JSON: the
+	// extension named client.authentication.k8s.io/exec.
 	ClusterConfig json.RawMessage
 
 	// InteractiveMode is required with v1. With v1beta1 the default is ExecIfAvailable.

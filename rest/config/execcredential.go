@@ -47,8 +47,7 @@ type execStatus struct {
 
 func (s *execStatus) secrets() []string { return []string{s.Token, s.KeyData} }
 
-// execInfo returns the value of KUBERNETES_EXEC_INFO. caData is the cluster's
-// authority.
+// execInfo returns the value of KUBERNETES_EXEC_INFO. caData is the cluster's CA.
 func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 	spec := &execSpec{Interactive: interactive}
 	if c.Exec.ProvideClusterInfo {
@@ -73,8 +72,8 @@ func execInfo(c *Config, caData []byte, interactive bool) (string, error) {
 	return string(text), nil
 }
 
-// parseExecAnswer checks the plugin's output. Its errors quote only the version and the kind, unless those
-// look like a misplaced token. The status contains as much as could be read.
+// parseExecAnswer checks the plugin's output. Its errors quote only the version and the kind, and not even
+// those if they look like a misplaced token. The status contains everything that could be parsed.
 func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	var answer execCredential
 	err := unmarshalYAML(stdout, &answer)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// refusalInterval is the minimum time between two plugin runs caused by rejected credentials. Otherwise,
+	// refusalInterval is the minimum time between plugin runs caused by rejected credentials. Without it,
 	// every request by a user without access would start a process.
 	refusalInterval = 5 * time.Second
 
@@ -24,12 +24,13 @@ const (
 	// login prompt that the user has not noticed.
 	slowPlugin = 30 * time.Second
 
-	// maxPluginTime limits a run, during which the user may have to log in using a browser or a prompt.
+	// maxPluginTime limits the duration of a run. The user may have to log in during a run, in a browser or
+	// at a prompt.
 	maxPluginTime      = 5 * time.Minute
 	maxInteractiveTime = 15 * time.Minute
 
-	// abandonedAfter is how long a run continues after the last caller stopped waiting for it. Callers that
-	// retry would have done so by then.
+	// abandonedAfter is how long a run continues after the last caller stopped waiting for it. A caller
+	// that retries will have done so by then.
 	abandonedAfter = 30 * time.Second
 )
 
@@ -37,23 +38,23 @@ const (
 //
 // A caller gets the cached credential or waits for the current run, starting one if
 // necessary. All callers waiting for a run share its outcome, even if it is a failure or an expired
-// credential. A run continues if a caller gives up, so that a slow plugin's credential eventually reaches
-// even a series of impatient callers.
+// credential. A run continues if a caller gives up, so that a slow plugin eventually succeeds even if every
+// caller has a short timeout.
 type execSource struct {
 	config    *Config
 	log       *slog.Logger
 	run       func(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error)
 	stdin     func() bool    // reports whether standard input is a terminal
 	abandoned time.Duration  // abandonedAfter, except in tests
-	authority *reading.Files // the cluster's authority, which the plugin may need
+	authority *reading.Files // the cluster's CA, which the plugin may need
 
 	mu      sync.Mutex // guards the fields below
-	caData  []byte     // from the authority file, read before each run
+	caData  []byte     // from the CA file, which is read before each run
 	current credential
-	status  execStatus // the source of current
+	status  execStatus // the status that current was created from
 	valid   bool       // false before the first run, and after a rejection
 	expires time.Time  // zero means never
-	refusal time.Time  // when a rejection last caused a run
+	refusal time.Time  // when a rejected credential last caused a run
 	running *pluginRun // nil if no plugin is running
 }
 
@@ -63,8 +64,8 @@ type pluginRun struct {
 	began time.Time
 	stop  context.CancelCauseFunc
 
-	waiting int         // callers; guarded by the source's mu, as are the next two
-	idle    *time.Timer // stops the run; scheduled while no caller is waiting
+	waiting int         // number of callers; guarded by the source's mu, as are the next two fields
+	idle    *time.Timer // stops the run; set while no caller is waiting
 	givenUp bool        // the run is being stopped; do not use its outcome
 
 	done chan struct{} // closed once the remaining fields are set
@@ -84,7 +85,7 @@ func newExecSource(c *Config) *execSource {
 	return s
 }
 
-// take receives the authority file's content or the read error.
+// take is called with the CA file's content or the read error.
 func (s *execSource) take(contents [][]byte, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +117,7 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 }
 
 // join returns the current credential, or else a run to wait for, which the caller must leave. If that run
-// has been given up, the caller waits for it only to start the next one.
+// has been given up, the caller waits only for it to end before starting the next one.
 func (s *execSource) join() (*pluginRun, credential) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +161,8 @@ func (s *execSource) start() {
 	}()
 }
 
-// leave removes a waiting caller from the run. It reports whether the run's outcome is valid, which is
-// false if the run was given up.
+// leave removes a waiting caller from the run. It reports whether the run's outcome may be used, which is
+// not the case if the run was given up.
 func (s *execSource) leave(run *pluginRun) (counts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +281,7 @@ func (s *execSource) accept(status execStatus) (credential, error) {
 	switch {
 	case status.CertData == "":
 	case s.current.certificate != nil && status.CertData == s.status.CertData && status.KeyData == s.status.KeyData:
-		next.certificate = s.current.certificate // the same pointer keeps the connections
+		next.certificate = s.current.certificate // keep the pointer, and thus the connections
 	default:
 		pair, err := tls.X509KeyPair([]byte(status.CertData), []byte(status.KeyData))
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// endWhole makes Cancel kill the command together with its children. It puts the command in its own process
-// group, so that Ctrl-C in a terminal does not reach it.
+// endWhole makes Cancel kill the command and its children. It puts the command in its own process group, so
+// Ctrl-C in a terminal does not reach it.
 func endWhole(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

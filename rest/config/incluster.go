@@ -20,10 +20,10 @@ var ErrNotInCluster = errors.New("not in a pod (KUBERNETES_SERVICE_HOST and KUBE
 
 // InCluster returns the configuration for a program running in a pod: the server from KUBERNETES_SERVICE_HOST
 // and KUBERNETES_SERVICE_PORT, the pod's service account token and the cluster's certificate authority. The
-// token and the authority are reread when they rotate. If there is no ca.crt file, the system's authorities
-// are used. The namespace is POD_NAMESPACE, or else the service account's, or else "default".
+// token and the CA are reread when they are rotated. If there is no ca.crt file, the system's CAs are used.
+// The namespace is taken from POD_NAMESPACE or else from the service account, and defaults to "default".
 //
-// Outside a pod the error is [ErrNotInCluster].
+// Outside a pod, InCluster returns [ErrNotInCluster].
 func InCluster() (*Config, error) {
 	return inCluster(serviceAccountDir)
 }

@@ -27,7 +27,7 @@ type kubeconfig struct {
 	contexts       map[string]kubeContext
 	clusters       map[string]kubeCluster
 	users          map[string]kubeUser
-	sources        []string // the files it came from, for messages
+	sources        []string // the files it was read from, for messages
 }
 
 // kubeconfigFile is the format of a file. Its sections are lists of named entries.
@@ -118,8 +118,8 @@ func readKubeconfig(path string) (*kubeconfig, error) {
 	return k, nil
 }
 
-// unmarshalYAML reads YAML or JSON. Keys are case-sensitive, as in kubectl, so both interpret a file the same
-// way.
+// unmarshalYAML reads YAML or JSON. Like kubectl, it treats keys as case-sensitive, so that both interpret a
+// file in the same way.
 func unmarshalYAML(data []byte, into any) error {
 	text, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -163,7 +163,7 @@ func parseKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// putFirst sets a key that is not set yet, and reports whether it did. If there are several
+// putFirst sets a key unless it is already set, and reports whether it did. If there are several
 // definitions, the first one wins.
 func putFirst[V any](m map[string]V, key string, value V) bool {
 	_, ok := m[key]
@@ -173,17 +173,18 @@ func putFirst[V any](m map[string]V, key string, value V) bool {
 	return !ok
 }
 
-// Parse errors quote the offending text, which may be a password.
+// These match the position in a parse error, and the offending text that it quotes, which may be a
+// password.
 var (
 	yamlLine   = regexp.MustCompile(`line \d+: `)
 	yamlQuoted = regexp.MustCompile("`[^`]*`?|'[^']*'?|\"[^\"]*\"?")
 )
 
-// describeSyntax turns an error from the YAML or JSON decoder into one that contains the position of the
-// mistake but does not quote the file.
+// describeSyntax converts a YAML or JSON decoding error to one that contains the position of the mistake
+// but does not quote the file.
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would repeat the number
+		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would reveal the number
 		if kind == "string" && isBytes(e.Type) { // since Go 1.27; the error includes the field
 			return notBase64(e.Field)
 		}
@@ -382,8 +383,8 @@ func (k *kubeCluster) execExtension() json.RawMessage {
 	return nil
 }
 
-// external returns which kind of local file or program the configuration refers to. It returns "" if it
-// refers to none.
+// external describes the first local file or program that the configuration refers to, or returns "" if
+// there is none.
 func (c *Config) external() string {
 	switch {
 	case c.Exec != nil:
@@ -424,12 +425,12 @@ func (u *kubeUser) apply(c *Config, extension json.RawMessage) error {
 	return nil
 }
 
-// maxFile limits the size of configured files, in bytes. Even kubeconfigs with hundreds of clusters and
-// bundles of authorities are much smaller.
+// maxFile limits the size of configured files, in bytes. Even kubeconfigs with hundreds of clusters and CA
+// bundles are much smaller.
 const maxFile = 16 << 20
 
-// ReadFile is like os.ReadFile, for files referred to by a configuration, which could be anything. It fails
-// if the file is larger than 16 MiB.
+// ReadFile is like os.ReadFile, for files named in a configuration, which could be any file. It fails if
+// the file is larger than 16 MiB.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 // wraps it lists the searched locations.
 var ErrNoConfig = errors.New("no configuration for an API server")
 
-// LoadOptions selects parts of a kubeconfig and overrides others, like the kubectl flags of the same names.
-// The zero value changes nothing.
+// LoadOptions selects parts of a kubeconfig and overrides others, like the kubectl flags with the same
+// names. The zero value changes nothing.
 type LoadOptions struct {
-	// Kubeconfig is the only file to read. It must exist. If it is empty, the files listed in the environment
-	// variable KUBECONFIG are read, or else ~/.kube/config, or else the pod's service account is used.
+	// Kubeconfig is the only file to read. It must exist. If Kubeconfig is empty, see [LoadWith] for the
+	// locations that are searched.
 	Kubeconfig string
 
 	// Context, Cluster and User are names in the kubeconfig. Context overrides current-context;
@@ -32,11 +32,11 @@ type LoadOptions struct {
 	// Namespace overrides the context's namespace.
 	Namespace string
 
-	// Server overrides the cluster's URL, and with it the name that the server's certificate must match.
+	// Server overrides the cluster's URL, and thereby the name that the server's certificate must match.
 	Server string
 	// TLSServerName overrides the name that the server's certificate must match.
 	TLSServerName string
-	// CertificateAuthority is a file that overrides the cluster's authorities.
+	// CertificateAuthority is a file that overrides the cluster's CAs.
 	CertificateAuthority string
 	// InsecureSkipTLSVerify accepts any server certificate.
 	InsecureSkipTLSVerify bool
@@ -47,9 +47,9 @@ type LoadOptions struct {
 	// server would check first.
 	Token string
 
-	// Inline rejects a kubeconfig whose context refers to a file or a program. With a kubeconfig from an
-	// untrusted author, the client could be made to send any local file as a token to the author's server, or
-	// to run any program. The CertificateAuthority file and a pod's service account files are not affected.
+	// Inline rejects a kubeconfig whose context refers to a file or a program. An untrusted author of a
+	// kubeconfig could otherwise make the client send any local file to the author's server as a token, or
+	// run any program. The CertificateAuthority file and a pod's service account files are still allowed.
 	Inline bool
 
 	// Impersonate overrides the user's impersonation if its UserName is set.
@@ -78,8 +78,9 @@ func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 //     a context, cluster, user or server.
 //
 // When files are merged, the first current-context wins, and so does the first cluster, user or context with
-// a given name; entries are not combined. Relative paths are relative to their file. A kubeconfig's
-// credentials are not sent to a server with an http address; LoadWith logs a warning.
+// a given name; entries are not combined. Relative paths are resolved relative to the file that contains
+// them. A kubeconfig's credentials are not sent to a server with an http address; instead, LoadWith logs a
+// warning.
 //
 // If there is nothing to load, the error wraps [ErrNoConfig].
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
@@ -124,9 +125,9 @@ func LoadWith(o LoadOptions) (*Config, error) {
 	return c, nil
 }
 
-// Parse builds a Config from the text of a kubeconfig, in YAML or JSON, for example
-// from a Secret. Relative paths in it are relative to the working directory. Untrusted text may refer to
-// local files and programs; see LoadOptions.Inline.
+// Parse builds a Config from the contents of a kubeconfig in YAML or JSON, for example from a Secret.
+// Relative paths are resolved against the working directory. A kubeconfig may refer to local files and
+// programs; if it is untrusted, set LoadOptions.Inline.
 func Parse(data []byte) (*Config, error) { return ParseWith(data, LoadOptions{}) }
 
 // ParseWith is [Parse] with options. LoadOptions.Kubeconfig must be empty.
@@ -157,7 +158,7 @@ func kubeconfigPaths(o LoadOptions) (paths []string, explicit bool, err error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		// Containers often have no home directory and use a service account.
+		// Containers often have no home directory but use a service account.
 		return nil, false, nil
 	}
 	return []string{filepath.Join(home, ".kube", "config")}, false, nil
@@ -184,7 +185,7 @@ func (o *LoadOptions) accountDir() string {
 	return serviceAccountDir
 }
 
-// override applies the options to a configuration and validates the result.
+// override applies the options to c and validates the result.
 func (o *LoadOptions) override(c *Config) error {
 	if o.Namespace != "" {
 		c.Namespace = o.Namespace

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	maxPluginOutput = 1 << 20 // in bytes; a credential with a certificate chain has a few KiB
+	maxPluginOutput = 1 << 20 // in bytes; a credential with a certificate chain takes up a few KiB
 
 	// Only the end of standard error is shown. More is kept until secrets have been removed, so that no
-	// secret is cut in half and shown in part.
+	// secret is cut in half and partially shown.
 	shownPluginStderr = 2 << 10
 	keptPluginStderr  = 64 << 10
 
@@ -41,7 +41,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	cmd.Env = append(os.Environ(), e.Env...)
 	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+info)
 	cmd.WaitDelay = pluginWaitDelay
-	if !stdinIsTerminal() { // with a terminal, Ctrl-C must reach the plugin
+	if !stdinIsTerminal() { // if there is a terminal, Ctrl-C must reach the plugin
 		endWhole(cmd)
 	}
 	cmd.Stdout = stdout
@@ -52,7 +52,7 @@ func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (plu
 	}
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		err = nil // the plugin succeeded, but left behind a child that keeps its output open
+		err = nil // the plugin succeeded, but one of its children still has the output open
 	}
 	if stdout.full {
 		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
@@ -93,7 +93,7 @@ func showStderr(stderr string, secrets []string) string {
 	return text
 }
 
-// boundedBuffer returns an error when it is full, which stops the plugin.
+// boundedBuffer is a Writer that fails once it is full, which stops the plugin.
 type boundedBuffer struct {
 	buf   bytes.Buffer
 	limit int

@@ -31,7 +31,7 @@ func (l *fieldList) str(name, value string) {
 	}
 }
 
-// file writes a file name, unless it is actually the content of such a file.
+// file adds a file name, unless path is really the content of such a file.
 func (l *fieldList) file(name, path string) {
 	if isContent(path) {
 		l.field(name, redacted)
@@ -61,8 +61,8 @@ func (l *fieldList) nested(name, value string) {
 
 func (l *fieldList) String() string { return "{" + l.text.String() + "}" }
 
-// redactURL removes the password and the query from a URL. If text contains an @ but is not
-// a URL, it returns a placeholder, because any part may be secret.
+// redactURL removes the password and the query from a URL. If text contains an @ but is not a URL, it
+// returns a placeholder, because any part of it may be secret.
 func redactURL(text string) string {
 	if !strings.Contains(text, "@") {
 		if i := strings.IndexAny(text, "?#"); i >= 0 {
@@ -174,7 +174,7 @@ func (e Exec) String() string {
 		for i, pair := range e.Env {
 			name, _, ok := strings.Cut(pair, "=")
 			if !ok {
-				name = redacted // the whole entry may be a value
+				name = redacted // the entire entry may be a value
 			}
 			names[i] = name
 		}
@@ -236,7 +236,7 @@ func (n *network) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config
 // Format hides the credentials if the http.Client is printed.
 func (t *authTransport) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.authTransport") }
 
-// redactor is a type whose text forms contain no secrets.
+// redactor is a type whose text representations contain no secrets.
 type redactor interface {
 	fmt.Stringer
 	fmt.GoStringer
@@ -247,6 +247,6 @@ func formatRedacted(f fmt.State, verb rune, v redactor) {
 	if verb == 'v' && f.Flag('#') {
 		text = v.GoString()
 	}
-	// Ignore the error: there is nowhere to report a failed write.
+	// There is no way to report a failed write.
 	_, _ = io.WriteString(f, text)
 }

@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// scrub replaces all occurrences of the secrets in text, in every spelling that a program
-// may print. It ignores secrets shorter than four bytes, which would hide ordinary words.
+// scrub replaces all occurrences of the secrets in text, in every form in which a program may print them.
+// It ignores secrets shorter than four bytes, because replacing those would hide ordinary words.
 func scrub(text string, secrets ...string) string {
 	var all []spelling
 	for _, s := range secrets {
@@ -28,7 +28,7 @@ func scrub(text string, secrets ...string) string {
 	return text
 }
 
-// spelling is one way to write a secret. Its first open bytes are readable text.
+// spelling is one way to write a secret. Its first open bytes are readable text that precedes the secret.
 type spelling struct {
 	text string
 	open int
@@ -73,8 +73,8 @@ func spellings(open, secret string) []spelling {
 	return all
 }
 
-// prose removes everything from text that does not read like prose, because it may be an unknown secret: PEM
-// keys, the words after "Bearer" or "password:", all values in JSON, and random-looking words.
+// prose removes everything from text that does not read like prose and could therefore be an unknown secret:
+// PEM keys, the words after "Bearer" or "password:", all values in JSON, and random-looking words.
 func prose(text string) string {
 	for _, rule := range []struct{ find, put string }{
 		{`(?s)-----BEGIN .*?(-----END [A-Z ]*-----|$)`, redacted},

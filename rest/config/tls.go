@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/reading"
 )
 
-// pemSet contains the PEM text for the TLS settings at a point in time, whether inline or read from files.
+// pemSet contains the PEM data for the TLS settings at a point in time, whether inline or read from files.
 type pemSet struct {
 	ca, cert, key []byte
 }
@@ -68,17 +68,16 @@ func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error
 		out.Certificates = []tls.Certificate{*fromExec}
 	}
 	if len(out.Certificates) > 0 {
-		// With only Certificates set, crypto/tls presents no certificate if the server's
-		// list of acceptable authorities lacks its issuer. Servers with an incomplete list
-		// would accept it.
+		// With only Certificates set, crypto/tls does not present the certificate if its issuer is missing
+		// from the server's list of acceptable CAs. A server whose list is incomplete would accept it.
 		pair := out.Certificates[0]
 		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return out, nil
 }
 
-// proxyTLS returns the settings for a proxy. Since it is a different server, it has its own name, receives no
-// client certificate, and its certificate may also be signed by one of the system's authorities.
+// proxyTLS returns the settings for a proxy. Since it is a different server, it is verified by its own name,
+// receives no client certificate, and may also have a certificate signed by one of the system's CAs.
 func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	out := &tls.Config{MinVersion: server.MinVersion, ServerName: name, InsecureSkipVerify: server.InsecureSkipVerify}
 	if server.RootCAs != nil {
@@ -92,7 +91,7 @@ func (s pemSet) proxyTLS(server *tls.Config, name string) *tls.Config {
 	return out
 }
 
-// place describes where a PEM document comes from, for messages.
+// place describes where PEM data comes from, for messages.
 func (t *TLS) place(file string) string {
 	if file == "" {
 		return "the inline data"

@@ -27,7 +27,7 @@ const (
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 
-	// HTTP/1.1 has no pings; TCP keep-alive probes detect a dead peer after the same time.
+	// HTTP/1.1 has no pings, so TCP keep-alive probes detect a dead peer, after the same time.
 	probeAfter    = 15 * time.Second
 	probeInterval = 10 * time.Second
 	probeCount    = 3
@@ -37,20 +37,20 @@ const (
 	idleConnTimeout     = 90 * time.Second
 
 	// headTimeout limits the wait for a response's header if Config.Timeout is zero. API servers time out
-	// after 60 seconds by default (--request-timeout); the responses to watches and lists start sooner.
+	// after 60 seconds by default (--request-timeout); responses to watches and lists start sooner.
 	headTimeout = 90 * time.Second
 
 	// maxReadFrame is the largest accepted HTTP/2 frame, in bytes. Each frame is passed from the goroutine
-	// that reads the connection to the one that reads the body. BenchmarkTransportStream takes a third less
-	// time with this size than with the default of 16 KiB; larger frames do not help.
+	// that reads the connection to the one that reads the body. BenchmarkTransportStream is a third faster
+	// with this size than with the default of 16 KiB; larger frames do not help.
 	maxReadFrame = 256 << 10
 
-	// readBuffer is the number of bytes read from an HTTP/1.1 connection at once. A watch sends one
+	// readBuffer is the buffer size for reading from an HTTP/1.1 connection. A watch sends one
 	// chunk per event; with the default of 4 KiB, reading each chunk takes two system calls.
 	readBuffer = 64 << 10
 
 	// HTTP/2 needs only one connection. With HTTP/1.1, each watch occupies a connection, and bursts of short
-	// requests should not have to dial each time.
+	// requests should not have to dial new ones every time.
 	maxIdleConnsPerHost = 32
 )
 
@@ -77,7 +77,7 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	if exec, ok := source.(*execSource); ok {
 		n.execCertificate = exec.certificate
 	}
-	if _, err := n.transport(context.Background()); err != nil { // before the first request
+	if _, err := n.transport(context.Background()); err != nil { // fail before the first request
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	var next http.RoundTripper = n
@@ -98,17 +98,17 @@ func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
 	return c.Recorder.RoundTripper(next, c.blank)
 }
 
-// network is the RoundTripper that accesses the network. It uses one http.Transport at a time, and
-// replaces it when a certificate or the certificate authority changes. Requests in progress keep their
-// connections, and new requests use the new files. Verification is left to crypto/tls. Watches would continue
-// under the identity of a replaced client certificate, so connections that presented it are closed after
-// enough time for all other requests to complete.
+// network is the RoundTripper that accesses the network. It uses one http.Transport at a time, and replaces
+// it when a certificate or the CA changes. Requests in progress keep their connections, and new requests use
+// the new files. Verification is left to crypto/tls. Watches would continue under the identity of a replaced
+// client certificate, so connections that presented it are closed after enough time for all other requests to
+// complete.
 type network struct {
 	config          *Config
 	log             *slog.Logger
 	files           *reading.Files
-	changes         bool                    // there are files, which may change
-	execCertificate func() *tls.Certificate // nil without an exec plugin
+	changes         bool                    // some settings come from files, which may change
+	execCertificate func() *tls.Certificate // nil if there is no exec plugin
 
 	mu       sync.Mutex // guards the fields below; execCertificate's lock may be taken under it
 	current  *http.Transport
@@ -125,8 +125,8 @@ func newNetwork(c *Config) *network {
 	return n
 }
 
-// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and the authority file has
-// changed, it tries again once, because the request has not been sent yet.
+// RoundTrip implements http.RoundTripper. If the server's certificate is rejected and the CA file has
+// changed, it retries once, because the request has not been sent yet.
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, err := n.transport(req.Context())
 	if err != nil {
@@ -203,8 +203,8 @@ func (n *network) reload(ctx context.Context) bool {
 	return after != before
 }
 
-// take receives the files' contents or the read error. If the files cannot be read or do not match each other
-// yet, the last good set stays in use. take fails only if there is none.
+// take is called with the files' contents or the read error. If the files cannot be read or do not match each
+// other yet, the last good set remains in use. take fails only if there is none.
 func (n *network) take(contents [][]byte, err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -280,7 +280,8 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 		return nil, err
 	}
 	if base, err := c.baseURL(); err == nil && t.Proxy != nil {
-		// All requests go to the same server, and they will report an invalid environment.
+		// Ask for the base URL, since all requests go to that server. If the environment is invalid, they
+		// will report it.
 		via, err := t.Proxy(&http.Request{URL: base})
 		if c.Proxy != nil || err == nil && via != nil && via.Scheme == "https" {
 			t.DialTLSContext = tlsDialer(t.DialContext, func(address string) *tls.Config {
@@ -297,7 +298,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config, pems pemSet, shown *connect
 	return t, nil
 }
 
-// proxy returns the function that chooses a request's proxy, or nil for no proxy.
+// proxy returns the function that selects a request's proxy, or nil if no proxy is used.
 func (c *Config) proxy() (func(*http.Request) (*url.URL, error), error) {
 	fixed, err := parseProxyURL(c.ProxyURL)
 	switch {
@@ -340,8 +341,8 @@ func tlsDialer(dial func(context.Context, string, string) (net.Conn, error), set
 
 var errHandshake = fmt.Errorf("the TLS handshake took longer than %v", tlsHandshakeTimeout)
 
-// dialer subjects the user's dialer to the default dialer's timeout. net/http calls it in a separate
-// goroutine, where a panic would crash the process and runtime.Goexit would hang the request.
+// dialer applies the default dialer's timeout to the user's dialer. net/http calls it in a separate
+// goroutine, where a panic would crash the process and runtime.Goexit would make the request hang.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		return nil

@@ -28,8 +28,8 @@ func aggregatedVersion(contentType string) string {
 	return params["v"]
 }
 
-// readAggregated parses an aggregated document. It keeps entries for stale group versions. If the backend is
-// down, the next request will report that better than discovery could.
+// readAggregated parses an aggregated document. It keeps entries for stale group versions: if the backend is
+// down, requests to it report that better than discovery could.
 func readAggregated(body []byte, version string) ([]servedVersion, error) {
 	var doc apidiscoveryv2.APIGroupDiscoveryList
 	if err := decodeDocument(body, apidiscoveryv2.GroupName+"/"+version, "APIGroupDiscoveryList", &doc); err != nil {
@@ -77,7 +77,7 @@ func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDisco
 	return mapping, true
 }
 
-// kindIn fills in the document's group version for a kind that has none.
+// kindIn uses the document's group version for a kind that has none.
 func kindIn(gv schema.GroupVersion, kind metav1.GroupVersionKind) object.GVK {
 	if kind.Version == "" {
 		return gv.WithKind(kind.Kind)

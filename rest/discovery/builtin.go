@@ -8,9 +8,9 @@ import (
 )
 
 // Builtin returns the location of a built-in kind in a stable version, which is the
-// same on every API server. It needs no discovery, which may be slow or rejected, or reach something other
-// than an API server. It sets only Kind, Resource, Namespaced and Singular. It returns false for all other
-// kinds.
+// same on every API server. It avoids discovery, which may be slow or rejected, or may reach something
+// other than an API server. It sets only Kind, Resource, Namespaced and Singular. It returns false for all
+// other kinds.
 //
 // An older server may lack a newer kind and respond with 404.
 func Builtin(kind object.GVK) (Mapping, bool) {
@@ -26,7 +26,7 @@ func Builtin(kind object.GVK) (Mapping, bool) {
 	return m, true
 }
 
-// plural returns the plural for a built-in resource's singular.
+// plural returns the plural of a built-in resource's singular name.
 func plural(singular string) string {
 	switch {
 	case singular == "endpoints":

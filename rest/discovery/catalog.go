@@ -14,9 +14,9 @@ import (
 // catalog is the result of one discovery run, indexed for lookups. It is immutable, so it can be read without
 // locking.
 type catalog struct {
-	run     uint64 // number of the mapper's run, counting from 1
+	run     uint64 // sequence number of the run, from 1
 	served  []servedVersion
-	partial *Error // the parts that could not be discovered, nil if none
+	partial *Error // the parts that could not be discovered; nil if there are none
 
 	// byKind maps a kind to its mappings, in order of preference. The mappings for all versions are stored
 	// under the empty version.
@@ -32,8 +32,8 @@ type namedMapping struct {
 	as nameForm
 }
 
-// nameForm is the form of a name. The smallest one wins, in kubectl's order, so that a resource's plural is
-// never mistaken for another's short name.
+// nameForm is the form of a name. The smallest form wins, in the same order as in kubectl, so that one
+// resource's plural is never mistaken for another's short name.
 type nameForm int
 
 const (
@@ -48,8 +48,8 @@ func newCatalog(run uint64, served []servedVersion, partial *Error) *catalog {
 		run: run, served: served, partial: partial,
 		byKind: make(map[object.GVK][]*Mapping), byName: make(map[string][]namedMapping),
 	}
-	// The preferred versions of all groups come first, and the core group is the first group, so an
-	// unqualified name is interpreted as in kubectl.
+	// Add the preferred versions of all groups first, starting with the core group, so that unqualified
+	// names are interpreted as in kubectl.
 	for _, preferred := range []bool{true, false} {
 		for _, version := range served {
 			if version.preferred != preferred {
@@ -96,8 +96,8 @@ func (c *catalog) find(q question) []*Mapping {
 	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
 }
 
-// inGroup returns the mappings in a group. The empty group means any group. A group that matches nothing is
-// treated as a prefix, so that "storageclasses.storage" finds storage.k8s.io.
+// inGroup returns the mappings in a group. The empty group means any group. If there is no such group, its
+// name is treated as a prefix, so that "storageclasses.storage" finds storage.k8s.io.
 func inGroup(named []namedMapping, group string) []namedMapping {
 	if group == "" {
 		return named
@@ -116,7 +116,8 @@ func inVersion(named []namedMapping, version string) []namedMapping {
 	return keep(named, func(n namedMapping) bool { return n.Resource.Version == version })
 }
 
-// strongest returns the mappings with the strongest form. If there is a plural, singulars count as plurals.
+// strongest returns the mappings with the strongest form. If there is a plural, singulars are treated as
+// plurals.
 func strongest(named []namedMapping) []*Mapping {
 	if len(named) == 0 {
 		return nil
@@ -141,9 +142,8 @@ func keep(named []namedMapping, ok func(namedMapping) bool) []namedMapping {
 	return kept
 }
 
-// pick chooses one mapping for q. The order of preference decides between groups and
-// versions. Two resources in one group version are ambiguous, unless q is a kind and one of
-// them is named after it.
+// pick selects a mapping for q. Between groups and versions, the order of preference decides. Two resources
+// in one group version are ambiguous, unless q is a kind and one of them is named after it.
 func pick(q question, found []*Mapping) (Mapping, error) {
 	rivals := []*Mapping{found[0]}
 	for _, m := range found[1:] {
@@ -165,8 +165,8 @@ func pick(q question, found []*Mapping) (Mapping, error) {
 	return *rivals[0], nil
 }
 
-// keepKnown fills in failed parts of a run with results from an earlier one, so that kinds do not become
-// unknown while their API is briefly unavailable. It does not fill in parts that the server reports as gone.
+// keepKnown fills in failed parts of a run with earlier results, so that kinds do not become unknown while
+// their API is briefly unavailable. It does not fill in parts that the server reports as gone.
 func keepKnown(served []servedVersion, partial *Error, earlier []servedVersion) []servedVersion {
 	if partial == nil {
 		return served

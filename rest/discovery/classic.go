@@ -12,12 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// classicParallel limits concurrent requests in classic discovery. Clusters have thirty to a hundred
-// group versions. Eight at a time take about ten round trips and leave capacity for other clients.
+// classicParallel limits concurrent requests in classic discovery. Clusters have thirty to a hundred group
+// versions, so with eight requests at a time, discovery takes about ten round trips and leaves capacity for
+// other clients.
 const classicParallel = 8
 
-// readClassicRoot parses the group versions in a root document, preferred versions first, without their
-// resources.
+// readClassicRoot parses the group versions in a root document, preferred versions first. It does not read
+// their resources.
 func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	if root == coreRoot {
 		return readAPIVersions(body)
@@ -39,7 +40,8 @@ func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
 	return versions, nil
 }
 
-// readAPIVersions parses the core group's versions, the preferred one first. So far, there has only been one.
+// readAPIVersions parses the core group's versions, preferred version first. So far, there has only ever been
+// one.
 func readAPIVersions(body []byte) ([]servedVersion, error) {
 	var doc metav1.APIVersions
 	if err := decodeDocument(body, "v1", "APIVersions", &doc); err != nil {
@@ -69,7 +71,7 @@ func preferFirst(versions []servedVersion, preferred string) {
 }
 
 // readClassicVersions reads the resources of all group versions. If that fails for a group version, it
-// records the error. It returns when all are done.
+// records the error and continues with the others.
 func readClassicVersions(ctx context.Context, get Get, versions []servedVersion) {
 	seats := make(chan struct{}, classicParallel)
 	var reading sync.WaitGroup
@@ -102,8 +104,8 @@ func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([
 	return classicMappings(gv, doc.APIResources), nil
 }
 
-// classicMappings converts the resources of one group version. A name with a slash denotes a
-// subresource, which may appear before or after its resource, or without it.
+// classicMappings converts the resources of one group version. A name with a slash denotes a subresource,
+// which may be listed before or after its resource, or without it.
 func classicMappings(gv schema.GroupVersion, resources []metav1.APIResource) []Mapping {
 	var mappings []Mapping
 	subresources := make(map[string][]string)

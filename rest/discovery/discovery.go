@@ -30,7 +30,7 @@ type Error struct {
 	Failures []Failure // at least one
 }
 
-// Failure is one part of the API that could not be discovered.
+// Failure is a part of the API that could not be discovered.
 type Failure struct {
 	// Path is the path of the document that failed, such as "/apis/metrics.k8s.io/v1beta1". It is
 	// "/api" or "/apis" if the core group or all named groups failed.
@@ -68,8 +68,8 @@ func (f Failure) covers(group string) bool {
 // maxNamed limits how many failed parts an error lists.
 const maxNamed = 20
 
-// Error lists the failed parts with their reasons on one line. It groups neighbors that have the same
-// reason, and only counts parts after the first twenty.
+// Error lists the failed parts with their reasons on one line. It groups neighboring parts that failed for
+// the same reason, and only counts the parts beyond the first twenty.
 func (e *Error) Error() string {
 	var parts []string
 	shown := e.Failures[:min(len(e.Failures), maxNamed)]
@@ -105,14 +105,14 @@ type servedVersion struct {
 	err error
 }
 
-// discover asks the server for everything that it serves: the core group first, then the groups in the
-// server's order, each with its preferred version first.
+// discover asks the server for everything it serves. It returns the core group first, then the other groups
+// in the server's order, each with its preferred version first.
 //
-// It requests the aggregated document (KEP-3352) for /api and /apis, in one request each. A server that lacks
-// this format sends the classic document, in which case discover requests the resources of each group
-// version.
+// It requests the aggregated document (KEP-3352) for /api and /apis, in one request each. A server that does
+// not support this format sends the classic document, in which case discover requests the resources for each
+// group version.
 //
-// It takes at most maxRun; requests that are still unanswered by then fail.
+// It takes at most maxRun; any requests still pending by then fail.
 //
 // If ctx is done, it returns ctx's error. Otherwise the error is an *Error, possibly together with mappings.
 // If there are no mappings, the first result is nil.
@@ -135,13 +135,12 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	var failures []Failure
 	for i, err := range errs {
 		// A server may have only one of the roots; for example, API servers for custom resources may have no
-		// core group. In that case the missing root is not a failure, regardless of what happened to the
-		// other one.
+		// core group. A missing root is then not a failure, even if the other one could not be read.
 		if err == nil || apierrors.IsNotFound(err) && !apierrors.IsNotFound(errs[1-i]) {
 			continue
 		}
 		if apierrors.IsNotFound(err) {
-			// The error is not wrapped, because a 404 would mean that no kind is served at all.
+			// Do not wrap the error, because a 404 would mean that no kind is served at all.
 			err = fmt.Errorf("%v: every API server serves at least one of the two roots; check the server's address", err)
 		}
 		failures = append(failures, Failure{Path: roots[i], Err: err})
@@ -160,7 +159,7 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	return all, nil
 }
 
-// ending returns the cause of a canceled run, including the step it was in if known.
+// ending returns the reason why a run was canceled, including the step it was in if known.
 func ending(ctx context.Context, errs []error) error {
 	cause := context.Cause(ctx)
 	if stuck, ok := errors.AsType[*source.StuckError](errors.Join(errs...)); ok && errors.Is(stuck, cause) {
@@ -169,8 +168,9 @@ func ending(ctx context.Context, errs []error) error {
 	return cause
 }
 
-// guarded turns a panic or runtime.Goexit in get into an error, because get calls the user's functions
-// in this package's goroutines. Without an error, a Goexit would look like a server that serves nothing.
+// guarded turns a panic or runtime.Goexit in get into an error, because get calls the user's functions in
+// goroutines started by this package. Without the error, a Goexit would look as if the server served
+// nothing.
 func (get Get) guarded() Get {
 	return func(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 		err = failure.Apart("the transport", func() (err error) {
@@ -207,8 +207,8 @@ func versionPath(gv schema.GroupVersion) string {
 }
 
 // decodeDocument parses a discovery document of the given kind into doc. It fails if the document has a
-// different kind, because JSON from a proxy or some other server must not look like an empty API server. API
-// servers omit the apiVersion from the core group's documents.
+// different kind, because JSON from a proxy or some other server must not be mistaken for that of an API
+// server without resources. API servers omit the apiVersion from the core group's documents.
 func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 	var is metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &is); err != nil {
@@ -227,5 +227,5 @@ func decodeDocument(body []byte, apiVersion, kind string, doc any) error {
 // errSlow is the cancellation cause for requests in a run that takes longer than maxRun.
 var errSlow = fmt.Errorf("discovery gave up after %v: check the network between this process and the API server", maxRun)
 
-// errStale is the error for a group version whose document the server could not refresh.
+// errStale is the error for a group version for which the server has only an outdated document.
 var errStale = errors.New("the aggregated API server behind it does not respond, so its kinds may be out of date; see \"kubectl get apiservices\"")

@@ -4,21 +4,21 @@
 //
 //	mapper := client.Mapper() // of a rest.Client
 //	m, err := mapper.MappingForKind(ctx, object.GVK{Group: "apps", Version: "v1", Kind: "Deployment"})
-//	m, err = mapper.MappingForResource(ctx, object.GVR{Resource: "deploy"}) // as kubectl interprets it
+//	m, err = mapper.MappingForResource(ctx, object.GVR{Resource: "deploy"}) // interpreted as in kubectl
 //	all, err := mapper.Mappings(ctx)
 //
 // [Mapper.RESTMapper] adapts a Mapper to apimachinery's interface.
 //
-// [Builtin] knows the locations of the built-in kinds without a request; a
-// rest.Resource consults it first.
+// [Builtin] returns the locations of built-in kinds without a request; a rest.Resource tries it first.
 //
 // # Guarantees
 //
-//   - Known kinds are looked up without a request. For an unknown one, the mapper asks the server again, so
-//     it finds custom resource definitions that are installed later.
+//   - Known kinds are looked up without a request. For an unknown kind, the mapper asks the server again,
+//     so it finds CRDs that are installed later.
 //   - Concurrent callers share a discovery run. Runs are at least a second apart and
 //     take at most 30 seconds.
-//   - If one part of the API does not respond, the others are still discovered, and its kinds stay known.
+//   - If one part of the API does not respond, the others are still discovered, and the kinds already known
+//     in that part remain known.
 //
 // # Concurrency
 //
@@ -33,6 +33,6 @@
 //
 // # Debugging
 //
-// The logger receives one line per run at debug level, and a warning whenever the set of parts that
-// cannot be discovered changes.
+// The mapper logs one line per run at debug level, and a warning whenever the set of parts that cannot be
+// discovered changes.
 package discovery

@@ -14,17 +14,17 @@ import (
 
 const (
 	// minRediscovery is the minimum time between the end of one run and the start of the
-	// next, and therefore the longest that a lookup waits before its run starts. One or two
-	// requests a second are a negligible load for a server.
+	// next, and therefore the maximum time that a lookup waits before its run starts. One or two requests
+	// per second are negligible for a server.
 	minRediscovery = time.Second
 
-	// maxRediscovery limits how long a failed lookup is answered from memory before asking the server again.
-	// Apart from the caller's own back-off, this is the longest delay until a repeated lookup finds a new
-	// custom resource definition.
+	// maxRediscovery limits how long a failed lookup is answered from memory before the server is asked
+	// again. Apart from the caller's own back-off, this is the longest that it takes for repeated lookups to
+	// find a new CRD.
 	maxRediscovery = 10 * time.Second
 
-	// maxRun limits a run. Servers respond within a second, and one unanswered request must not hold up all
-	// callers.
+	// maxRun limits the duration of a run. Servers normally respond within a second, and one unanswered
+	// request must not hold up all callers.
 	maxRun = 30 * time.Second
 
 	// maxMisses limits the number of failed lookups for which the back-off is remembered.
@@ -32,30 +32,28 @@ const (
 )
 
 // Mapper determines where kinds are served. It asks the server on first use, and again for anything it does
-// not know, so it also finds custom resource definitions that are installed later.
+// not know, so it also finds CRDs that are installed later.
 //
 // A lookup works as follows:
 //
 //  1. If the Mapper knows the answer, it returns it immediately, without a request.
-//  2. Otherwise one caller asks the server again, and concurrent lookups share that
-//     run. A run starts at least a second after the previous one ended, so a caller may
-//     wait for that.
-//  3. If the new run does not find it either, the result is a [*NoMatchError]. The same lookup then
-//     returns this error immediately for one second before the server is asked again, then for two,
-//     four, and up to 10 seconds. This back-off is forgotten if the lookup is not repeated within
-//     another 10 seconds.
+//  2. Otherwise one caller asks the server again, and concurrent lookups share that run. A run starts at
+//     least a second after the previous one ended, so callers may have to wait that long.
+//  3. If the new run does not find it either, the result is a [*NoMatchError]. If the same lookup is
+//     repeated, it returns this error immediately for one second before the server is asked again, then for
+//     two, four, and up to 10 seconds. The back-off is reset if the lookup is not repeated within another
+//     10 seconds.
 //
-// A run takes at most 30 seconds; requests still unanswered by then fail. If a run fails completely, earlier
-// results stay valid. Lookups that needed the run return the reason, and so do lookups within the next
-// second, without a request. If only some groups fail, the run counts as a success and the earlier results
-// for those groups are kept; see [Error].
+// A run takes at most 30 seconds; requests still pending by then fail. If a run fails completely, earlier
+// results remain valid. Lookups that needed the run return the reason, and for the next second other lookups
+// do so too, without a request. If only some groups fail, the run is considered successful and the earlier
+// results for those groups are kept; see [Error].
 //
-// If the server rejects a document request with a Retry-After, the Mapper does not repeat
-// it until that time (at most source.MaxRetryAfter) has passed; until then it returns the
-// same reason.
+// If the server rejects a document request with a Retry-After, the Mapper does not repeat the request until
+// that time (at most source.MaxRetryAfter) has passed; until then it returns the same error.
 //
-// Lookups still find a definition after it has been removed. If the server responds with 404 for a whole
-// resource, call [Mapper.Invalidate].
+// Lookups still find a CRD's kind after the CRD has been removed. If the server responds with 404 for a
+// whole resource, call [Mapper.Invalidate].
 //
 // All methods are safe for concurrent use. The slices in a Mapping are shared and must not
 // be modified. A Mapper starts no goroutines that outlive a call: discovery runs under the
@@ -65,20 +63,20 @@ type Mapper struct {
 	get Get // honors Retry-After
 	log *slog.Logger
 
-	// turn contains a token, which is held while deciding whether to run discovery, waiting until it may run,
-	// and running it. Acquire it before mu, never while holding mu.
+	// turn contains a token. A goroutine holds the token while it decides whether to run discovery, waits
+	// until it may, and runs it. Acquire it before mu, never while holding mu.
 	turn chan struct{}
 
-	mu sync.Mutex // guards the fields below; held briefly, never while calling other code
+	mu sync.Mutex // guards the fields below; held only briefly, and never while calling other code
 	// catalog contains the current results; nil before the first successful run.
 	catalog *catalog
-	// stale is set from Invalidate until the next run: lookups must not use catalog.
+	// stale is set from Invalidate until the next run, and means that lookups must not use catalog.
 	stale bool
 	// epoch counts the calls to Invalidate. A run that started in an earlier epoch does not answer
 	// lookups in the current one.
 	epoch uint64
-	// runs counts completed runs, successful or not. ended is when the last run completed, and failure
-	// is its error if it failed completely.
+	// runs counts completed runs, successful or not. ended is when the last one completed, and failure is
+	// its error if it failed completely.
 	runs    uint64
 	ended   time.Time
 	failure error
@@ -94,8 +92,7 @@ type miss struct {
 	until time.Time     // when the server may be asked again
 }
 
-// question is the subject of a lookup: a kind or a partial resource, whichever is not
-// empty.
+// question is what a lookup asks for: a kind or a partial resource, whichever is not empty.
 type question struct {
 	kind     object.GVK
 	resource object.GVR
@@ -112,17 +109,17 @@ func NewMapper(get Get, logger *slog.Logger) *Mapper {
 // MappingForKind returns the location of gvk. Group and kind must match exactly, and the empty group is the
 // core group. An empty version means the server's preferred version of the kind.
 //
-// It fails with a [*NoMatchError] if the server does not serve the kind, with an [*AmbiguousError], with
-// ctx's error, or with the reason why discovery failed.
+// It fails with a [*NoMatchError] if the server does not serve the kind, with an [*AmbiguousError] if two
+// resources match, with ctx's error, or with the reason why discovery failed.
 func (m *Mapper) MappingForKind(ctx context.Context, gvk object.GVK) (Mapping, error) {
 	return m.one(ctx, question{kind: gvk})
 }
 
 // MappingForResource returns the resource that gvr refers to, interpreted as in kubectl: a plural, a
 // singular, a short name or a kind, in upper or lower case. The group may be empty, meaning any group, or a
-// prefix of a group's name. The version may be empty. If several resources match, a plural wins over a short
-// name, a short name over a singular, and a singular over a kind; then the core group wins, then the groups
-// in the server's order, preferred versions first.
+// prefix of a group's name. The version may be empty. If several resources match, a plural takes precedence
+// over a short name, a short name over a singular, and a singular over a kind. After that, the core group
+// takes precedence, then the other groups in the server's order, preferred versions first.
 //
 // It fails with a [*NoMatchError] if the server does not serve the resource, with an
 // [*AmbiguousError] if two resources in one group version match equally well, with ctx's
@@ -131,12 +128,12 @@ func (m *Mapper) MappingForResource(ctx context.Context, gvr object.GVR) (Mappin
 	return m.one(ctx, question{resource: gvr})
 }
 
-// Mappings returns everything that the server serves: the core group first, then the groups in the server's
-// order, each with its preferred version first. It asks the server only before the first successful run and
-// after Invalidate.
+// Mappings returns everything that the server serves: the core group first, then the other groups in the
+// server's order, each with its preferred version first. It asks the server only if there has been no
+// successful run yet, or after Invalidate.
 //
-// If the error is an [*Error], it lists the parts that could not be discovered, and the rest is returned.
-// With any other error there are no mappings.
+// If the error is an [*Error], it lists the parts that could not be discovered, and Mappings returns the
+// rest. With any other error, no mappings are returned.
 func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	known, asked := m.known()
 	if known == nil {
@@ -216,8 +213,8 @@ func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 	return nil, m.missed(q, known, true)
 }
 
-// known returns the results that lookups may use now, or nil if there are none, and the number of runs
-// completed so far.
+// known returns the results that lookups may currently use, or nil if there are none, and the number of
+// runs completed so far.
 func (m *Mapper) known() (known *catalog, asked uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +243,7 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	if known != nil || err != nil {
 		return known, err
 	}
-	// If the wait is zero, the timer might win over a context that is already done.
+	// With a wait of zero, select might choose the timer although ctx is already done.
 	if ctx.Err() == nil && wait > 0 {
 		pause := time.NewTimer(wait)
 		defer pause.Stop()
@@ -261,9 +258,8 @@ func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	return m.run(ctx)
 }
 
-// learned returns the results of a run that completed since the lookup began, or how long
-// to wait before another run may start. A failed run also answers lookups that begin
-// shortly after it.
+// learned returns the results of a run that completed since the lookup began, or how long to wait before
+// another run may start. A failed run's error is also returned for lookups that begin shortly afterwards.
 func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -280,8 +276,8 @@ func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 	return nil, wait, nil
 }
 
-// run asks the server and installs the results. The caller holds the turn. A run stopped by its context does
-// not count: the next caller that gets the turn starts a new one.
+// run asks the server and installs the results. The caller holds the turn. If a run is canceled by its
+// context, the next caller that gets the turn starts a new one.
 func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	m.mu.Lock()
 	earlier, epoch, number := m.catalog, m.epoch, m.runs+1 // no concurrent run while holding the turn
@@ -342,8 +338,8 @@ func (m *Mapper) backingOff(q question) bool {
 	return past != nil && time.Now().Before(past.until)
 }
 
-// missed returns the error for a lookup that known does not answer. If the server was asked for it, q's
-// back-off is increased, but only once per run, even if several callers share the run.
+// missed returns the error for a lookup that known cannot answer. If the server was asked for it, missed
+// increases q's back-off, but only once per run, even if several callers share the run.
 func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	past := m.misses[q]
@@ -368,7 +364,7 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.misses) >= maxMisses {
-		// With this many different lookups, their back-off is lost; the minimum time between runs still
+		// With this many different lookups, forget the back-off; the minimum time between runs still
 		// applies.
 		clear(m.misses)
 	}
@@ -376,7 +372,7 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	return next.err
 }
 
-// Mapping is the location and description of a resource.
+// Mapping describes a resource and its location.
 type Mapping struct {
 	Kind       object.GVK
 	Resource   object.GVR

@@ -21,12 +21,13 @@ type NoMatchError struct {
 	// kubectl accepts them, kinds with their group version.
 	Similar []string
 
-	// Undiscovered lists the parts of the API that could not be discovered; nil if none.
-	// They may contain the kind or resource.
+	// Undiscovered lists the parts of the API that could not be discovered and may contain the kind or
+	// resource; nil if there are none.
 	Undiscovered *Error
 }
 
-// Error includes the kind or resource, suggests similar ones, and explains how to list all.
+// Error returns a message that includes the kind or resource, suggests similar ones, and explains how to
+// list all.
 func (e *NoMatchError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the server does not serve %s", question{e.Kind, e.Resource})
@@ -64,7 +65,7 @@ type AmbiguousError struct {
 	Candidates []Mapping  // at least two, all in one group version
 }
 
-// Error lists the names to choose from.
+// Error returns a message that lists the names to choose from.
 func (e *AmbiguousError) Error() string {
 	names := make([]string, len(e.Candidates))
 	for i, m := range e.Candidates {
@@ -106,8 +107,8 @@ func newMissError(q question, c *catalog) error {
 }
 
 // hiddenBy reports whether the failure may hide q's group (and version, if set). A resource without a group
-// is hidden only if a whole root failed: a single unavailable group does not cast doubt on every misspelled
-// name.
+// is hidden only if a whole root failed, because one unavailable group should not change the error for
+// every misspelled name.
 func (q question) hiddenBy(f Failure) bool {
 	gv := q.kind.GroupVersion()
 	if q.kind.Kind == "" {
@@ -166,7 +167,7 @@ func (c *catalog) similar(q question) []string {
 		for i := range version.mappings {
 			m := &version.mappings[i]
 			p := proposal{distance: nearest(asked, m)}
-			// One mistake in four letters is a typo; with more, it is a different word.
+			// Up to one mistake per four letters is a typo; with more, it is a different word.
 			if p.distance > 1+len(asked)/4 {
 				continue
 			}
@@ -190,7 +191,7 @@ func (c *catalog) similar(q question) []string {
 }
 
 // propose formats m the way q should have spelled it. It includes a resource's version only if everything
-// else was right.
+// else was correct.
 func (q question) propose(m *Mapping, distance int) string {
 	if q.kind.Kind != "" {
 		return kindName(m.Kind)
@@ -201,7 +202,7 @@ func (q question) propose(m *Mapping, distance int) string {
 	return object.ResourceName(m.Resource)
 }
 
-// nearest returns the distance between a lower-case word and the closest name of m.
+// nearest returns the distance between a lower-case word and m's closest name.
 func nearest(word string, m *Mapping) int {
 	d := distance(word, m.Resource.Resource)
 	if m.Singular != "" {

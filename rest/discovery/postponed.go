@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// refusals remembers the documents that the server asked us to request later, along with its errors. It does
+// refusals remembers which documents the server asked us to request later, and with which errors. It does
 // not delay a run: the run continues without these documents, so callers whose kinds are in other documents
-// do not wait.
+// do not have to wait.
 type refusals struct {
 	mu sync.Mutex // guards of; never held while sending requests
 	of map[string]refused
@@ -27,7 +27,7 @@ type refused struct {
 	until time.Time
 }
 
-// heed wraps get such that a request made too early fails with the earlier error.
+// heed wraps get so that a request made too early fails with the earlier error.
 func (r *refusals) heed(get Get) Get {
 	return func(ctx context.Context, path, accept string) ([]byte, string, error) {
 		if err := r.standing(path); err != nil {
@@ -51,7 +51,7 @@ func (r *refusals) standing(path string) error {
 	return postpone(last.err, left)
 }
 
-// note records the response. The wait starts when the response has arrived.
+// note records the response. The wait starts when the response arrives.
 func (r *refusals) note(path string, err error) {
 	wait, asked := source.RetryAfter(err)
 	r.mu.Lock()
@@ -66,7 +66,7 @@ func (r *refusals) note(path string, err error) {
 	r.of[path] = refused{err, time.Now().Add(wait)}
 }
 
-// postponed is a refusal that still applies: the server's error together with the remaining wait.
+// postponed is a refusal that still applies: the server's error with the remaining wait.
 type postponed struct {
 	error
 	status metav1.Status

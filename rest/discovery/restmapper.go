@@ -87,8 +87,8 @@ func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*me
 	return mappings, nil
 }
 
-// find returns the mappings, at least one, of a kind in those of the given versions that are served, in
-// order. If one of the versions is known, it does not ask the server about the others.
+// find returns at least one mapping of a kind, for those of the given versions that are served, in order.
+// If one of the versions is already known, it does not ask the server about the others.
 func (r restMapper) find(gk schema.GroupKind, versions []string) ([]*Mapping, error) {
 	all, err := r.mapper.find(r.ctx, question{kind: gk.WithVersion("")})
 	versions = slices.DeleteFunc(slices.Clone(versions), func(version string) bool {

@@ -70,8 +70,8 @@ import (
 // Table, PartialObjectMetadata, the discovery documents and the request options. The caller
 // may add kinds to it.
 //
-// New panics if two groups register different types for the same kind, which only a broken version of
-// k8s.io/api could do.
+// New panics if two groups register different types for the same kind, which could only happen with a
+// broken version of k8s.io/api.
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
@@ -86,8 +86,8 @@ func New() *runtime.Scheme {
 }
 
 // groups returns the registration functions for all groups that exist in every supported release of
-// k8s.io/api. Each group's most stable version comes first, because a scheme that must choose a version takes
-// the one registered first.
+// k8s.io/api. Each group's most stable version comes first, because a scheme that has to choose a version
+// uses the one registered first.
 func groups() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme,

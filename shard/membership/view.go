@@ -52,7 +52,8 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 }
 
 // see updates the sighting of a Lease. If the server was restored to an older state, the member may still
-// be working in slots it claimed later, until it writes the Lease again. The caller holds mu.
+// be working in slots that the restored Lease does not claim, until it writes the Lease again. The caller
+// holds mu.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	if one == nil {
