@@ -44,7 +44,7 @@ func (t CauseType) String() string {
 	return "unknown"
 }
 
-// urgent reports whether a request with this cause goes ahead of requests without one.
+// urgent reports whether a request with this cause goes ahead of requests that are not urgent.
 func (t CauseType) urgent() bool { return t != Initial && t != Resynced && t != Moved }
 
 // Cause is a reason for a reconcile.

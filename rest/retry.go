@@ -61,7 +61,7 @@ func (p *patience) next(r *refusal) (time.Duration, bool) {
 		return 0, false
 	}
 	p.tries++
-	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries in the future
+	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries away
 	wait := after + p.recall.Below(after, after/4)
 	p.waited += wait
 	if p.tries >= maxTries || p.waited > maxRetryWait {

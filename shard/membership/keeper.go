@@ -247,7 +247,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 				s.phase, s.since = leaving, now
 			case !want:
 				s.phase = none
-			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise the slot is held after the next renewal
+			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise hold it after the next renewal
 				s.hold(shard.Token{Slot: n, Epoch: epoch})
 			}
 		case held:
