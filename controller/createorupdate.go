@@ -29,7 +29,7 @@ const (
 // and must not be modified.
 //
 // change must modify its argument; modifying o itself is an error. It must not change the name or
-// namespace, and should touch only the fields it manages. In particular, it must not clear fields that the
+// namespace, and must touch only the fields it manages. In particular, it must not clear fields that the
 // server defaults, or every reconcile would write the object. The status is not written if the kind has a
 // status subresource. With [Client.Apply], the server takes care of all this. If c was returned by
 // [Client.OwnedBy], CreateOrUpdate adds the owner.

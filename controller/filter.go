@@ -49,7 +49,7 @@ func passAll[T object.Object](i *sharedinformer.Informer[T], e sharedinformer.Ev
 	return err == nil, err
 }
 
-// admits reports whether an event passes. If a predicate panics, the source reports the failure and the
+// admits reports whether an event passes. If a predicate fails, the source reports the failure and the
 // event passes. If a predicate calls runtime.Goexit, otherwise is called.
 func (f filter) admits(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) (pass bool) {
 	if len(f.heads) == 0 && f.rest == nil {

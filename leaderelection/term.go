@@ -36,7 +36,7 @@ func withToken(ctx context.Context, token int64) context.Context {
 // errTokens means that the token cannot be increased.
 var errTokens = errors.New("its leaseTransitions are at the maximum, which no election reaches: delete the Lease to start over")
 
-// nextToken returns a token greater than that of the existing Lease, (0 if there is none) and than all
+// nextToken returns a token greater than that of the existing Lease (0 if there is none) and than all
 // tokens we have seen, since the Lease may have been deleted or overwritten. If that would overflow, the
 // token is only greater than the existing one.
 func (e *Elector) nextToken(now int64) (int32, error) {

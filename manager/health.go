@@ -32,7 +32,8 @@ const (
 )
 
 // checks serves a probe. Its paths are those of the API server: the prefix runs all checks, prefix/name
-// runs a single check, ?exclude=name skips one, and ?verbose lists all of them even if they succeed.
+// runs a single check, ?exclude=name skips a check and may be repeated, and ?verbose lists all of them even
+// if they succeed.
 type checks struct {
 	prefix string
 	logger *slog.Logger

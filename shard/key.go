@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Key assigns objects to slots: objects with the same text belong to the same slot. An object's text should
-// never change: with [ByUID] and [ByNamespace] it cannot, and with [ByOwner] it changes only with the
-// controller reference. The zero value is ByUID.
+// Key assigns objects to slots: objects with the same text belong to the same slot. An object's text must
+// never change. With [ByUID] and [ByNamespace] it cannot, and with [ByOwner] it changes only if the
+// controller reference does. The zero value is ByUID.
 type Key struct {
 	name string
 	text func(object.Head) string // nil for the UID

@@ -37,9 +37,9 @@ func Of(i *sharedinformer.Informer[object.Object]) Cache { return Cache{i} }
 
 // Answer returns the write that the cache must see, given o, the object in the server's response. ok is
 // false if o never reaches the cache. If the object does not match the informer's selector, the write
-// matters only if the object was cached before, in which case the cache must drop it. The same applies if
-// the write removed the object from the server, because the response's version is then no newer than the
-// previous one.
+// matters only if the object was cached before, in which case the cache must drop it. The cache must also
+// drop the object if the write removed it from the server; waiting for a version would not work, because
+// the response's is no newer than the previous one.
 func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
 	key := object.KeyOf(o)
 	if _, cached := c.UID(key); !cached && !c.informer.Selects(o) {
