@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 )
 
-// ErrKeptWhole means that a packed object cannot be archived, because decoding its bytes would not yield an
-// equal object. The packer keeps the object itself instead.
+// ErrKeptWhole is returned for a packed object that cannot be archived because its bytes would not decode
+// to an equal object. The packer keeps the object itself instead.
 var ErrKeptWhole = errors.New("the bytes would not decode to an equal object")
 
 // An Archive writes packed objects in a form that a [Packer] in another process can load without decoding
@@ -32,8 +32,8 @@ type Archive struct {
 	codecs  map[*codec]uint64      // numbered from 1
 }
 
-// Append appends o to dst. It fails with an [*Error] that wraps [ErrKeptWhole], or [ErrDamaged] if
-// o is known to be corrupt.
+// Append appends o to dst. The error is an [*Error] that wraps [ErrKeptWhole], or [ErrDamaged] if o
+// is known to be corrupt.
 func (a *Archive) Append(dst []byte, o *Packed) ([]byte, error) {
 	switch fail := (&Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName())}); {
 	case o.meta.unpacked != nil:
@@ -109,7 +109,7 @@ func (a *Archive) appendCodec(dst []byte, c *codec) []byte {
 	return dst
 }
 
-// appendLength appends a length. none indicates a nil value, as opposed to an empty one.
+// appendLength appends a length. If none is set, it encodes a nil value rather than an empty one.
 func appendLength(dst []byte, n int, none bool) []byte {
 	if none {
 		return append(dst, 0)
@@ -118,9 +118,9 @@ func appendLength(dst []byte, n int, none bool) []byte {
 }
 
 // Extract returns the n objects that an [Archive] wrote to raw. goType is their Go type, a pointer
-// that implements [object.Object]. Extract decodes nothing and keeps no reference to raw. It fails
-// with an [*Error] that wraps [ErrDamaged] if raw was not written by an Archive. Corruption inside
-// an object is detected only when the object is opened.
+// that implements [object.Object]. Extract does not decode the objects and does not retain raw. It
+// fails with an [*Error] that wraps [ErrDamaged] if raw was not written by an Archive. Corruption
+// inside an object is detected only when the object is opened.
 func (p *Packer) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed, error) {
 	if want := reflect.TypeFor[object.Object](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: cannot extract %v: it does not implement %v", ErrDamaged, goType, want)}
@@ -153,7 +153,7 @@ func (p *Packer) extract(raw []byte, n int, x *archiveReader) ([]*Packed, error)
 }
 
 // ArchivedHeads returns the heads of the n objects that an [Archive] wrote to raw, regardless of
-// their Go type. It fails in the same cases as [Packer.Extract].
+// their Go type. It returns the same errors as [Packer.Extract].
 func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	p := NewPacker(nil)
 	objects, err := p.extract(raw, n, &archiveReader{headsOnly: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
@@ -164,8 +164,8 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	return heads, err
 }
 
-// initialCommon is the initial capacity for labels and owners, more than most objects have. Larger slices
-// grow as elements are read, because the stored length may be corrupt.
+// initialCommon is the initial capacity for labels and owners, which is enough for most objects. Slices
+// grow beyond it only as elements are read, because the stored length may be corrupt.
 const initialCommon = 16
 
 // archiveReader reads an archive.
@@ -259,8 +259,8 @@ func (x *archiveReader) codec() (*codec, error) {
 	return c, nil
 }
 
-// length reads a length written by appendLength. It fails if fewer bytes than that are left, because each
-// element takes at least one byte.
+// length reads a length written by appendLength. It fails if the length exceeds the number of bytes left,
+// because each element takes at least one byte.
 func (x *archiveReader) length() (n int, none bool) {
 	length := x.in.Uvarint()
 	if length == 0 || length-1 > uint64(x.in.Left()) {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// cborList reads one list body: a map with the items in one field. The other fields are small, may appear in
-// any order and are kept until the end.
+// cborList reads one list body: a map with the items in one field. The other fields are small and may appear
+// in any order, so they are buffered until the end.
 type cborList struct {
 	*cborEncoding
 	*frame.CBOR
@@ -104,7 +104,7 @@ func (l *cborList) readItems() error {
 	}
 }
 
-// itemFailed returns the error for a body that is malformed in the current item.
+// itemFailed returns the error for malformed data in the current item.
 func (l *cborList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err
@@ -115,7 +115,8 @@ func (l *cborList) itemFailed(err error) error {
 	return l.fail(whereItem(l.Count()), nil, err)
 }
 
-// check decodes the list's other fields into a Status, whose fields include those of a list without items.
+// check decodes the list's other fields into a Status, which has all the fields of a list except the
+// items.
 func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {
@@ -128,7 +129,7 @@ func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, itemsLackKind || !l.seenItems)
 }
 
-// selectedCBOR is selectedJSON for CBOR. list contains the list's fields without its items.
+// selectedCBOR is selectedJSON for CBOR. list contains all of the list's fields except its items.
 func selectedCBOR(list []byte) string {
 	if !bytes.Contains(list, []byte("shardInfo")) {
 		return ""

@@ -28,8 +28,8 @@ type codec struct {
 	goType   reflect.Type // the pointer's element type
 	kind     object.GVK   // the objects' kind; zero if they have none, or if the bytes include it
 	format   format
-	table    *protobuf.Table // nil if only the reference decodes protobuf
-	jsonType *json.TypeInfo  // nil if only the reference decodes JSON, or there is no Go type
+	table    *protobuf.Table // nil if protobuf is left to the reference
+	jsonType *json.TypeInfo  // nil if JSON is left to the reference, or there is no Go type
 
 	messages *protobuf.Guard // for the reference
 	guard    *guard.Guard    // for the reference
@@ -67,8 +67,8 @@ func formatOf(o object.Object) (format, object.GVK) {
 	return formatNone, object.GVK{}
 }
 
-// formatFits reports whether c may be the format of objects like o: the one that Pack uses, or JSON as
-// written by a server.
+// formatFits reports whether objects like o may be stored in format c, which is the one that Pack uses
+// or JSON as written by a server.
 func formatFits(c format, o object.Object) bool {
 	usual, _ := formatOf(o)
 	_, untyped := o.(*unstructured.Unstructured)
@@ -81,7 +81,7 @@ func newCodec(goType reflect.Type, kind object.GVK, format format) *codec {
 	case format == formatProtobuf:
 		c.messages = protobuf.GuardOf(goType, map[reflect.Type]*protobuf.Guard{})
 		if protobuf.HasTable(goType) {
-			c.table, _ = protobuf.TableOf(goType, nil) // if it fails, the reference decodes
+			c.table, _ = protobuf.TableOf(goType, nil) // on failure, fall back to the reference
 		}
 	case format == formatJSON:
 		c.guard = guard.Of(goType)
@@ -104,7 +104,7 @@ func elemType(o object.Object) reflect.Type {
 	return t
 }
 
-// isAPIType reports whether t is an API type, which is meant to be encoded as JSON.
+// isAPIType reports whether t is an API type, that is, one meant to be encoded as JSON.
 func isAPIType(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -161,7 +161,7 @@ func (c *codec) append(dst []byte, o object.Object) ([]byte, error) {
 	return dst, nil
 }
 
-// bodyDecoders are a single goroutine's decoders for packed objects.
+// bodyDecoders holds the decoders that one goroutine uses for packed objects.
 type bodyDecoders struct {
 	protobuf protobuf.Decoder
 	json     *json.Decoder
@@ -260,7 +260,7 @@ func (c *codec) readJSON(run *json.Decoder, raw []byte) (object.Object, error) {
 	return o, nil
 }
 
-// codecs are a packer's codecs; there is usually only one.
+// codecs holds a packer's codecs. Usually there is only one.
 type codecs struct {
 	mu  sync.RWMutex
 	all []*codec

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// decoderConfig configures the objects that a decoder reads and the values that it yields.
+// decoderConfig specifies which objects a decoder reads and which values it yields.
 type decoderConfig struct {
 	*objectType
 	opts   Options
@@ -51,7 +51,7 @@ type encoding interface {
 	wholeBody(body []byte) (frame.Item, error)
 	// unwrap removes the envelope around an object outside a list.
 	unwrap(i frame.Item) (frame.Item, error)
-	// status returns the error if a Status was sent instead of an object, and nil otherwise.
+	// status returns an error if the server sent a Status instead of an object, and nil otherwise.
 	status(i frame.Item) error
 	// watchError returns the error in an ERROR event.
 	watchError(i frame.Item) error
@@ -66,18 +66,19 @@ type encoding interface {
 	// frameBytes returns a frame's size on the wire.
 	frameBytes(frame.Item) int
 
-	// newObjectDecoder returns a decoder for a single goroutine. pool may be nil. versions means that
-	// several versions of the same object are expected.
+	// newObjectDecoder returns a decoder for a single goroutine. pool may be nil. versions indicates
+	// that the input may contain several versions of the same object.
 	newObjectDecoder(pool *share.Pool, versions bool) objectDecoder
-	// identify returns an item's key, UID and version. It returns false if finding them requires decoding the
-	// item, or if the item is not of the expected kind.
+	// identify returns an item's key, UID and version. It returns false if they cannot be found without
+	// decoding the item, or if the item is not of the expected kind.
 	identify(frame.Item) (object.Version, bool)
-	// readHead reads the rest of the head. It returns false if that requires decoding the object.
+	// readHead reads the rest of the head. It returns false if that is impossible without decoding
+	// the object.
 	readHead(*head.Head, frame.Item) bool
 }
 
-// objectDecoder decodes objects one after another. noKind means that an object does not fully specify its
-// kind.
+// objectDecoder decodes objects one after another. noKind indicates that an object does not fully specify
+// its kind.
 type objectDecoder interface {
 	// object decodes an object. It fails if needName is set and the object has no name.
 	object(i frame.Item, needName bool) (o object.Object, noKind bool, err error)
@@ -87,10 +88,10 @@ type objectDecoder interface {
 
 // listReader reads one list.
 type listReader interface {
-	// read reads the body to its end. Its errors include the position at which the body is malformed.
+	// read reads the body to its end. Its errors report where the body is malformed.
 	read() error
-	// check checks a complete list. itemsLackKind means that some items may not specify their kind. It
-	// returns the selector applied by the server, or "".
+	// check checks a complete list. itemsLackKind indicates that some items may not specify their
+	// kind. It returns the selector that the server applied, or "" if there was none.
 	check(itemsLackKind bool) (selector string, err error)
 }
 
@@ -161,8 +162,8 @@ func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) 
 	return nil, d.fail("object", i.Raw, err)
 }
 
-// decode returns the value to yield for an object. It packs the bytes as is if possible, and decodes them
-// otherwise.
+// decode returns the value to yield for an object. If possible, it packs the bytes as is; otherwise, it
+// decodes them.
 func (d *decoder) decode(od objectDecoder, i frame.Item, needName bool) (made object.Head, noKind bool, err error) {
 	if made, noKind, ok := od.pack(i, needName); ok {
 		return made, noKind, nil
@@ -257,7 +258,7 @@ func (d *decoder) Watch(body io.Reader, cached Cached) iter.Seq2[Event[object.He
 	}
 }
 
-// findFrames finds frames until the end of the stream.
+// findFrames finds all frames up to the end of the stream.
 func (d *decoder) findFrames(workers *parallel.Decoder[Event[object.Head]], next func() (frame.Item, error)) error {
 	for {
 		found, err := next()
@@ -326,7 +327,7 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 	return e, err
 }
 
-// setPassed turns e into the event for an unwanted object.
+// setPassed turns e into an event for an object that the filter rejected.
 func (e *Event[T]) setPassed(v object.Version) {
 	v = v.Clone()
 	e.Passed = &v

@@ -11,16 +11,17 @@
 //	for pod, err := range dec.List(resp.Body, &meta, nil) { ... }
 //
 // A [Decoder] reads JSON, protobuf or CBOR; the caller does not need to know which. For JSON and protobuf, it
-// finds where each object in the body ends, and then decodes it in place with a table built from its Go type.
-// If a table cannot handle an object, apimachinery's own code, called the reference, decodes the object again
-// and its result is used. [Options].Reference uses only the reference. CBOR is also read item by item, but
-// every object is decoded by apimachinery's codec.
+// finds the end of each object in the body, and then decodes the object in place using a table built from its
+// Go type. If a table cannot handle an object, apimachinery's own code, called the reference, decodes the
+// object again and its result is used. [Options].Reference uses only the reference. CBOR is also read item by
+// item, but every object is decoded by apimachinery's codec.
 //
 // With a [Pool], equal values in JSON and protobuf objects are decoded once and shared. With a [Cached]
-// function, an object is not decoded at all if the caller already has the same version.
+// function, an object is not decoded at all if the caller already has that version.
 //
 // An object's TypeMeta depends on Options.Type. It is empty for API types, as with every typed client.
-// Unstructured objects keep theirs. Metadata-only objects have their real kind, not "PartialObjectMetadata".
+// Unstructured objects retain theirs. In metadata-only objects it is the real kind, not
+// "PartialObjectMetadata".
 //
 // A [Packer] keeps objects as compressed bytes. [Packer.Decoder] returns a decoder that packs
 // objects without decoding them: it checks that the bytes can be decoded, and keeps them as
@@ -31,23 +32,23 @@
 //
 // # Guarantees
 //
-//   - A body that ends early is an error. It never looks like a shorter list or the end of a watch (L18). One
-//     exception: a protobuf list may lack the empty fields after its last item.
+//   - A body that ends early is an error. It never looks like a shorter list or the end of a watch (L18). The
+//     one exception is a protobuf list, which may lack the empty fields after its last item.
 //   - An object that cannot be decoded, is too large, nests too deeply, has no name or has the wrong
 //     kind causes an [*Error] with its position and key (L21), which ends the iteration.
-//   - Decoding returns for any bytes (W02). Buffers grow with the bytes received, not with announced
-//     lengths. Sizes and the depth of CBOR are checked first, the depth of JSON while a value is read.
+//   - Decoding terminates on any input (W02). Buffers grow with the bytes received, not with declared
+//     lengths. Sizes and CBOR nesting are checked in advance, and JSON nesting while a value is read.
 //     Types that contain themselves are not decoded from protobuf, because generated code recurses
-//     without limit. Two kinds of values are rejected before the reference sees them, because it would
-//     take too long: quantities with more than 1,024 digits or an exponent of more than two digits, and
-//     protobuf map entries with wrong lengths.
+//     without limit. Two kinds of values are rejected before they reach the reference, because decoding
+//     them would take too long: quantities with more than 1,024 digits or an exponent of more than two
+//     digits, and protobuf map entries with wrong lengths.
 //   - A decoded object uses at most MaxMemoryPerByte bytes per input byte plus MaxMemoryBase, not
 //     counting its text and the spare capacity of lists and maps, which the reference does not trim.
 //     Elements are counted before a list is allocated. An object that would use more fails with
 //     [ErrTooDense], in every encoding, even if it shares values or is packed. Decoding allocates at
 //     most six times this amount in total: a table may give up at the end of an object, and the
 //     reference, which grows its lists, then starts over.
-//   - The result is the same as the reference's, be it a value or an error (W01).
+//   - The result, whether a value or an error, is the same as the reference's (W01).
 //   - Sharing is invisible unless a program modifies an object, and does not by itself keep anything alive
 //     (W03). An object that shares values keeps at most twice its own bytes alive.
 //   - An idle watch uses a few kilobytes, no matter how much it has read. For untyped JSON it also remembers
@@ -61,14 +62,14 @@
 // # Concurrency
 //
 // A Decoder is immutable and safe for concurrent use. An iterator is not safe for
-// concurrent use, and reads only while it is ranged over: if the consumer stops or blocks,
-// reading stops, and with it the sender. If a body arrives faster than one goroutine can
-// decode it, the iterator starts a goroutine for each of the other processors. These goroutines only decode,
-// and the iterator waits for them before it ends. Nothing it yields refers to its buffer.
+// concurrent use, and reads only while it is ranged over: if the consumer stops or blocks, reading stops,
+// which in turn blocks the sender. If a body arrives faster than one goroutine can decode it, the iterator
+// starts a goroutine for each of the other processors. These goroutines only decode, and have exited by the
+// time the iterator returns. Nothing it yields refers to its buffer.
 //
 // # Failure
 //
-// There are three kinds of errors. An [*Error] concerns the bytes: they are malformed, or end too early
+// There are three kinds of errors. An [*Error] means that the bytes are malformed or end too early
 // (io.ErrUnexpectedEOF). An apimachinery *errors.StatusError comes from the server, which sent it in an ERROR
 // event or instead of an object. Any other error comes from the reader, usually because the connection broke.
 //

@@ -30,7 +30,7 @@ var (
 // ErrFields means that Options.Keep contains a path to a field that the objects do not have.
 var ErrFields = fault.ErrFields
 
-// An Error describes which part of a body could not be decoded, and why. Because an object may be a
+// An Error reports which part of a body could not be decoded, and why. Because an object may be a
 // Secret, neither the text nor the wrapped errors include its content. They include only field and type
 // names, offsets, sizes, and the object's key.
 type Error struct {
@@ -64,8 +64,8 @@ func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// listError adds the position in the list to err unless err already includes one. Transport errors do not
-// concern the bytes and are returned as is.
+// listError adds the position in the list to err unless err already includes one. Transport errors say
+// nothing about the bytes and are returned unchanged.
 func listError(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)

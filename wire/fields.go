@@ -10,16 +10,16 @@ import (
 // Fields selects object fields. Other fields are skipped while decoding, at practically no cost in time or
 // memory. The zero value selects all fields.
 //
-// A path denotes a field as in JSON, such as "spec.nodeName" or "metadata.labels", and includes
-// everything below it. A path traverses pointers, list elements and map values: "spec.containers.image" is
-// the image of every container. In an unstructured object, maps and objects look the same, so a path matches
-// the keys of both. Keys that contain a dot or a comma cannot be part of a path. A string may contain several
-// paths, separated by commas.
+// A path consists of JSON field names separated by dots, such as "spec.nodeName" or "metadata.labels", and
+// includes everything below that field. A path traverses pointers, list elements and map values:
+// "spec.containers.image" is the image of every container. In an unstructured object, maps and objects look
+// the same, so a path matches the keys of both. Keys that contain a dot or a comma cannot be part of a path.
+// A string may contain several paths, separated by commas.
 //
 // An object's name, namespace, UID and resource version are always selected; see [Decoder] for its
-// APIVersion and kind. An unselected field looks empty: it has the zero value in Go, and no key in an
-// unstructured object. The path to a selected field stays intact: a pointer is nil only if it is nil in the
-// object, and lists keep their lengths.
+// APIVersion and kind. An unselected field is left empty: it has the zero value in a Go struct, and its key
+// is missing from an unstructured object. Everything on the path to a selected field is preserved: a
+// pointer is nil only if it is nil in the object, and lists keep their lengths.
 //
 // Do not write back an object that lacks fields: the server would delete them. Use a patch, or read
 // the object again. An object that lacks only its managed fields may be updated, because the server
@@ -47,8 +47,8 @@ var WithoutManagedFields = Without("metadata.managedFields")
 // one of them.
 func Only(paths ...string) Fields { return Fields{fieldsOnly, canonicalPaths(paths)} }
 
-// Without selects all fields except those at the given paths. Without() selects all fields
-// explicitly. [NewDecoder] fails if the Go type lacks one of the paths.
+// Without selects all fields except those at the given paths. Without(), with no paths, selects all
+// fields explicitly. [NewDecoder] fails if the Go type lacks one of the paths.
 func Without(paths ...string) Fields { return Fields{fieldsWithout, canonicalPaths(paths)} }
 
 func canonicalPaths(paths []string) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/parallel"
 )
 
-// jsonList reads one list body. A list's fields appear in any order, so the items may precede
-// the list's kind.
+// jsonList reads one list body. A list's fields may appear in any order, so the items may come
+// before the list's kind.
 type jsonList struct {
 	*jsonEncoding
 	*frame.JSON
@@ -145,7 +145,7 @@ func (l *jsonList) readNull() error {
 	return err
 }
 
-// itemFailed returns the error for a body that is malformed in the current item.
+// itemFailed returns the error for malformed data in the current item.
 func (l *jsonList) itemFailed(err error) error {
 	if err == parallel.ErrStopped || frame.IsTransport(err) {
 		return err

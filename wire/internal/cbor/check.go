@@ -9,8 +9,8 @@ import (
 // maxDepth is the maximum nesting depth that the codec can be configured for.
 const maxDepth = 1 << 16
 
-// Check fails with ErrTooDense if the codec would need too much memory for the object raw, which a scanner
-// has found. It ignores anything that the codec rejects anyway.
+// Check fails with ErrTooDense if the codec would need too much memory to decode raw, an object found by a
+// scanner. It ignores anything that the codec rejects anyway.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{raw: raw}, budget: guard.BudgetOf(len(raw))}
 	if c.value(g); c.budget < 0 {
@@ -20,7 +20,7 @@ func Check(g *guard.Guard, raw []byte) error {
 }
 
 // check walks an object and counts the memory that the codec would allocate. Its methods return
-// false to stop the walk: the object is too large, or the codec will reject it.
+// false to stop the walk, because the object is too large or the codec will reject it.
 type check struct {
 	walk
 	budget guard.Budget

@@ -1,5 +1,5 @@
-// Package cbor decodes CBOR objects found by package frame. It decodes their identity and a watch event's two
-// fields itself, and uses apimachinery's codec for everything else.
+// Package cbor decodes CBOR objects found by package frame. It decodes an object's identity and a watch
+// event's two fields itself, and uses apimachinery's codec for everything else.
 package cbor
 
 import (
@@ -61,8 +61,8 @@ func (t *Tree) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// MayHideAbsurdQuantity reports whether a string in raw is an absurd quantity, or may become one
-// through its tags or by joining its pieces. raw is a data item found by a scanner.
+// MayHideAbsurdQuantity reports whether a string in raw is an absurd quantity, or may turn into one
+// once its tags are applied or its chunks are joined. raw is a data item found by a scanner.
 func MayHideAbsurdQuantity(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := frame.ReadCBORHead(raw[n:])

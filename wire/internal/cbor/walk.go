@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// walk is a position in a data item. Its methods advance it, and return false if the input is not what they
-// expect.
+// walk is a position in a data item. Its methods advance the position, and return false if the input is not
+// what they expect.
 type walk struct {
 	raw []byte
 	at  int
@@ -56,8 +56,8 @@ func (w *walk) skip() (raw []byte, ok bool) {
 	return raw, err == nil
 }
 
-// eachField calls read at the value of each field of the map that starts here, until read returns
-// false. It reports whether it reached the end of the map.
+// eachField calls read at each field value in the map that starts here, until read returns false.
+// It reports whether it reached the end of the map.
 func (w *walk) eachField(read func(name []byte) bool) bool {
 	h, ok := w.enter()
 	if !ok || h.Major != frame.CBORMap {
@@ -76,8 +76,8 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// IdentityOf reads as much of an object's identity as it can, and decodes nothing else. ok reports whether
-// the whole object was readable.
+// IdentityOf reads as much of an object's identity as possible, and decodes nothing else. ok reports
+// whether the whole object was readable.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	w := walk{raw: raw}
 	set := func(into *string) bool {

@@ -28,14 +28,14 @@ var (
 	ErrTooDense  = errors.New("too much memory for its size")
 )
 
-// ErrFields means that a path denotes a field that the objects do not have.
+// ErrFields means that a path refers to a field that the objects do not have.
 var ErrFields = errors.New("no such field")
 
-// ErrUnusual means that bytes differ from the form that API servers write: they are invalid, or
-// valid in a form that servers never use. In that case, the reference decides.
+// ErrUnusual means that the input is not in the form that API servers write: it is invalid, or
+// valid but in a form that servers never use. The reference then decides which.
 var ErrUnusual = errors.New("not in canonical form")
 
-// Unusual returns ErrUnusual for any error, and nil for nil.
+// Unusual returns ErrUnusual if err is not nil, and nil otherwise.
 func Unusual(err error) error {
 	if err != nil {
 		return ErrUnusual

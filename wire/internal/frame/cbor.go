@@ -65,20 +65,21 @@ func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
 }
 
 // CBOR finds the data items in a CBOR body without decoding them. It checks sizes, depth, and
-// everything needed to find the end of an item. Everything else is checked while decoding.
+// whatever else determines where an item ends. The rest is checked while decoding.
 type CBOR struct {
 	*Source
 	MaxBytes   int
 	MaxDepth   int
-	open       []uint64 // for each unfinished item, how many more items are expected in it
+	open       []uint64 // for each unfinished item, the number of items still missing in it
 	indefinite int      // how many of these end with a break
 }
 
 // untilBreak is the count for an item that ends with a break.
 const untilBreak = ^uint64(0)
 
-// MaxIndefinite is how deeply indefinite-length items may nest. The codec counts each item's elements before
-// reading them, so it scans the innermost item once for each level. API servers write no such items.
+// MaxIndefinite is the maximum nesting depth of indefinite-length items. The codec counts each item's
+// elements before reading them, so it scans the innermost item once per level. API servers never write such
+// items.
 const MaxIndefinite = 32
 
 func (s *CBOR) Syntax(want string) error {
@@ -142,7 +143,7 @@ func (s *CBOR) More(h CBORHead, n uint64) (bool, error) {
 	return false, nil
 }
 
-// AtEnd fails if there are any bytes left.
+// AtEnd returns an error if any bytes are left.
 func (s *CBOR) AtEnd() error {
 	switch _, err := s.Peek(); err {
 	case io.EOF:
@@ -154,8 +155,8 @@ func (s *CBOR) AtEnd() error {
 	}
 }
 
-// scan continues with a data item after its first n bytes; the source may have buffered more. It
-// returns how many bytes it has scanned in total, and whether the item is complete.
+// scan continues scanning a data item after its first n bytes; the source may have buffered more.
+// It returns the total number of bytes scanned, and whether the item is complete.
 func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
 	for n < len(seen) {
 		h, ok, err := ReadCBORHead(seen[n:])

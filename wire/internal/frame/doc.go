@@ -3,6 +3,6 @@
 // value in it, and their NextFrame methods find a watch frame.
 //
 // Size and depth are checked before a value is complete, so memory use grows with the bytes received, not
-// with announced lengths. Nothing here is safe for concurrent use, except that another goroutine may decode
-// an [Item] while its [Source] is waiting.
+// with declared lengths. None of the types are safe for concurrent use, except that another goroutine may
+// decode an [Item] while its [Source] is waiting.
 package frame

@@ -140,8 +140,8 @@ func (s *JSON) Value() (Item, error) {
 	}
 }
 
-// scan continues with a value after its first n bytes. It returns how many bytes it has scanned in
-// total, and whether the value is complete.
+// scan continues scanning a value after its first n bytes. It returns the total number of bytes
+// scanned, and whether the value is complete.
 func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 	for n < len(value) {
 		if s.inString {
@@ -159,7 +159,7 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 			case value[n] == '\\' && value[n+1] >= ' ':
 				n += 2
 			default:
-				// RFC 8259, section 7. Each watch frame ends with a line break, so a line break inside a
+				// RFC 8259, section 7. Each watch frame ends with a newline, so a newline inside a
 				// string means that this frame lacks a closing quote. Searching for the next quote would
 				// swallow the events that follow.
 				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of %s", fault.ErrSyntax, s.Offset()+int64(n), cmp.Or(s.Part, "the body"))
@@ -237,7 +237,7 @@ func (s *JSON) NextFrame() (Item, error) {
 	return s.Value()
 }
 
-// AtEnd fails if anything but white space is left.
+// AtEnd returns an error if anything but white space is left.
 func (s *JSON) AtEnd() error {
 	switch _, err := s.Space(); err {
 	case io.EOF:

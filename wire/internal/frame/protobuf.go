@@ -22,8 +22,8 @@ const (
 // ErrProtobuf means that bytes are not protobuf.
 var ErrProtobuf = fmt.Errorf("%w: invalid protobuf", fault.ErrSyntax)
 
-// Overhead is how many bytes a watch frame may have in addition to its object, for the event's type and the
-// envelope.
+// Overhead is the maximum number of bytes in a watch frame besides its object, which are the event's type
+// and the envelope.
 const Overhead = 1 << 10
 
 // Protobuf finds a message's fields and a watch's frames in a protobuf body without decoding them.
@@ -32,8 +32,8 @@ type Protobuf struct {
 	MaxBytes int // limit for the object in a frame
 }
 
-// FieldHeader reads the number, the wire type and the size of the next field. It consumes a varint
-// together with its header, and returns size 0 for it.
+// FieldHeader reads the next field's number, wire type and size. It consumes a varint together with
+// its header, and returns size 0 for it.
 func (s *Protobuf) FieldHeader() (number, wire int, size uint64, err error) {
 	tag, err := s.uvarint()
 	if err != nil {
@@ -97,5 +97,5 @@ func (s *Protobuf) NextFrame() (Item, error) {
 	return Item{Raw: raw}, nil
 }
 
-// FramePrefix is the size of the length prefix of a frame.
+// FramePrefix is the size of a frame's length prefix.
 const FramePrefix = 4

@@ -15,12 +15,12 @@ const (
 	BusyBuffer = 256 << 10
 
 	// maxReusedBuffer is the size of the largest buffer that is kept for reuse. A single huge object must not
-	// occupy memory for the hours that a watch lasts.
+	// tie up memory for the hours that a watch lasts.
 	maxReusedBuffer = 1 << 20
 )
 
 // Source reads a body through a buffer in which the current value is always contiguous, so that it can be
-// decoded in place. The buffer grows with the bytes received, never with announced lengths. Once everything
+// decoded in place. The buffer grows with the bytes received, never with declared lengths. Once everything
 // has been consumed, the source switches to a small buffer while it waits, and releases the large one.
 //
 //	buf: ...consumed...|pos ...unread... |end ...free...
@@ -53,14 +53,14 @@ func FromBytes(data []byte) *Source {
 // source stops reading.
 func (s *Source) BeforeRead(f func() error) { s.beforeRead = f }
 
-// ReadTime returns when the last bytes read arrived.
+// ReadTime returns the arrival time of the most recently read bytes.
 func (s *Source) ReadTime() time.Time { return s.readTime }
 
 // Offset returns the next unread byte's position in the body.
 func (s *Source) Offset() int64 { return s.off + int64(s.pos) }
 
-// fill reads at least one more byte at the end of the buffer, and keeps everything from pos on. It
-// moves pos to the front of the buffer.
+// fill reads at least one more byte into the buffer. It keeps everything from pos on, and moves it
+// to the front of the buffer.
 func (s *Source) fill() error {
 	if s.err != nil {
 		return s.err
@@ -154,7 +154,7 @@ func (s *Source) Next(n int) ([]byte, error) {
 	return b, nil
 }
 
-// Skip consumes n bytes without keeping them.
+// Skip discards the next n bytes.
 func (s *Source) Skip(n uint64) error {
 	for n > 0 {
 		if _, err := s.Peek(); err != nil {
@@ -167,7 +167,7 @@ func (s *Source) Skip(n uint64) error {
 	return nil
 }
 
-// IsTransport reports whether err came from the body's reader, which means that the connection failed and the
+// IsTransport reports whether err came from the body's reader, which means that the connection failed but the
 // bytes may be fine.
 func IsTransport(err error) bool {
 	_, ok := errors.AsType[*readError](err)

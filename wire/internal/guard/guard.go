@@ -1,7 +1,7 @@
-// Package guard limits the memory of a decoded object. It also detects input that must be kept from
-// apimachinery's own code, which would compute for hours or allocate gigabytes: absurd quantities, and
-// elements that use far more memory than their encoding takes. A Guard describes where values of a Go type
-// may contain such input. The packages for the encodings search for it.
+// Package guard limits the memory of a decoded object. It also detects input that must not reach
+// apimachinery's own code, which would run for hours or allocate gigabytes: absurd quantities, and
+// elements that are far larger in memory than in their encoding. A Guard describes where values of a Go
+// type may contain such input. Finding it is up to the packages for the encodings.
 package guard
 
 import (
@@ -20,8 +20,8 @@ import (
 )
 
 // Guard describes how the reference decodes a value of a Go type: where it encounters quantities,
-// and where it allocates memory. It uses the names that JSON and CBOR have in common. Other strings
-// are not checked, because names and hashes may also look like absurd numbers. A nil Guard means that the
+// and where it allocates memory. Its field names are those that JSON and CBOR share. Other strings are
+// not checked, because names and hashes may also look like absurd numbers. A nil Guard means that the
 // value does not need checking.
 type Guard struct {
 	Form     Form
@@ -114,7 +114,7 @@ func (g *Guard) matters() bool {
 	return g.Size > 0
 }
 
-// leadsTo reports whether one of these guards is directly below g.
+// leadsTo reports whether any of these guards is directly below g.
 func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	in := func(g *Guard) bool { return these[g] }
 	if these[g.Elem] || slices.ContainsFunc(g.alternatives, in) {
@@ -206,7 +206,7 @@ func (g *Guard) setField(f reflect.StructField, name string, known map[reflect.T
 }
 
 // add adds a field. If another field has the same name and neither hides the other, encoding/json sets
-// neither.
+// neither of them.
 func (g *Guard) add(name string, f field) {
 	have, ok := g.names[name]
 	switch {

@@ -22,7 +22,8 @@ const (
 	ListBytes    = 24
 )
 
-// Budget is how many more bytes of memory an object may use. The zero Budget allows no memory.
+// Budget is the number of bytes of memory that an object may still use. The zero Budget allows
+// none.
 type Budget int64
 
 // BudgetOf returns the budget for an object of n bytes.
@@ -40,7 +41,7 @@ func TooDense(n int) error {
 		fault.ErrTooDense, n, int64(BudgetOf(n)))
 }
 
-// MapBytes describes how much memory a map's entries use, in bytes.
+// MapBytes describes the memory used by a map's entries, in bytes.
 type MapBytes struct {
 	First int64 // one entry, including the map itself
 	Each  int64 // each further entry

@@ -9,7 +9,7 @@ import (
 
 // The running time of resource.ParseQuantity grows with the length of the text and with the exponent: it
 // takes hours for "1e-999999999" and seconds for a million digits. Quantities are limited to 2^63 and nine
-// decimals, so valid ones are far from these limits.
+// decimal places, so valid ones are nowhere near these limits.
 const (
 	maxExponentDigits = 2 // three would take 3 KB each to parse
 
@@ -36,7 +36,7 @@ func AbsurdQuantity(s []byte) bool {
 }
 
 // PlainQuantity reports whether s is a quantity with a few digits and possibly a suffix, like nearly all
-// quantities. Others must be parsed.
+// quantities. All others must be parsed.
 func PlainQuantity(s []byte) bool {
 	const mostDigits = 15
 	n := 0

@@ -50,8 +50,8 @@ func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err
 	return typ, obj, nil
 }
 
-// eventFields reads an event's two fields, in any order. It returns the type, and the object's start in the
-// bytes and on the tape. It fails if it encounters any other field.
+// eventFields reads an event's two fields, in any order. It returns the type, and where the object starts
+// in the bytes and on the tape. It fails on any other field.
 func eventFields(whole frame.Item) (typ string, start, place int, err error) {
 	w := walk{Item: whole}
 	for more := w.enter('}'); more; {

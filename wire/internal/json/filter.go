@@ -31,7 +31,7 @@ type filter struct {
 	text     []byte
 }
 
-// level is a value's position in the object, because some fields are treated specially at certain positions.
+// level is a value's position in the object. Some fields get special treatment at certain positions.
 type level uint8
 
 const (
@@ -95,8 +95,8 @@ func (d *Decoder) cutBytes(start, end int) {
 	s.done, s.cut = end, true
 }
 
-// fieldRow tracks an object's fields while it is filtered, so that there is one comma between the
-// kept fields.
+// fieldRow tracks an object's fields during filtering, so that exactly one comma separates the kept
+// fields.
 type fieldRow struct {
 	end     int // of the previous field, or where the fields start
 	kept    bool

@@ -18,7 +18,7 @@ func (d *Decoder) filterAny(wanted *selection.Tree, at level) error {
 	case c == '[':
 		return d.filterArray(wanted)
 	case !wanted.KeepsValues():
-		return fault.ErrUnusual // the field that contains it is dropped completely
+		return fault.ErrUnusual // the field that contains it is dropped entirely
 	}
 	switch c {
 	case '"':

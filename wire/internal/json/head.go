@@ -13,8 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// IdentityOf reads an object's identity and decodes nothing else. ok means that the name, UID and resource
-// version are all present in their usual form, so that decoding the object would yield the same values.
+// IdentityOf reads an object's identity and decodes nothing else. ok reports whether the name, UID and
+// resource version are all present in their usual form, which guarantees that decoding the object would
+// yield the same values.
 func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 	if len(i.Tape) == 0 {
 		return of, false
@@ -40,7 +41,7 @@ func IdentityOf(i frame.Item) (of head.Identity, ok bool) {
 }
 
 // ReadHead reads an object's head, except its kind, and decodes nothing else. It returns false if
-// the head differs from the form that servers write.
+// the head is not in the form that servers write.
 func ReadHead(h *head.Head, i frame.Item) bool {
 	if len(i.Tape) == 0 {
 		return false
@@ -107,8 +108,8 @@ func (w *walk) once(into *string) bool {
 	return err == nil && plain
 }
 
-// eachField calls read at the value of each field of the object that starts here, until read
-// returns false. It reports whether it reached the end of the object.
+// eachField calls read at each field value in the object that starts here, until read returns
+// false. It reports whether it reached the end of the object.
 func (w *walk) eachField(read func(name []byte) bool) bool {
 	if w.peek() != '{' {
 		return false
@@ -145,16 +146,16 @@ type Claim struct {
 	} `json:"metadata"`
 }
 
-// ReadClaim reads as much of the claim as it can. The object has already been rejected, so
+// ReadClaim reads as much of the claim as possible. The object has already been rejected, so
 // ReadClaim ignores further errors.
 func ReadClaim(raw []byte) (h Claim) {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
 	return h
 }
 
-// recordHeadField records a field of an object or its metadata in the head if it belongs there. whole means
-// that the entire field is wanted. It fails on input that servers do not write, such as a name that appears
-// twice.
+// recordHeadField records a field of an object or its metadata in the head if it belongs there. whole
+// indicates that the entire field is wanted. It fails on input that servers do not write, such as a name
+// that appears twice.
 func (d *Decoder) recordHeadField(at level, name string, raw []byte, whole bool) error {
 	h := d.filter.head
 	w := &walk{Item: frame.Item{Raw: raw}}
