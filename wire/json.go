@@ -23,7 +23,7 @@ import (
 // maps, and leaves anything unusual to the reference.
 type jsonEncoding struct {
 	decoderConfig
-	typeInfo *json.TypeInfo // nil for unstructured objects, and if the reference decodes all objects
+	typeInfo *json.TypeInfo // nil for unstructured objects, or if the reference decodes all objects
 	codec    *codec         // codec for packed objects; nil if the decoder cannot pack bytes as received
 }
 
@@ -221,7 +221,7 @@ func (d *jsonEncoding) identify(i frame.Item) (v object.Version, ok bool) {
 
 func (d *jsonEncoding) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
 
-// UnmarshalJSON decodes untrusted JSON, such as a value from a webhook's body, the way apimachinery
+// UnmarshalJSON decodes untrusted JSON, such as a value in a webhook request, the way apimachinery
 // does. It rejects an object whose own apiVersion and kind are missing or differ from kind. It also
 // rejects everything that a [Decoder] rejects (W02): text nested deeper than 1,000 levels, values
 // that would keep apimachinery's code busy for hours, and objects that would take more memory than

@@ -112,8 +112,9 @@ func (t *objectType) kindFromScheme(opts Options) error {
 	return nil
 }
 
-// checkScheme returns an error if the scheme has the Go type only under other kinds, in which case decoding
-// into it would misinterpret the bytes. A type for a different version of the same kind is allowed.
+// checkScheme returns an error if the Go type is registered in the scheme only under other kinds, because
+// decoding into it would then misinterpret the bytes. A type for a different version of the same kind is
+// allowed.
 func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	if t.form != formTyped || scheme == nil {
 		return nil
@@ -172,8 +173,8 @@ func (t *objectType) checkNamed(apiVersion, kind string) error {
 	return t.checkKind(apiVersion, kind)
 }
 
-// checkListKind is checkKind for a list. itemsLackKind means that some items do not specify their
-// kind or that there are no items; in that case the list's kind must match. A
+// checkListKind is checkKind for a list. itemsLackKind indicates that some items do not specify
+// their kind or that there are no items; in that case the list's kind must match. A
 // CustomResourceDefinition may choose any kind for its list; Kubernetes itself always appends
 // "List".
 func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) error {
@@ -236,8 +237,8 @@ func (t *objectType) finish(obj object.Object, needName bool) error {
 	return nil
 }
 
-// project removes an object's unselected fields. It defines which fields decoders omit. The object must not
-// share values with other objects, because project modifies it.
+// project removes an object's unselected fields. It is the definition of which fields decoders omit. The
+// object must not share values with other objects, because project modifies it.
 func (t *objectType) project(obj object.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		selection.PruneUntyped(u.Object, t.fields)
@@ -248,8 +249,8 @@ func (t *objectType) project(obj object.Object) {
 
 // SupportsProtobuf reports whether [NewDecoder] can decode the Go type in opts from protobuf:
 // the type has a generated Unmarshal method and does not contain itself. Generated code recurses as deep as
-// its input demands. For a type that contains itself, a few megabytes of hostile input would overflow the
-// stack, from which a program cannot recover. Decode such types from JSON.
+// its input demands. For a type that contains itself, a few megabytes of hostile input could overflow the
+// stack, which no program can recover from. Decode such types from JSON.
 func SupportsProtobuf(opts Options) bool {
 	t, err := newObjectType(opts)
 	return err == nil && protobuf.UnsupportedReason(t.goType) == ""

@@ -28,8 +28,8 @@ const (
 
 // DefaultMaxObjectBytes is the default size limit for an object. etcd accepts requests of 1.5
 // MiB, the API server bodies of 3 MiB, and JSON is at most a few times larger than the stored
-// form. 16 MiB is therefore enough for anything a server could store, and limits the damage from a single bad
-// frame.
+// form. 16 MiB is therefore enough for anything that a server could store, while limiting the damage that a
+// single bad frame can do.
 const DefaultMaxObjectBytes = 16 << 20
 
 // defaultMaxDepth is the default for [Options].MaxDepth. The deepest objects in practice, schemas of custom
@@ -54,9 +54,9 @@ type Options struct {
 	// interface. It may be nil if neither is needed.
 	Scheme *runtime.Scheme
 
-	// Kind is the objects' kind. A body of any other kind fails with ErrKind, and so does a Type that Scheme
-	// has only under other kinds. Kind may be empty if Type points to a type that Scheme has under exactly
-	// one kind.
+	// Kind is the objects' kind. A body of any other kind fails with ErrKind, and so does a Type that is
+	// registered in Scheme only under other kinds. Kind may be empty if Type points to a type that is
+	// registered in Scheme under exactly one kind.
 	Kind object.GVK
 
 	// Type is the type that the program uses for the objects: a pointer to a struct, such as
@@ -69,10 +69,10 @@ type Options struct {
 	// or frame. Zero means DefaultMaxObjectBytes; more than 1 GB means 1 GB.
 	MaxObjectBytes int
 
-	// MaxDepth is how deeply arrays and objects may nest in one JSON or CBOR object. Zero means
-	// 1,000. For CBOR, apimachinery v0.35 supports at most 64 levels, 1,024 elements in an array
-	// and 1,024 entries in a map. There is no limit for protobuf, because types that contain themselves are
-	// not decoded from protobuf; see [SupportsProtobuf].
+	// MaxDepth is the maximum nesting depth of arrays and objects in one JSON or CBOR object. Zero means
+	// 1,000. For CBOR, apimachinery v0.35 supports at most 64 levels, 1,024 elements in an array and 1,024
+	// entries in a map. There is no limit for protobuf, because types that contain themselves are not
+	// decoded from protobuf; see [SupportsProtobuf].
 	MaxDepth int
 
 	// Keep selects the fields to decode. Other fields are skipped without checking that they could
@@ -84,8 +84,8 @@ type Options struct {
 	// Decoder.Object, and objects decoded from CBOR, share nothing, and the caller owns them.
 	Pool *Pool
 
-	// Reference decodes every object with apimachinery's own code. That is slower, and nothing is shared.
-	// Tests use it to verify the tables.
+	// Reference decodes every object with apimachinery's own code. It is slower, and objects share
+	// nothing. Tests use it to verify the tables.
 	Reference bool
 }
 
@@ -153,7 +153,7 @@ func mediaType(contentType string) (string, error) {
 	if err == nil {
 		return media, nil
 	}
-	// A malformed parameter does not matter if the media type itself is clear.
+	// Ignore malformed parameters as long as the media type itself is clear.
 	media, _, _ = strings.Cut(contentType, ";")
 	media = strings.ToLower(textproto.TrimString(media))
 	if media == "" {
@@ -170,9 +170,9 @@ func mediaType(contentType string) (string, error) {
 // identifies a part by the bytes from which it was decoded, and refers to it weakly: when the last
 // object that uses a part is garbage collected, the pool forgets the part and its bytes (W03). A part is
 // remembered once it appears in a second object, so content that never repeats costs only a hash and no
-// memory. Sharing starts to save memory with the third object that has the same part; with only two, the
-// pool's copy of the bytes costs up to a tenth of the part's memory. Versions of the same object in a watch
-// do not count as different objects. The parts inside a remembered part are not remembered separately.
+// memory. Sharing starts to save memory once three objects have the same part; with only two, the pool's
+// copy of the bytes costs up to a tenth of the part's memory. Versions of the same object in a watch are
+// not treated as different objects. The parts inside a remembered part are not remembered separately.
 //
 // A Pool is safe for concurrent use.
 type Pool struct {
@@ -183,8 +183,8 @@ type Pool struct {
 // use.
 func NewPool() *Pool { return &Pool{shared: share.NewPool()} }
 
-// Forget makes the pool forget all parts. Call it if a shared part was modified in violation of L16, so that
-// objects decoded later do not share any of the current parts. Existing objects keep theirs.
+// Forget makes the pool forget all parts. Call it after a shared part has been modified in violation of L16,
+// so that objects decoded later do not share any of the current parts. Existing objects keep theirs.
 func (p *Pool) Forget() { p.shared.Forget() }
 
 // Len returns the number of parts that the pool remembers.

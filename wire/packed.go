@@ -59,7 +59,7 @@ func (o *Packed) GetDeletionTimestamp() *metav1.Time { return o.meta.deleted }
 // labels has the object's name as its value; [Packed.Labels] does not.
 func (o *Packed) GetLabels() map[string]string { return o.meta.allLabels(o.GetName()) }
 
-// Labels returns the labels for a selector. See [object.Labels].
+// Labels returns the labels in the form that selectors match against. See [object.Labels].
 func (o *Packed) Labels() labels.Labels {
 	if len(o.meta.derived) == 0 {
 		return labels.Set(o.meta.labels)
@@ -125,7 +125,7 @@ func (o *Packed) Open() (object.Object, error) {
 
 // OpenBoth opens o and old, another state of the same object. It is faster than opening them one by one, and
 // the two objects share unchanged values. It opens neither of them and returns false if one cannot be opened
-// or is already in use, or if a small old object would keep a large o alive. It also returns false with
+// or is already in use, or if a small old object would then keep a large o alive. It also returns false with
 // [Packer.OnOpen], because a change to one object could corrupt the other.
 func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	p, c := o.packer, o.meta.codec
@@ -146,8 +146,8 @@ func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	return now, was, ok
 }
 
-// Copy returns an object that the caller owns and may modify. It copies the object if it is in use,
-// and decodes the bytes otherwise. It fails in the same cases as [Packed.Open].
+// Copy returns an object that the caller owns and may modify. If the object is in use, Copy copies
+// it; otherwise, it decodes the bytes. It fails in the same cases as [Packed.Open].
 func (o *Packed) Copy() (object.Object, error) {
 	if shared, ok := o.InUse(); ok {
 		return shared.DeepCopyObject().(object.Object), nil
@@ -173,7 +173,7 @@ func (o *Packed) InUse() (object.Object, bool) {
 func (o *Packed) KeptWhole() bool { return o.meta.unpacked != nil }
 
 // Size returns how much memory the object uses, in bytes, not counting the object that [Packed.Open] returns.
-// Labels and owners shared by several objects count toward the first of them.
+// Labels and owners shared by several objects are attributed to the first of them.
 func (o *Packed) Size() int {
 	size := o.text.HeldBytes() + packedSize
 	if o.meta.firstName == o.GetName() {

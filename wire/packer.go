@@ -20,7 +20,7 @@ import (
 // ErrDamaged means that the bytes of a packed object are corrupt.
 var ErrDamaged = pack.ErrDamaged
 
-// mediaPacked is the Media of an Error about packed objects.
+// mediaPacked is the Media field of errors about packed objects.
 const mediaPacked = "packed bytes"
 
 // A Packer compresses the objects in one cache. It compresses an object against another one with the same
@@ -61,9 +61,9 @@ func PackerOf(p PackerRef) *Packer {
 	return packer
 }
 
-// maxRecent is how many of the most recently opened objects a packer keeps alive. This way, an object that is
-// received by several handlers, or soon read again, is decoded only once. With Pods, this takes a few hundred
-// kilobytes.
+// maxRecent is how many of the most recently opened objects a packer keeps alive. This way, an object that
+// several handlers receive, or that is soon read again, is decoded only once. With Pods, this takes a few
+// hundred kilobytes.
 const maxRecent = 64
 
 // maxRecentBytes is the maximum size of an object that a packer keeps alive.
@@ -133,8 +133,8 @@ func (p *Packer) OnOpen(opened func(o *Packed, opened object.Object)) { p.onOpen
 func (p *Packer) OnDamage(damaged func(o *Packed, err error)) { p.onDamage = damaged }
 
 // KeepAnnotations keeps the values of the given annotations uncompressed, so that they can be read
-// without decoding the object. See [object.Annotation]. Each value uses as much memory as it is long.
-// KeepAnnotations must be called before anything is packed.
+// without decoding the object. See [object.Annotation]. Each value takes up its full length in
+// memory. KeepAnnotations must be called before anything is packed.
 func (p *Packer) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
 
 // Opened returns how many objects have been decoded.
@@ -236,14 +236,14 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	return raw, true
 }
 
-// sameContent reports whether a and b have the same meaning. They are usually identical, which can be checked
-// quickly.
+// sameContent reports whether a and b have the same meaning. Usually they are deeply equal, which is quick
+// to check.
 func sameContent(a, b object.Object) (same bool) {
 	if reflect.DeepEqual(a, b) {
 		return true
 	}
-	// It panics if it encounters an unexported field, such as those in a time.Time. The objects then count as
-	// different.
+	// Semantic.DeepEqual panics on unexported fields, such as those of a time.Time. The objects are then
+	// considered different.
 	defer func() { _ = recover() }()
 	return equality.Semantic.DeepEqual(a, b)
 }
@@ -332,8 +332,8 @@ func (p *Packer) inUse(o *Packed) (opened object.Object, ok bool) {
 	return reflect.NewAt(o.meta.codec.goType, at).Interface().(object.Object), true
 }
 
-// publish makes opened the object that all callers of Open get, unless there is one already. It returns the
-// published object.
+// publish makes opened the object that all callers of Open receive, unless there already is one. It returns
+// the published object.
 func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 	opened = p.shareOpened(o, opened)
 	if o.text.Size() > maxRecentBytes {

@@ -22,7 +22,7 @@ const maxSmallField = 1 << 20
 // Unmarshal method.
 type protobufEncoding struct {
 	decoderConfig
-	table    *protobuf.Table // nil if only the reference decodes
+	table    *protobuf.Table // nil if all decoding is left to the reference
 	messages *protobuf.Guard // guards the messages that the reference decodes
 	codec    *codec          // codec for packed objects; nil if the decoder cannot pack bytes as received
 }
@@ -43,7 +43,7 @@ func (d *protobufEncoding) fail(where string, raw []byte, err error) *Error {
 	if bytes.HasPrefix(raw, []byte(protobuf.Magic)) {
 		raw = nil // an envelope is not an object
 	}
-	// The object has already been rejected, so an incomplete key is good enough.
+	// The object has already been rejected, so an incomplete key will do.
 	of, _ := protobuf.IdentityOf(raw)
 	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(of.Namespace, of.Name), Bytes: len(raw), Err: err}
 }

@@ -30,7 +30,7 @@ type sharedMeta struct {
 	firstName string       // the name of the object for which it was created
 }
 
-// metaTable contains one copy of each of a packer's sharedMetas, as long as any object refers to it. It is
+// metaTable contains one copy of each sharedMeta in a packer, for as long as any object refers to it. It is
 // separate from the packer because a sharedMeta's cleanup keeps the table alive, so the sharedMeta must not
 // be reachable from the table.
 type metaTable struct {

@@ -36,19 +36,19 @@ type Decoder interface {
 	// WithFilter returns a decoder that leaves out the objects for which wanted returns false:
 	// lists omit them, and events for them have [Event].Passed instead of an object. wanted is called for
 	// every item in a list and for the object in every event except bookmarks, before the rest of the object
-	// is read and regardless of Options.Keep. It must not keep the head. The rest of an unwanted object is
+	// is read and regardless of Options.Keep. It must not retain the head. The rest of an unwanted object is
 	// not checked. wanted may be called from any goroutine and must not block.
 	WithFilter(wanted func(object.Head) bool) Decoder
 
-	// OnSelector returns a decoder that calls told at the end of each list that the server has filtered by a
-	// selector, and passes it that selector (shardInfo, KEP-5866).
+	// OnSelector returns a decoder that calls told with the selector at the end of each list that the server
+	// has filtered by one (shardInfo, KEP-5866).
 	OnSelector(told func(selector string)) Decoder
 }
 
 // Cached returns the object that the caller of a [Decoder] already has for a key. If the server sends the
 // same version again, it is not decoded and the caller gets its own object back. Cached may be called from
-// any goroutine. It must not block, because the body is not read while it runs. It must not keep the key,
-// whose strings point into a buffer that is reused.
+// any goroutine. It must not block, because the body is not read while it runs. It must not retain the
+// key, whose strings point into a buffer that is reused.
 type Cached func(key object.Key) (object.Head, bool)
 
 // item is a decoded list item.

@@ -9,8 +9,9 @@ import (
 )
 
 // path remembers what the decoder has learned about one position in untyped objects, such as
-// "metadata.labels": which fields occur there, in which order, and whether sharing pays off. Objects of the
-// same kind have nearly the same fields, so the decoder usually knows the next name before reading it.
+// "metadata.labels": which fields occur there, in which order, and whether it pays to share values. Objects
+// of the same kind have nearly the same fields, so the decoder usually knows the next name before reading
+// it.
 type path struct {
 	name     string          // the field's name; shared by all objects that have the field
 	wanted   *selection.Tree // selection of the value; nil for all
@@ -25,8 +26,8 @@ type path struct {
 	lastText uint32           // the mark of the last text here
 }
 
-// paths is everything that a decoder has learned. Its size is limited: names seen only once are not learned,
-// and once there are maxPaths positions, the decoder starts from scratch with the next object.
+// paths holds everything that a decoder has learned. Its size is limited: names seen only once are not
+// recorded, and once there are maxPaths positions, the decoder starts over with the next object.
 type paths struct {
 	wanted    *selection.Tree
 	root      *path                     // an object
@@ -34,7 +35,7 @@ type paths struct {
 	catchAlls map[*selection.Tree]*path // keyed by the selection at a position
 	dropped   *path                     // the catch-all for unwanted positions
 	pathCount int                       // number of places
-	texts     memory.WeakTable[*string] // by place, text that occurred twice in a row
+	texts     memory.WeakTable[*string] // text that occurred twice in a row, indexed by place
 	objects   int
 	seed      maphash.Seed
 	seen      [][2]uint32 // marks of names seen, from the second object on

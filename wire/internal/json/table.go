@@ -20,8 +20,8 @@ import (
 )
 
 // TypeInfo describes how to decode values of one Go type from JSON. It is built once per type
-// from the type's layout and tags, and is immutable afterwards. Only the fields that its op
-// needs are set.
+// from the type's layout and tags, and is immutable afterwards. Only the fields needed by its op
+// are set.
 type TypeInfo struct {
 	op        op
 	typ       reflect.Type
@@ -82,8 +82,8 @@ type tableField struct {
 	share    *share.Site // for a string, if sharing it may pay off
 }
 
-// partName identifies a kind of part in JSON: the type of a pointer's target, an element or a map, and which
-// of the three it is.
+// partName identifies a kind of part in JSON: its type, its selected fields, and whether it is a pointer's
+// target, a slice's element or a map.
 type partName struct {
 	typ    reflect.Type
 	op     op
@@ -96,11 +96,12 @@ type textName struct {
 	name string
 }
 
-// maxFields is how many fields a struct with a table may have. The API's widest struct has about
-// forty.
+// maxFields is the maximum number of fields in a struct with a table. The API's largest struct has
+// about forty.
 const maxFields = 256
 
-// typeInfos caches all TypeInfos. A program has only a few types, and they exist as long as the program.
+// typeInfos caches all TypeInfos. A program uses only a few types, and needs them for as long as it
+// runs.
 var typeInfos = struct {
 	sync.Mutex
 	known  map[typeKey]*TypeInfo
@@ -120,7 +121,7 @@ func TypeInfoOf(t reflect.Type, s *selection.Tree) *TypeInfo {
 	return makeTypeInfo(t, s)
 }
 
-// makeTypeInfo requires the lock of typeInfos. The caller releases it once the TypeInfo and
+// makeTypeInfo must be called with typeInfos locked. The caller unlocks it once the TypeInfo and
 // everything reachable from it are complete.
 func makeTypeInfo(t reflect.Type, s *selection.Tree) *TypeInfo {
 	key := typeKey{t, s.Key()}
@@ -275,7 +276,7 @@ func (k *TypeInfo) setStruct(s *selection.Tree) {
 	k.op, k.table, k.first = opStruct, table, '{'
 }
 
-// newPlace requires the lock of typeInfos.
+// newPlace must be called with typeInfos locked.
 func newPlace() int {
 	typeInfos.places++
 	return typeInfos.places
@@ -329,7 +330,7 @@ const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // unshareable reports whether a part must not be shared with another object, because an addressable
 // quantity can be reached from it. Reading a quantity may write to it, so a reader of one object
 // would modify the other. Map values are not addressable: reading one copies it. unshareable only searches
-// for field names, so it may return true just because some text equals such a name.
+// for field names, so it may return true merely because some text happens to equal such a name.
 func (k *TypeInfo) unshareable(raw []byte) bool {
 	return slices.ContainsFunc(k.quantityFields(), func(name []byte) bool { return bytes.Contains(raw, name) })
 }

@@ -29,7 +29,7 @@ func isASCII(text []byte) bool {
 // isSound reports whether text is valid UTF-8. The reference replaces invalid bytes.
 func isSound(text []byte) bool { return isASCII(text) || utf8.Valid(text) }
 
-// unescape appends a JSON string's text to dst. text is the part between the quotes. It fails at invalid
+// unescape appends a JSON string's text to dst. text is the part between the quotes. It fails on invalid
 // escapes and unpaired surrogates.
 func unescape(dst, text []byte) ([]byte, error) {
 	if !isSound(text) {

@@ -53,7 +53,7 @@ const (
 	nodeDropped // an unwanted field or element
 )
 
-// untypedSizes is how much memory of each kind the nodes need.
+// untypedSizes is the amount of memory of each kind that the nodes need.
 type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 
 // maxReusedNodes is the longest row that is kept for the next value.
@@ -119,9 +119,9 @@ func (f *untypedDecoder) readValue(s *path) error {
 	return f.digits()
 }
 
-// reserve grows the row to fit a value's nodes, so that it does not grow step by step for a long list. Each
-// value follows a comma or starts an object or array, so reserve counts those bytes. Text may contain such
-// bytes too, but each node takes up at least two bytes.
+// reserve grows the row to fit a value's nodes at once rather than step by step. Each node follows a comma
+// or an opening bracket, so reserve counts those bytes. Text may contain them too, so the count is capped
+// at half the length of raw: each node takes up at least two bytes.
 func (f *untypedDecoder) reserve(raw []byte) {
 	if len(raw)/2 <= cap(f.nodes) {
 		return

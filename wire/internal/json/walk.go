@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// walk is a position in an item and on its tape. Its methods advance it, and fail with ErrUnusual
-// at invalid JSON.
+// walk is a position in an item and on its tape. Its methods advance the position, and fail with
+// ErrUnusual on invalid JSON.
 type walk struct {
 	frame.Item
 	at   int // the next byte

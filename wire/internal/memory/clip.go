@@ -6,7 +6,7 @@ import (
 )
 
 // Clip removes the spare capacity of every slice in v, which must be addressable, so that two
-// readers appending to a shared slice do not write to the same memory. It follows pointers, maps
+// readers that append to a shared slice do not write to the same memory. It follows pointers, maps
 // and interfaces, and skips unexported fields.
 func Clip(v reflect.Value) { new(clipper).clip(v) }
 

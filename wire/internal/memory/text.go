@@ -1,5 +1,5 @@
 // Package memory allocates memory for decoded objects: text, slice elements, and values that a
-// decoder reuses. Nothing in it is safe for concurrent use except [ArrayMaker].
+// decoder reuses. Only [ArrayMaker] is safe for concurrent use.
 package memory
 
 import "unsafe"
@@ -59,7 +59,7 @@ func (t *Text) Commit() {
 }
 
 // maxReusedRefs is the maximum number of references for which Text keeps memory between objects. A single
-// huge object must not occupy memory for the hours that a watch lasts.
+// huge object must not tie up memory for the hours that a watch lasts.
 const maxReusedRefs = 1 << 14
 
 // Discard drops all text. Call it if decoding fails.

@@ -31,11 +31,11 @@ func (r *Reusable[V]) Set(v *V) *V {
 // Release allows the garbage collector to free the value.
 func (r *Reusable[V]) Release() { r.used = nil }
 
-// WeakTable stores what a decoder remembers about each place, such as text that many objects contain. The
-// table is referenced strongly while an object is decoded, and weakly between objects. Objects keep the texts
-// they use alive (W03).
+// WeakTable stores a decoder's data about each place, such as text that many objects contain. The table is
+// referenced strongly while an object is decoded, and weakly between objects. Objects keep the texts they use
+// alive (W03).
 type WeakTable[V any] struct {
-	table []V // by place; nil between objects
+	table []V // indexed by place; nil between objects
 	weak  Reusable[[]V]
 }
 
@@ -47,7 +47,7 @@ func (r *WeakTable[V]) At(place int) *V {
 	return r.grow(place)
 }
 
-// grow is the slow path of At, for when there is no table or it is too short.
+// grow is the slow path of At, taken if there is no table or it is too short.
 func (r *WeakTable[V]) grow(place int) *V {
 	held := r.weak.Get()
 	if held == nil {

@@ -55,8 +55,8 @@ func AppendString[S string | []byte](dst []byte, s S) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ArchiveReader reads the output of an [Archive]. Its texts keep no reference to the input. It is
-// not safe for concurrent use.
+// ArchiveReader reads the output of an [Archive]. Its texts do not refer to the input. It is not
+// safe for concurrent use.
 type ArchiveReader struct {
 	input
 	compressor *Compressor
@@ -104,8 +104,8 @@ func fits(form form, size uint64, held int, base *base) bool {
 	return form == packed && size <= maxText && held <= int(size)
 }
 
-// base reads a base, or the number of a base that was read before. If onlySamples is set, it fails for any
-// base that is not samples.
+// base reads a base, or the number of a base that was read before. If onlySamples is set, it accepts only
+// samples.
 func (x *ArchiveReader) base(onlySamples bool) (*base, error) {
 	number := x.Uvarint()
 	switch {

@@ -15,20 +15,20 @@ import (
 type Compressor struct {
 	mu      sync.Mutex                      // guards the fields below
 	groups  map[string][]weak.Pointer[base] // the newest last
-	samples *base                           // nil until enough objects have been seen
+	samples *base                           // nil until firstPeriod objects have been seen
 	recent  [recentBases]*dictionary        // most recently used, kept alive
 	next    int                             // index in recent
 	sampler sampler
 }
 
 const (
-	// recentBases is how many bases are kept expanded. A base is as large as an object; samples are
-	// 32 KB larger. Other bases are expanded when needed, unless they were last used after the most recent
+	// recentBases is the number of bases kept expanded. A base is as large as an object; samples are 32 KB
+	// larger. Other bases are expanded when needed, unless they were last used after the most recent
 	// garbage collection.
 	recentBases = 16
 
-	// goodRatio is the compression ratio of a text if a base of its group is a good match. If the ratio is
-	// lower, the samples may be a better match.
+	// goodRatio is the minimum compression ratio for a base in the text's group to be considered a good
+	// match. Below it, the samples may be a better one.
 	goodRatio = 6
 
 	// maxBases is the maximum number of bases per group. A controller may own objects of several shapes, such
@@ -78,7 +78,7 @@ func (c *Compressor) Pack(group string, prefix, raw []byte) Text {
 }
 
 // bases returns the samples, and the bases of a group that are closest to raw in size, closest first. It
-// offers raw to the sampler.
+// also passes raw to the sampler.
 func (c *Compressor) bases(group string, raw []byte) (samples *base, near [maxTries]*base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +151,7 @@ var scratch = sync.Pool{New: func() any { return new([]byte) }}
 // maxReusedScratch is the size of the largest buffer that is kept in scratch.
 const maxReusedScratch = 1 << 17
 
-// compress compresses raw against a base, or alone if b is nil.
+// compress compresses raw against a base, or on its own if b is nil.
 func (c *Compressor) compress(b *base, prefix, raw []byte) Text {
 	var dict *dictionary
 	if b != nil {
@@ -227,8 +227,8 @@ const dictSlack = 16
 
 // sampler takes samples of the objects being packed: twelve of the first thirty-two objects, then
 // twelve spread evenly over the next ninety-six, and so on, with each period ending at four times
-// as many objects as the previous one. This way the samples follow changes, at an ever slower pace, and only
-// a few versions of them are in use at any time.
+// as many objects as the previous one. This way the samples keep up with changes, though ever more slowly,
+// and only a few versions of them are in use at any time.
 type sampler struct {
 	seen    int // number of objects seen
 	next    int // number of the next object to sample
@@ -238,14 +238,14 @@ type sampler struct {
 }
 
 const (
-	// sampleCount is how many objects are sampled in a period.
+	// sampleCount is the number of objects sampled per period.
 	sampleCount = 12
 
-	// sampleSize is how many bytes of each sampled object are kept.
+	// sampleSize is the number of bytes kept from each sampled object.
 	sampleSize = maxBase / sampleCount
 
-	// firstPeriod is how many objects must be seen before there are samples. Samples take up to 64
-	// KB, and another 32 KB once they are used.
+	// firstPeriod is the number of objects that must be seen before there are samples. Samples take
+	// up to 64 KB, and another 32 KB once they are used.
 	firstPeriod = 32
 )
 

@@ -7,12 +7,12 @@ import (
 )
 
 // appendDelta appends src, compressed as an S2 block with a sibling as the dictionary. It walks both in
-// parallel. Where they differ, it first looks a little ahead in both, because a value is usually replaced
-// with one of the same length. Then it searches the sibling for equal bytes near the position where they
-// started to differ.
+// parallel. Where they differ, it first looks ahead a little in both, because a value is usually replaced
+// with another of the same length. Then it searches the sibling for equal bytes near the position where
+// they started to differ.
 //
-// S2's own encoder looks up every position of src in two tables, one of the whole dictionary and one of src.
-// With siblings, which are very similar, it would spend most of its time building the tables.
+// S2's own encoder looks up every position of src in two tables, one for the whole dictionary and one for
+// src. With siblings, which are very similar, it would spend most of its time building the tables.
 //
 // The block starts with the length of src, followed by literals and copies. The format is Snappy's
 // (https://github.com/google/snappy/blob/main/format_description.txt), with S2's extensions
@@ -21,7 +21,7 @@ import (
 // initial repeat offset points to its start.
 //
 // All copies are from the sibling. The sizes of the sibling and src are limited; see canDelta. A
-// block is at most one byte in 256 longer than src.
+// block is longer than src by at most one byte in 256.
 func appendDelta(dst, sibling, src []byte) []byte {
 	d := deltaEncoder{dst: binary.AppendUvarint(dst, uint64(len(src))), sibling: sibling, src: src, offset: len(sibling)}
 	for s, c, ok := 0, 0, true; ok; s, c, ok = d.nextMatch(s, c) {
@@ -47,11 +47,12 @@ const (
 	// of bytes compared at once.
 	minMatch = 8
 
-	// maxSkip is how far to look ahead in both texts. It is longer than a UID.
+	// maxSkip is the maximum number of bytes to look ahead in both texts, which is longer than a
+	// UID.
 	maxSkip = 64
 
-	// window is how many bytes of the sibling are searched before and after the position at which the texts
-	// start to differ. The search widens as long as nothing is found.
+	// window is the number of bytes searched in the sibling on each side of the position at which the texts
+	// start to differ. The search widens until something is found.
 	window = 256
 
 	// stride is the distance between the indexed positions of a sibling. A match of
@@ -65,7 +66,7 @@ const (
 type deltaEncoder struct {
 	dst          []byte
 	sibling, src []byte
-	written      int // how much of src is in dst
+	written      int // number of bytes of src already in dst
 	offset       int // offset of the previous copy
 
 	table   [1 << tableBits]uint16 // positions in the sibling plus one, indexed by the hash of the bytes there

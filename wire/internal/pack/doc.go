@@ -2,10 +2,10 @@
 //
 // # How
 //
-// A text is compressed against a sibling of its group, such as another Pod of the same ReplicaSet,
-// with which it shares nearly everything. That sibling is one of the group's bases. A base is
-// itself compressed against samples of everything that the [Compressor] has seen. Therefore expanding a text
-// takes at most two steps, and the only overhead of a group is its first members' bytes.
+// A text is compressed against a sibling from its group, such as another Pod of the same ReplicaSet, which
+// is nearly identical. That sibling is one of the group's bases. A base is itself compressed against samples
+// of everything that the [Compressor] has seen. Therefore expanding a text takes at most two steps, and a
+// group's only overhead is the bytes of its first members.
 //
 //	samples  of everything, plain
 //	  ↑

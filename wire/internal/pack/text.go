@@ -14,7 +14,7 @@ import (
 // Text is compressed bytes with an uncompressed prefix. The zero Text is empty.
 type Text struct {
 	data string // prefix and bytes
-	base *base  // the base that it is compressed against, or the base it is itself; may be nil
+	base *base  // the base it was compressed against, or the base that it is; may be nil
 	size uint32 // of the uncompressed bytes
 	head uint32 // of the prefix
 	sum  uint32 // checksum of the prefix and the uncompressed bytes
@@ -48,11 +48,11 @@ func (t Text) Prefix() string { return t.data[:t.head] }
 // Size returns the size of the uncompressed bytes.
 func (t Text) Size() int { return int(t.size) }
 
-// HeldBytes returns how many bytes t keeps in memory, not counting its base.
+// HeldBytes returns the number of bytes that t keeps in memory, not counting its base.
 func (t Text) HeldBytes() int { return len(t.data) }
 
-// castagnoli is the polynomial that processors have an instruction for. Verifying the checksum takes far less
-// time than expanding the bytes.
+// castagnoli is the polynomial for which CPUs have an instruction. Verifying the checksum takes far less time
+// than expanding the bytes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sumOf returns a text's checksum. S2 blocks have none, and without one, a flipped bit would usually yield a
@@ -61,8 +61,8 @@ func sumOf(prefix, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
 }
 
-// Unpack appends t's bytes to dst, without the prefix. It fails with ErrDamaged if they, or the prefix,
-// differ from those that were packed.
+// Unpack appends t's bytes to dst, without the prefix. It fails with ErrDamaged if these bytes or the
+// prefix are not the ones that were packed.
 func (c *Compressor) Unpack(dst []byte, t Text) ([]byte, error) {
 	start := len(dst)
 	form, from := t.form, t.base

@@ -76,7 +76,7 @@ func appendMap(dst []byte, v map[string]any) ([]byte, error) {
 }
 
 // Tree reads a value written by AppendTree. raw must not contain anything else. The value's strings are parts
-// of raw. Tree fails with ErrDamaged.
+// of raw. If raw is corrupt, Tree fails with ErrDamaged.
 func Tree(raw string) (any, error) {
 	t := tree{rest: raw}
 	value := t.value(0)
@@ -89,11 +89,12 @@ func Tree(raw string) (any, error) {
 // tree is the remaining input.
 type tree struct {
 	rest    string
-	owed    int // values announced by lists and maps but not read yet
+	owed    int // values declared by lists and maps but not yet read
 	damaged bool
 }
 
-// deepest is how deeply values may nest in corrupt bytes. It exceeds the depth that decoders allow.
+// deepest is the maximum nesting depth, which limits recursion on corrupt bytes. It exceeds the
+// depth that decoders allow.
 const deepest = 100_000
 
 func (t *tree) value(depth int) any {
@@ -165,9 +166,9 @@ func (t *tree) mapping(depth int) any {
 	return m
 }
 
-// length reads the number of values in a list or map. It fails if there are fewer bytes left than announced
-// values, including those in the surrounding lists, because each takes at least one byte. Therefore nested
-// lists cannot claim the same bytes twice. none marks a nil list or map.
+// length reads the number of values in a list or map. It fails if fewer bytes are left than values are
+// declared, including those of the surrounding lists, because each value takes at least one byte. Therefore
+// nested lists cannot claim the same bytes twice. none reports a nil list or map.
 func (t *tree) length() (n int, none bool) {
 	length := t.uvarint()
 	if length == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// batchBytes is the minimum amount of work to hand to another goroutine, in bytes of input.
+// batchBytes is the minimum amount of input, in bytes, that is worth handing to another goroutine.
 const batchBytes = 32 << 10
 
 // Decoder decodes the values in a body on all processors and yields them in order. The
@@ -29,9 +29,9 @@ const batchBytes = 32 << 10
 //	                  ↓       ↓       ↓      ↓
 //	                yield → yield → yield → yield    the caller
 //
-// Therefore every value is yielded before the source waits for more, values stay in the source's
+// Therefore every value is yielded before the source waits for more input, values stay in the source's
 // buffer until they have been decoded, and no other part of the body is in memory. If less than a batch
-// arrives at once, the caller alone decodes it, value by value.
+// arrives at once, the calling goroutine decodes it alone, value by value.
 type Decoder[V any] struct {
 	yield     func(V) bool
 	newDecode func() Decode[V] // called once per goroutine
@@ -69,8 +69,8 @@ type batch[V any] struct {
 	ended bool // false if decode called runtime.Goexit
 }
 
-// Panic is a panic while decoding a value, with the stack of the goroutine that decoded it, which
-// may not be the caller's.
+// Panic is a panic that occurred while decoding a value, with the stack of the decoding goroutine,
+// which may not be the caller's.
 type Panic struct {
 	Value any
 	Stack []byte

@@ -126,8 +126,8 @@ func (s *filter) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	return cut, true
 }
 
-// take deducts a field's memory from the budget. again means that the previous field had the same
-// number.
+// take deducts a field's memory from the budget. again indicates that the previous field had the
+// same number.
 func (s *filter) take(f *tableField, again bool) bool {
 	switch {
 	case f.op != opMap:
@@ -150,7 +150,7 @@ func (s *filter) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		// Don't cut anything within an entry; the need for it is rare.
+		// Don't cut anything within an entry; that is rarely needed.
 		cut, ok = s.value(f.pairs.value, value, at+len(raw)-len(value))
 		return 0, ok && cut == 0
 	}

@@ -78,7 +78,7 @@ func guardOfFields(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	return &g
 }
 
-// guardedOf returns how to check a field of type t.
+// guardedOf returns the check for a field of type t.
 func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())
 	switch kind := t.Kind(); {
@@ -99,15 +99,15 @@ func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	return guarded{below: GuardOf(t, known)}
 }
 
-// guardedElement returns how to check a field if each occurrence creates a value of type t.
+// guardedElement returns the check for a field each of whose occurrences creates a value of type t.
 func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	f := guardedOf(t, known)
 	return guarded{memory: f.memory + int64(t.Size()), below: f.below}
 }
 
-// Check fails if generated code must not read the message msg: with ErrTooDense if it would use
-// too much memory. Check reads the bytes the way generated code does: numbers wrap around, and unknown groups
-// are skipped. It stops at the point where that code would fail.
+// Check returns an error if generated code must not read the message msg: ErrTooDense if it would use too
+// much memory. Check reads the bytes the way generated code does: numbers wrap around, and unknown groups are
+// skipped. It stops at the point where that code would fail.
 func (g *Guard) Check(msg []byte) error {
 	budget := guard.BudgetOf(len(msg))
 	err := g.check(msg, &budget)
@@ -161,8 +161,8 @@ func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 	return nil
 }
 
-// take deducts the field's memory from the budget. again means that the previous field had the same
-// number.
+// take deducts the field's memory from the budget. again indicates that the previous field had the
+// same number.
 func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	switch {
 	case f.mapBytes == (guard.MapBytes{}):
@@ -174,7 +174,7 @@ func (f *guarded) take(budget *guard.Budget, again bool) bool {
 }
 
 // checkEntry is check for a map entry. Generated code ignores the wire types in an entry, and allows a key or
-// value to extend past the entry's end: each of a million entries could copy all of the bytes after it.
+// value to extend past the entry's end: with a million entries, each could copy all of the bytes after it.
 func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 	values := 0
 	for at := 0; at < len(entry); {
@@ -275,7 +275,8 @@ func looseSkip(msg []byte, at int) int {
 // Unmarshaler is a type with a generated Unmarshal method.
 type Unmarshaler interface{ Unmarshal(data []byte) error }
 
-// UnsupportedReason explains why a type cannot be decoded from protobuf. It returns "" if the type can be.
+// UnsupportedReason explains why a type cannot be decoded from protobuf. It returns "" for a type that can
+// be.
 func UnsupportedReason(t reflect.Type) string {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]()) {
 		return "it has no Unmarshal method"

@@ -33,8 +33,8 @@ const (
 
 // IdentityOf reads an object's identity without decoding the rest. It lacks the apiVersion and kind, which
 // are in the envelope. Every API type has its ObjectMeta as field 1. ok is false if one of these fields
-// appears twice or the bytes are not in the form that API servers write; in that case the identity contains
-// everything read before that.
+// appears twice or the bytes are not in the form that API servers write; the identity then contains
+// everything read up to that point.
 func IdentityOf(raw []byte) (of head.Identity, ok bool) {
 	var name, namespace, uid, rv []byte
 	ok = readIdentity(raw, &name, &namespace, &uid, &rv)
@@ -99,7 +99,7 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 }
 
 // ReadHead reads an object's head, except its kind. IdentityOf must have accepted the object. It returns
-// false if the bytes require a full decoder.
+// false if the bytes can only be read by a full decoder.
 func ReadHead(h *head.Head, raw []byte) bool {
 	meta, _, ok := lengthField(raw, 1)
 	for ok && len(meta) > 0 {

@@ -34,8 +34,8 @@ type donorValue struct {
 }
 
 // fieldsReusing decodes a message's fields, and reuses those of a struct of the same type. It walks both
-// messages in parallel, because field numbers ascend. If they do not in the donor, a field may occur twice,
-// and fieldsReusing gives up.
+// messages in parallel, because field numbers ascend. If those of the donor do not, a field may occur
+// twice, so fieldsReusing gives up.
 func (d *Decoder) fieldsReusing(table *Table, at unsafe.Pointer, msg []byte, donor donorValue) error {
 	if donor.at == nil {
 		return d.fields(table, at, msg)
@@ -104,8 +104,8 @@ func startsWith(msg []byte, tag uint64) bool {
 	return len(msg) > 0 && next == tag
 }
 
-// skipTo returns the rest of a message, starting at the first field whose tag is not smaller, and that tag.
-// It returns nil if the field numbers do not ascend.
+// skipTo returns the rest of a message from the first field whose tag is at least the given one, along with
+// that field's tag. It returns nil if the field numbers do not ascend.
 func skipTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 	for before := uint64(0); len(msg) > 0; before = next {
 		var n int

@@ -27,8 +27,8 @@ type Table struct {
 	reachesQuantity bool          // a field has reachesQuantity set
 }
 
-// Message returns the table for the messages in a field, or nil if there are none, or none with a table. Map
-// entries are messages, too.
+// Message returns the table for the messages in a field. It returns nil if the field contains no messages or
+// they have no table. Map entries are messages, too.
 func (t *Table) Message(number int) *Table {
 	if t == nil || number >= len(t.fields) || t.fields[number] == nil {
 		return nil
@@ -66,7 +66,7 @@ const (
 	opMap
 )
 
-// tableField is a field of a Table. Only the fields that its op needs are set.
+// tableField is a field of a Table. Only the fields needed by its op are set.
 type tableField struct {
 	op              op
 	wire            int
@@ -94,8 +94,8 @@ type pairs struct {
 	read     func(d *Decoder, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
-// partName identifies a kind of part in protobuf: the type of a pointer's target, an element or a map, which
-// of the three it is, and its selected fields.
+// partName identifies a kind of part in protobuf: its type, its selected fields, and whether it is a
+// pointer's target, a list's element or a map.
 type partName struct {
 	typ    any
 	op     op
@@ -108,8 +108,8 @@ type textName struct {
 	number int
 }
 
-// tables caches the table for each type and selection, or an error if there is none. A program has only a few
-// types, and they exist as long as the program.
+// tables caches the table for each type and selection, or an error if there is none. A program uses only a
+// few types, and needs them for as long as it runs.
 var tables sync.Map // tableKey → func() (*Table, error)
 
 type tableKey struct {
@@ -175,7 +175,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 	return table, nil
 }
 
-// maxFieldNumber keeps tables small. The API's largest field numbers are a few dozen.
+// maxFieldNumber limits the size of tables. The largest field numbers in the API are a few dozen.
 const maxFieldNumber = 1 << 12
 
 func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *tableField, err error) {
@@ -335,7 +335,7 @@ func unmarshalFunc(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	}
 }
 
-// unmarshalQuantity decodes a quantity. It fails if parsing would take long.
+// unmarshalQuantity decodes a quantity. It fails if parsing would take too long.
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 	// A quantity has only field 1. The reference handles any other field, and lengths of more than one byte.
 	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.AbsurdQuantity(raw[2:]) {

@@ -6,7 +6,7 @@ import (
 )
 
 // parts is a table of parts by hash. Lookups take no lock. A hash has a few adjacent slots. If all are taken,
-// a new part replaces the first one, which only costs an opportunity to share. The table grows and shrinks
+// a new part replaces the first one, which merely loses an opportunity to share. The table grows and shrinks
 // with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
@@ -15,8 +15,8 @@ type parts struct {
 	mu sync.Mutex // guards writes
 }
 
-// slot stores a part. The hash avoids following the pointer to a wrong part. It may still, or already, belong
-// to a different part.
+// slot stores a part. Comparing the hash first avoids following pointers to the wrong parts. During a
+// replacement, the hash may briefly belong to the previous or the next part.
 type slot struct {
 	hash atomic.Uint64
 	part atomic.Pointer[part]
@@ -24,7 +24,7 @@ type slot struct {
 
 const (
 	firstSlots = 1 << 5  // 512 bytes
-	lastSlots  = 1 << 20 // 16 MB, if half a million parts are in use
+	lastSlots  = 1 << 20 // 16 MB, reached when half a million parts are in use
 	places     = 4       // for each hash
 )
 
@@ -67,8 +67,8 @@ func (p *parts) add(made *part) {
 	}
 }
 
-// crowded reports whether there are too many parts for the slots: half as many as slots, or an eighth and no
-// free slot for this hash.
+// crowded reports whether there are too many parts for the slots: more than half as many, or more than an
+// eighth as many with no free slot for this hash.
 func (p *parts) crowded(slots []slot, hash uint64) bool {
 	n := p.len.Load()
 	if n <= int64(len(slots)/8) || n > int64(len(slots)/2) {
@@ -104,7 +104,7 @@ func place(slots []slot, made *part) bool {
 	return free >= 0
 }
 
-// resize moves all parts into n slots, and forgets those for which there is no slot.
+// resize moves all parts into n slots, dropping those that do not fit.
 func (p *parts) resize(slots []slot, n int) []slot {
 	resized := make([]slot, n)
 	for i := range slots {

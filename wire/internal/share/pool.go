@@ -30,7 +30,7 @@ type part struct {
 	n     uint32 // the length of a slice or string
 	holds uint32 // size of raw and of the parts within it
 
-	memory guard.Budget // how much of the object's budget it took to decode
+	memory guard.Budget // the share of the object's budget that decoding it used
 }
 
 // partKind is a kind of part: a type, an encoding and a projection. Parts are shared
@@ -39,7 +39,7 @@ type partKind struct {
 	salt uint64
 }
 
-// partKinds counts the kinds, to derive their salts.
+// partKinds counts the kinds. Their salts are derived from the count.
 var partKinds atomic.Uint64
 
 func newPartKind() *partKind { return &partKind{salt: partKinds.Add(1) * oddSalt} }
@@ -57,7 +57,7 @@ func NewPool() *Pool {
 	return p
 }
 
-// hash returns the hash that identifies a part's bytes in lookup, repeats and remember.
+// hash returns the hash by which lookup, repeats and remember identify a part's bytes.
 func (p *Pool) hash(kind *partKind, raw []byte) uint64 {
 	return maphash.Bytes(p.seed, raw) ^ kind.salt ^ p.salt.Load()
 }

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// seenHashes remembers hashes, to distinguish repeated parts from new ones. It starts small
-// and grows up to a limit. From then on, new hashes replace old ones.
+// seenHashes records hashes in order to tell repeated parts from new ones. It starts small and
+// grows up to a limit. From then on, new hashes replace old ones.
 //
 // A mark is a hash whose lowest bits are replaced with the number of the object that had it.
 // The hash determines a few adjacent slots that the mark may occupy.

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// Sharer looks up parts in a pool on behalf of one goroutine. If a kind of part is never found, it looks up
-// only a sample of them, so content that does not repeat costs almost nothing. Without a pool, it finds
+// Sharer looks up parts in a pool on behalf of one goroutine. If lookups for a kind of part never succeed,
+// it only samples them, so content that does not repeat costs almost nothing. Without a pool, it finds
 // nothing.
 type Sharer struct {
 	Pool      *Pool
 	Budget    guard.Budget // memory that the object may still use, shared or not
 	stats     []siteStats  // by site
 	object    uint8        // number of the current object; wraps around
-	lookBytes int          // how many more of the object's bytes may be looked up
+	lookBytes int          // number of the object's bytes that may still be looked up
 	journal   *journal     // nil between objects
 	held      memory.Reusable[journal]
 
@@ -66,7 +66,7 @@ func (s *Sharer) NextObject() uint8 { return s.object + 1 }
 
 // ObjectNamed returns the number of the object with this name. A watch delivers several versions of
 // the same object. They have parts in common that occur in no other object, such as the name. Remembering
-// these does not pay off, so all versions count as one object.
+// these does not pay off, so all versions are treated as one object.
 func (s *Sharer) ObjectNamed(name []byte) uint8 { return uint8(s.Pool.hash(stringKind, name)) }
 
 // Worthwhile reports whether looking up a part of this size pays off.
@@ -130,9 +130,9 @@ func (s *Sharer) BeginPart(raw []byte) []byte {
 	return bytes.Clone(raw)
 }
 
-// EndPart ends the part. It returns how many bytes the part will hold: its own, and the bytes of the
-// parts within it, which are at most as many. Therefore each part holds at most twice its own bytes, no
-// matter how deep it nests.
+// EndPart ends the part. It returns the number of bytes that the part will keep alive: its own, plus
+// those of the parts within it, which are limited to the same number. Therefore each part keeps at most
+// twice its own bytes alive, no matter how deeply parts nest.
 func (s *Sharer) EndPart(raw []byte) (holds int) {
 	s.keeping = false
 	return 2*len(raw) - s.room
@@ -158,7 +158,7 @@ func (s *Site) WithNumber(number int) *Site { return &Site{kind: s.kind, Number:
 
 // OwnMemory is the minimum size in bytes at which a value is certain to have its own allocation. The
 // allocator may combine smaller values in one allocation, and does not allocate empty ones, so the pool would
-// learn late or never that they were collected.
+// find out late, or never, that they were collected.
 const OwnMemory = 16
 
 var sites = struct {
