@@ -22,10 +22,10 @@ import (
 // cfg. It uses client-go's connections, proxy, certificates, credentials (including renewal and
 // plugins), impersonation, user agent and wrappers. It looks up Go types in client-go's scheme.
 //
-// FromConfig ignores QPS, Burst and RateLimiter, because Millrace has no client-side limit. It also ignores
-// Timeout, which would cut off watches, as well as ContentType and related fields, because the client
-// requests the best format for each kind. It disables compression, which within a cluster costs more time
-// than it saves. Warnings from the server go to klog.
+// FromConfig ignores QPS, Burst and RateLimiter, because Millrace has no client-side rate limit. It also
+// ignores Timeout, which would cut off watches, as well as ContentType and related fields, because the
+// client requests the best format for each kind. It disables compression, which costs more time than it
+// saves within a cluster. Warnings from the server go to klog.
 func FromConfig(cfg *clientrest.Config) (*rest.Client, error) {
 	return FromConfigAndScheme(cfg, scheme.Scheme)
 }

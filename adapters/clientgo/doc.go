@@ -12,8 +12,8 @@
 //
 // # Guarantees
 //
-// All of client-go's promises for a SharedInformer hold, and so do Millrace's laws L01 to L23. Where they
-// differ, the stricter one applies. README.md lists the differences.
+// The informers honor everything that client-go promises for a SharedInformer, as well as Millrace's laws
+// L01 to L23. If the two differ, the stricter one applies. README.md lists the differences.
 //
 // # Concurrency
 //
@@ -23,8 +23,8 @@
 // # Packed caches
 //
 // With WithStore or ResourceOptions.Store, a cache can store objects as packed bytes. The store's
-// List and ByIndex then decode every object they return. HeadsOf decodes nothing until asked, and the Heads
-// it returns can make copies that the caller owns.
+// List and ByIndex then decode every object they return. The Heads returned by HeadsOf decode an object
+// only on request, and can make copies that the caller owns.
 //
 // # Failure
 //
@@ -37,7 +37,7 @@
 //
 // # Debugging
 //
-// Status reports the state of an informer, or of all informers in a factory; an Observer does the same
-// for client-go's own informers. A factory and an Observer implement metrics.InformerSource. Pass them to
+// Status reports the state of an informer, or of all informers in a factory; an Observer does so for
+// client-go's own informers. A factory and an Observer implement metrics.InformerSource. Pass them to
 // manager.Manager.AddInformers to include them in /metrics, /readyz and /debug/status.
 package clientgo

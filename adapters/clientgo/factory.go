@@ -28,11 +28,11 @@ import (
 // [NewSharedInformerFactory] or [NewSharedInformerFactoryForConfig].
 //
 // Informers obtained from an API group, such as Core().V1().Pods(), or from ForResource are
-// Millrace informers. If a function passed to InformerFor creates some other informer, that one is used as
-// is. To get a Millrace informer in that case too, call [NewInformer] in the function.
+// Millrace informers. If a function passed to InformerFor creates a different informer, the factory uses
+// it as is. To get a Millrace informer, call [NewInformer] in that function.
 type Factory struct {
 	client kubernetes.Interface
-	direct *direct // nil if the clientset does the listing and watching
+	direct *direct // nil if the clientset lists and watches
 	options
 	runner runner[reflect.Type]
 }
@@ -46,8 +46,8 @@ func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration,
 }
 
 // NewSharedInformerFactoryForConfig is like [NewSharedInformerFactory], but its informers list and watch
-// through a client from [FromConfig], decode objects directly from the response bytes and keep equal
-// values in memory only once. This saves memory and CPU.
+// through a client from [FromConfig], decode objects directly from the response bytes and store equal
+// values only once. This saves memory and CPU.
 func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*Factory, error) {
 	millrace, err := FromConfig(cfg) // checked first, because client-go's error would quote a malformed address
 	if err != nil {
@@ -61,7 +61,7 @@ func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Durat
 	return &Factory{client: client, direct: d, options: gather(resync, options)}, nil
 }
 
-// kinds is the factory as seen by the API groups. It looks up informers by type alone.
+// kinds is the factory as seen by the API groups. It looks up informers by their type only.
 type kinds struct{ *Factory }
 
 // InformerFor returns the Millrace informer for example's type.
@@ -86,7 +86,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 	})
 }
 
-// kindOf returns the kind of a type. It returns an error if the type has no kind or more than one.
+// kindOf returns the kind of a type. It returns an error unless the type has exactly one kind.
 func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	found, _, err := scheme.Scheme.ObjectKinds(example)
 	if err != nil {
@@ -98,7 +98,7 @@ func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
 	return found[0], nil
 }
 
-// nameResource returns the name of a resource in Millrace's messages, such as "pods in namespace shop".
+// nameResource returns a resource's name for use in messages, such as "pods in namespace shop".
 func nameResource(resource schema.GroupResource, namespace string) string {
 	if namespace == "" {
 		return resource.String()

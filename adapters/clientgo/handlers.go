@@ -15,9 +15,9 @@ import (
 
 // MoveHandler is a cache.ResourceEventHandler that is also notified when an object moves to another
 // process (see [ResourceOptions].Shard). The informer then calls OnMoved instead of OnDelete, with the
-// last state known to this process. A handler that keeps per-object state should release it. Moves are not
-// reported to other handlers, or to a MoveHandler wrapped in another handler, such as a
-// cache.FilteringResourceEventHandler. client-go wraps every cache.TypedResourceEventHandler.
+// last state known to this process. A handler that keeps state for the object should then release it.
+// Moves are not reported to any other handler, nor to a MoveHandler wrapped in another handler, such
+// as a cache.FilteringResourceEventHandler. client-go wraps every cache.TypedResourceEventHandler.
 type MoveHandler interface {
 	cache.ResourceEventHandler
 	OnMoved(obj any)
@@ -33,12 +33,13 @@ func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
 	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &resync})
 }
 
-// minimumResync is the shortest resync period that a handler may have, as in client-go.
+// minimumResync is the minimum resync period of a handler, as in client-go.
 const minimumResync = time.Second
 
-// AddEventHandlerWithOptions adds a handler at any time before the informer has stopped. Resyncs work as
-// in client-go: if the informer has no resync period, there are none; otherwise a handler's period is
-// rounded up to a multiple of the shortest period requested before the informer started.
+// AddEventHandlerWithOptions adds a handler. It may be called at any time until the informer stops.
+// Resyncs work as in client-go: if the informer has no resync period, there are none; otherwise a
+// handler's period is rounded up to a multiple of the shortest period requested before the informer
+// started.
 func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	place := caller()
 	i.mu.Lock()

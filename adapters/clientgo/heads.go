@@ -43,8 +43,8 @@ func (h Heads) ByIndex(name, value string) (iter.Seq[object.Head], error) {
 // Open returns an error that wraps wire.ErrDamaged, and the informer refetches the object.
 func (h Heads) Open(head object.Head) (object.Object, error) { return opened(h.of.informer.Open(head)) }
 
-// Copy returns a copy of a head's object, owned by the caller. A packed object that is not in use is
-// decoded for the caller instead of copied. Copy fails in the same cases as Open.
+// Copy returns a copy of a head's object, owned by the caller. If a packed object is not in use,
+// Copy decodes it for the caller instead of copying it. Copy fails in the same cases as Open.
 func (h Heads) Copy(head object.Head) (object.Object, error) { return opened(h.of.informer.Copy(head)) }
 
 // opened returns o as its source returned it.

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// Holding reports which objects an informer holds if they are sharded across processes (see
+// Holding reports which objects an informer contains when they are sharded across processes (see
 // [ResourceOptions].Shard). It is safe for concurrent use.
 type Holding struct{ of *informer }
 

@@ -32,7 +32,7 @@ import (
 // nil, a typed object, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or a typed nil
 // pointer.
 //
-// client-go decodes the objects from lw, so they do not share equal values; see
+// Since client-go decodes the objects from lw, they do not share equal values; see
 // [NewSharedInformerFactoryForConfig].
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
@@ -70,7 +70,7 @@ func describe(example runtime.Object) string {
 	if example == nil {
 		return "objects"
 	}
-	if reflect.ValueOf(example).IsZero() { // a typed nil provides only the type
+	if reflect.ValueOf(example).IsZero() { // a typed nil only conveys the type
 		return fmt.Sprintf("%T", example)
 	}
 	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
@@ -82,7 +82,7 @@ func describe(example runtime.Object) string {
 // decodedListTime is the time limit for a list that arrives all at once.
 const decodedListTime = 10 * time.Minute
 
-// transform wraps a source so that its objects pass through a cache.TransformFunc.
+// transform wraps a source and applies a cache.TransformFunc to its objects.
 type transform = func(source.ListerWatcher) source.ListerWatcher
 
 // informer is a Millrace informer behind client-go's interface. It collects settings until Run creates the
@@ -91,7 +91,7 @@ type informer struct {
 	name      string
 	holds     string // the Go type of the objects; empty if unknown
 	open      func(transform) source.ListerWatcher
-	lists     bool // the source cannot stream a list
+	lists     bool // the source cannot stream lists
 	caches    sharedinformer.Store
 	snapshots *snapshot.Directory
 	shard     shard.Scope      // the objects that this process holds
@@ -110,7 +110,7 @@ type informer struct {
 	order        []*registration                         // handlers added before Run, in order
 	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
 	refused      error                                   // why Run failed; nil if it has not
-	leaving      sync.WaitGroup                          // removed handlers that have a call in progress
+	leaving      sync.WaitGroup                          // removed handlers whose last call is still in progress
 }
 
 func newInformer(name string, resync time.Duration, indexers cache.Indexers) *informer {
@@ -122,8 +122,8 @@ func newInformer(name string, resync time.Duration, indexers cache.Indexers) *in
 	}
 }
 
-// errStarted is the error for settings made after Run. It and the error for a stopped informer reuse
-// some of client-go's wording, which existing tests look for.
+// errStarted is returned when a setting is changed after Run. Like the error for a stopped informer,
+// it borrows wording from client-go that existing tests look for.
 var errStarted = errors.New("informer has already started: set this before Run")
 
 // Run is RunWithContext until stop is closed.
@@ -163,8 +163,8 @@ func (i *informer) refuse(err error) {
 }
 
 // begin creates the Millrace informer from the current settings. As in client-go, the environment
-// variable KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector. It reports a mutation as a
-// failure, whereas client-go panics.
+// variable KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector. Unlike in client-go, which
+// panics, a mutation is reported as a failure.
 func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -198,7 +198,7 @@ func (i *informer) end() {
 	clear(i.handlers)
 }
 
-// failed reports failures to list or watch to the watch error handler, and all others to
+// failed passes failures to list or watch to the watch error handler, and all others to
 // utilruntime.ErrorHandlers.
 //
 // If the watch error handler panics, the panic is passed to utilruntime.PanicHandlers and the informer
@@ -249,7 +249,7 @@ func (i *informer) GetStore() cache.Store { return i.store }
 // GetIndexer implements cache.SharedIndexInformer.
 func (i *informer) GetIndexer() cache.Indexer { return i.store }
 
-// AddIndexers adds indexes at any time before the informer has stopped.
+// AddIndexers adds indexes. It may be called at any time until the informer stops.
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	if i.IsStopped() {
 		return fmt.Errorf("indexer was not added to the informer of %s: it has stopped already", i.name)
@@ -308,7 +308,8 @@ func (i *informer) configure(set func()) error {
 // IsStopped reports whether Run has returned.
 func (i *informer) IsStopped() bool { return i.stopped.has() }
 
-// GetController returns a controller for HasSynced and LastSyncResourceVersion. Its Run does nothing.
+// GetController returns a controller that is only useful for HasSynced and LastSyncResourceVersion;
+// its Run does nothing.
 func (i *informer) GetController() cache.Controller { return controller{i} }
 
 // inner returns the Millrace informer, or nil before Run.
@@ -332,7 +333,7 @@ func (i *informer) status() sharedinformer.Status {
 	}
 }
 
-// unsynced explains why the informer had not synced by the time ctx was done (L22).
+// unsynced returns an error explaining why the informer had not synced when ctx was done (L22).
 func (i *informer) unsynced(ctx context.Context) error {
 	i.mu.Lock()
 	running, refused := i.running, i.refused
@@ -346,7 +347,7 @@ func (i *informer) unsynced(ctx context.Context) error {
 	return running.WaitUntil(ctx, running.HasSynced)
 }
 
-// controller is a cache.Controller without anything to run.
+// controller is a cache.Controller with nothing to run.
 type controller struct{ *informer }
 
 // Run does nothing: the informer's owner runs it.

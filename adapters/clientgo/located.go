@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// located is a source for a resource whose kind is discovered on the first request. T is
+// located is a source for a resource whose kind is discovered at the first request. T is
 // *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 type located[T object.Object] struct {
 	client    *rest.Client

@@ -13,12 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// numbering assigns resource versions to objects from a source whose own versions are unusable: fake
-// clientsets store objects as given, and handwritten sources in tests omit versions. It starts with the first
-// object that has no usable version, or immediately if the versions are known to be meaningless. From then on
-// it numbers everything in order of arrival. It does not change objects from an API server.
+// numbering assigns resource versions to objects from a source that has no usable ones: fake clientsets store
+// objects as given, and handwritten sources in tests omit versions. It starts at the first object without a
+// usable version, or immediately if the versions are known to be meaningless. From then on it numbers
+// everything in order of arrival. It does not change objects from an API server.
 //
-// It is used only by the reflector's goroutine.
+// Only the reflector's goroutine uses it.
 type numbering struct {
 	source.ListerWatcher
 

@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Observer reports the state of client-go's own informers as Millrace statuses, to the extent that it is
-// visible from outside. It is a metrics.InformerSource, which manager.Manager.AddInformers accepts. The zero
-// Observer observes no informers.
+// Observer reports the state of client-go's own informers as Millrace statuses, as far as it is visible from
+// the outside. It is a metrics.InformerSource, which manager.Manager.AddInformers accepts. The zero Observer
+// observes no informers.
 type Observer struct {
 	mu  sync.Mutex // guards all; not held during calls
 	all []*Observed
@@ -39,9 +39,9 @@ func (o *Observer) Status() []sharedinformer.Status {
 
 // Observe adds an informer under a name such as "pods". It adds a handler that counts changes, and sets
 // a watch error handler that calls onWatchError, or cache.DefaultWatchErrorHandler if that is nil.
-// client-go keeps only the last watch error handler set, and does not expose it. A running informer rejects a
-// new handler; in that case its status reports that failures are not visible. Observe returns an error if the
-// informer has stopped.
+// client-go keeps only the last watch error handler that was set, and does not expose it. A running informer
+// rejects a new handler; in that case its status reports that failures are not visible. Observe returns an
+// error if the informer has stopped.
 //
 // client-go calls that handler if a list fails or the server rejects a watch, but not if a watch breaks or
 // gets no response.
@@ -97,9 +97,9 @@ func (i *Observed) failed(err error) {
 	i.failure, i.failedAt = f, version
 }
 
-// Status returns the current status. Recovery from a failure does not show up before the next change or
+// Status returns the current status. A recovery from a failure does not show up until the next change or
 // bookmark. The state is Listing before the first sync, then Watching, and BackingOff during a failure. If
-// failures are not visible, Failure says so, and Watching means only that the informer has synced.
+// failures are not visible, Failure says so, and Watching merely means that the informer has synced.
 func (i *Observed) Status() sharedinformer.Status {
 	version, synced := i.informer.LastSyncResourceVersion(), i.informer.HasSynced()
 	s := sharedinformer.Status{
@@ -143,8 +143,8 @@ func (i *Observed) present() []*observedHandler {
 
 // AddEventHandler adds a handler to the informer and measures its calls. The status includes the handler's
 // lag, the number of calls and the longest call, until the handler has been removed and its last call has
-// returned. Pending may be off by the number of changes that occurred while the handler was being added to a
-// running informer. Behind is the duration of the call in progress.
+// returned. If the handler is added to a running informer, Pending may be off by the number of changes that
+// occur in the meantime. Behind is the duration of the call in progress.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	o := &observedHandler{next: h, name: name, place: caller()}
 	o.joined, o.found = i.changes.live.Load(), uint64(len(i.informer.GetStore().ListKeys()))
@@ -163,7 +163,7 @@ func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (c
 	return registration, nil
 }
 
-// counter is a handler that counts changes, and separately the objects of the initial list.
+// counter is a handler that counts changes and, separately, the objects in the initial list.
 type counter struct{ initial, live atomic.Uint64 }
 
 func (c *counter) OnAdd(_ any, initial bool) {
@@ -243,7 +243,7 @@ func (h *observedHandler) time(call func()) {
 	returned = true
 }
 
-// left reports whether the handler's last call is over.
+// left reports whether the handler's last call has returned.
 func (h *observedHandler) left() bool {
 	select {
 	case <-h.ended:

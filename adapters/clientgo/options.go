@@ -16,7 +16,7 @@ import (
 )
 
 // Option configures a factory. client-go's own options cannot be used, because they modify an unexported
-// type. These have the same names and meanings.
+// type. The options here have the same names and meanings.
 type Option func(*options)
 
 type options struct {
@@ -39,7 +39,7 @@ func gather(resync time.Duration, chosen []Option) options {
 	return o
 }
 
-// whole returns the options of a factory whose clientset does the decoding.
+// whole returns the options for a factory whose clientset decodes the objects.
 func (o options) whole() options {
 	if o.keeps {
 		panic("clientgo: WithKeep requires a factory created for a config, as by NewSharedInformerFactoryForConfig: a clientset decodes whole objects")
@@ -71,8 +71,9 @@ func WithKeep(wanted wire.Fields) Option {
 }
 
 // WithStore sets how the informers cache objects. With sharedinformer.Packed they store objects as
-// bytes, in a fraction of the memory, and decode an object each time it is read. Use it for kinds with
-// many objects. Listing all objects with GetStore().List() or a lister decodes all of them each time.
+// bytes, using a fraction of the memory, and decode an object each time it is read. Use it for kinds
+// with many objects. Listing all objects with GetStore().List() or a lister decodes all of them each
+// time.
 func WithStore(s sharedinformer.Store) Option { return func(o *options) { o.store = s } }
 
 // caching determines how an informer created by this package caches objects.
@@ -129,7 +130,7 @@ func (o *options) tweaked(lw *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// byNamespace returns the namespace index that every factory's informers have.
+// byNamespace returns the namespace index that all factory informers have.
 func byNamespace() cache.Indexers {
 	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 }

@@ -22,7 +22,7 @@ type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
 	place    string        // file:line of the call that added the handler
-	logger   *klog.Logger  // from cache.HandlerOptions; nil for the context's
+	logger   *klog.Logger  // from cache.HandlerOptions; nil to use the context's
 	resync   time.Duration // as requested; see informer.period
 
 	synced *done
@@ -75,7 +75,7 @@ func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object
 	return nil
 }
 
-// gone notifies the handler that an object has left the cache.
+// gone tells the handler that an object has left the cache.
 func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Object) {
 	switch {
 	case e.Moved:

@@ -30,15 +30,15 @@ type ResourceOptions struct {
 	// Pages requests paged lists even if the server could stream them.
 	Pages bool
 
-	// Pool is used to store equal values in objects only once. Informers with a transform ignore it, because
-	// a transform may change objects. If Pool is nil, nothing is shared.
+	// Pool lets objects share equal values. Informers with a transform ignore it, because a transform may
+	// modify objects. If Pool is nil, nothing is shared.
 	Pool *wire.Pool
 
 	// Store sets how objects are cached; see WithStore.
 	Store sharedinformer.Store
 
 	// Snapshot is where the informer saves its objects for the next process; see sharedinformer.Options.
-	// Informers with a transform or a share do not save their objects.
+	// Informers with a transform or a Shard do not save their objects.
 	Snapshot *snapshot.Directory
 
 	// Shard selects this process's share of the objects; see sharedinformer.Options. The zero value
@@ -46,8 +46,8 @@ type ResourceOptions struct {
 	//
 	// When an object moves to another process, it leaves the store without a call to OnDelete, because it was
 	// not deleted (S03). Handlers that need to be notified implement MoveHandler. When an object moves to
-	// this process, OnAdd is called, but not as part of the initial list. So a handler may receive two OnAdd
-	// calls in a row for the same object.
+	// this process, OnAdd is called, but not as part of the initial list. As a result, a handler may receive
+	// two consecutive OnAdd calls for the same object.
 	Shard shard.Scope
 }
 
@@ -57,7 +57,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	if origin, ok := objects.Source().Describe().Origin(); ok { // the origin has the type behind an interface
+	if origin, ok := objects.Source().Describe().Origin(); ok { // if T is an interface, the origin has the actual type
 		i.holds = origin.Type.String()
 	}
 	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard

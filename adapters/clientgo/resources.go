@@ -26,8 +26,8 @@ import (
 )
 
 // ResourceFactory creates Millrace informers for resources. It implements both
-// dynamicinformer.DynamicSharedInformerFactory and metadatainformer.SharedInformerFactory. The
-// constructor determines the type of the objects.
+// dynamicinformer.DynamicSharedInformerFactory and metadatainformer.SharedInformerFactory. The type
+// of the objects depends on the constructor.
 type ResourceFactory struct {
 	newInformer func(schema.GroupVersionResource) cache.SharedIndexInformer
 	newLister   newLister
@@ -50,7 +50,7 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Durat
 
 // NewDynamicSharedInformerFactoryForConfig is like [NewDynamicSharedInformerFactory], but its informers
 // list and watch through a client from [FromConfig], decode objects directly from the response bytes
-// and keep equal values in memory only once.
+// and store equal values only once.
 func NewDynamicSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
 	return newDirectFactory(cfg, dynamicLister, gather(resync, options), &unstructured.Unstructured{})
 }
@@ -66,12 +66,12 @@ func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Dur
 
 // NewMetadataSharedInformerFactoryForConfig is like [NewMetadataSharedInformerFactory], but its informers
 // list and watch through a client from [FromConfig], decode objects directly from the response bytes and
-// keep equal values in memory only once.
+// store equal values only once.
 func NewMetadataSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
 	return newDirectFactory(cfg, metadataLister, gather(resync, options), &metav1.PartialObjectMetadata{})
 }
 
-// decoded returns an informer for objects that lw decodes.
+// decoded returns an informer whose objects are decoded by lw.
 func (o *options) decoded(lw cache.ListerWatcher, example runtime.Object, name string) cache.SharedIndexInformer {
 	return o.caching(NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{
 		ResyncPeriod: o.resync, Indexers: byNamespace(), ObjectDescription: name,
@@ -96,7 +96,7 @@ func newResourceFactory(newLister newLister, o options, newInformer func(schema.
 	return &ResourceFactory{newLister: newLister, newInformer: func(resource schema.GroupVersionResource) cache.SharedIndexInformer {
 		i := newInformer(resource, nameResource(resource.GroupResource(), o.namespace))
 		if o.transform != nil {
-			_ = i.SetTransform(o.transform) // fails only once it runs
+			_ = i.SetTransform(o.transform) // fails only when it runs
 		}
 		return i
 	}}

@@ -32,8 +32,8 @@ type upstream struct {
 	name string
 }
 
-// newSource keeps no reference to the example, because its owner may reuse it: controller-runtime's
-// cache passes the object that the caller reads into.
+// newSource does not retain the example, because the caller may reuse it: controller-runtime's
+// cache passes the object to be read into.
 func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *upstream {
 	s := &upstream{lw: cache.ToListerWatcherWithContext(lw), of: reflect.TypeOf(example), name: name}
 	if untyped, ok := example.(*unstructured.Unstructured); ok {
@@ -84,7 +84,7 @@ func (s *upstream) List(ctx context.Context, req source.Request) source.List[obj
 				return
 			}
 			if pages&(pages-1) == 0 {
-				token = page.GetContinue() // set at powers of two, which detects a cycle within three rounds
+				token = page.GetContinue() // updated at powers of two, so a cycle is detected within three rounds
 			}
 			// The token implies the first page's resource version.
 			opts.Continue = page.GetContinue()
@@ -155,7 +155,7 @@ func (s *upstream) Watch(ctx context.Context, req source.Request) (iter.Seq2[wir
 
 // traced returns a context in which requests record what they are waiting for. If the server rejects a
 // request with a Retry-After, client-go does not return: it sleeps that long and retries, up to ten times.
-// All we can see is that the server responded.
+// All that is visible from here is that the server responded.
 func traced(ctx context.Context) context.Context {
 	p := source.ProgressOf(ctx)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -164,7 +164,7 @@ func traced(ctx context.Context) context.Context {
 	})
 }
 
-// endTime is how long a stopped watch may take to close its channel.
+// endTime is the maximum time that a stopped watch may take to close its channel.
 const endTime = time.Second
 
 // end stops w and drains its channel, since some watches (such as watch.Filter's) would otherwise leak a

@@ -22,8 +22,8 @@ import (
 var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
 
 // store is an informer's cache.Indexer. Until the informer has synced, store uses one of
-// client-go's indexers, which is writable. From then on it exposes the informer's cache, without anything
-// written earlier.
+// client-go's indexers, which is writable. From then on it exposes the informer's cache, which contains
+// nothing that was written before.
 type store struct {
 	written cache.Indexer // also stores the names and functions of all indexes
 	reads   atomic.Pointer[reads]
@@ -87,7 +87,7 @@ func (s *store) ByIndex(name, value string) ([]any, error) {
 }
 func (s *store) GetIndexers() cache.Indexers { return s.current().GetIndexers() }
 
-// AddIndexers adds indexes at any time. It returns an error if a name is taken.
+// AddIndexers adds indexes at any time. It returns an error if a name is already taken.
 func (s *store) AddIndexers(indexers cache.Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,8 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the heads of the objects with a given index value. Each call is consistent in itself.
+// finder finds the heads of the objects with a given index value. Each call returns a consistent
+// result.
 type finder interface {
 	Heads(value string) iter.Seq[object.Head]
 	HeadsOfAny(values []string) iter.Seq[object.Head]
@@ -163,7 +164,7 @@ func (n namespaces) Values() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// isNamespace reports whether values is client-go's namespace index function.
+// isNamespace reports whether values is client-go's function for indexing by namespace.
 func isNamespace(values cache.IndexFunc) bool {
 	return reflect.ValueOf(values).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
@@ -209,13 +210,13 @@ func (*reads) Delete(any) error            { return ErrReadOnly }
 func (*reads) Replace([]any, string) error { return ErrReadOnly }
 func (*reads) Resync() error               { return nil }
 
-// Bookmark does nothing, because the cache's resource version comes with a guarantee (L13) that only the
-// informer can make.
+// Bookmark does nothing, because only the informer can set the cache's resource version without breaking
+// a guarantee (L13).
 func (*reads) Bookmark(string) {}
 
 func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }
 
-// List returns all objects that are not corrupt, in a slice that the caller owns.
+// List returns all objects except corrupt ones, in a slice that the caller owns.
 func (r *reads) List() []any {
 	objects, _ := r.cache.Snapshot()
 	all := make([]any, 0, r.cache.Len())

@@ -63,26 +63,26 @@ type Options struct {
 	// equal values.
 	Keep wire.Fields
 
-	// Store determines how objects are cached. By default they are packed: the cache stores them as bytes, in
-	// a fraction of the memory, and decodes a copy for each read instead of copying an object. Objects that
+	// Store determines how objects are cached. By default they are packed: the cache stores them as bytes,
+	// using a fraction of the memory, and each read decodes an object instead of copying one. Objects that
 	// are read without copying, because of cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached
-	// whole. With sharedinformer.Whole, all objects are cached whole; with sharedinformer.Packed, all are
-	// packed.
+	// whole. Use sharedinformer.Whole to cache all objects whole, or sharedinformer.Packed to pack all of
+	// them.
 	Store sharedinformer.Store
 
 	// Snapshot is where informers save their objects, so that the next process can start from them without
-	// listing; see sharedinformer.Options. If it is nil, nothing is saved. Informers with a transform or a
-	// share save no snapshot.
+	// a list; see sharedinformer.Options. If it is nil, nothing is saved. Informers with a transform or an
+	// entry in Shards do not save any.
 	Snapshot *snapshot.Directory
 
 	// Shards selects this process's share of each kind's objects, with Group.Shard or any other
-	// shard.Share. An example object represents its kind, in all versions, Go types and namespaces. Kinds not
-	// listed are not sharded. NewCache returns an error if a kind is not served or cannot be sharded this
-	// way.
+	// shard.Share. Each key is an example object that stands for its kind, in all versions, Go types and
+	// namespaces. Kinds not listed are not sharded. NewCache returns an error if a kind is not served or
+	// cannot be sharded this way.
 	//
 	// Get, List and indexes see only the share. An object that moves to another process leaves the cache
-	// without an event; an object that moves to this process causes a create event. [Sharded] wraps a
-	// reconciler for the share.
+	// without an event; an object that moves to this process causes a create event. [Sharded] limits a
+	// reconciler to the share.
 	Shards map[client.Object]shard.Scope
 }
 
@@ -234,7 +234,7 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 // WaitForSync returns them.
 //
 // It then gives the handlers a moment to receive all objects, because controllers check for that next, and
-// wait 100 ms before checking again if any handler has not received them all.
+// if any handler is not done, they wait 100 ms before checking again.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	if err := c.WaitForSync(ctx); err != nil {
 		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
@@ -248,8 +248,8 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// handlersPatience limits the wait for handlers, because a handler may itself be waiting for something that
-// starts later.
+// handlersPatience limits how long to wait for handlers, because a handler may itself be waiting for
+// something that starts later.
 const handlersPatience = time.Second
 
 // WaitForSync waits until the cache has started and every informer has synced or was removed. The error
@@ -355,8 +355,8 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 }
 
 // Get stores the object with the given key in out. out is a copy unless the options of the call or the
-// cache say otherwise. With the context of a [Sharded] reconciler, Get returns an error other than not
-// found if the object may have moved to another process.
+// cache say otherwise. If ctx comes from a [Sharded] reconciler and the object may have moved to
+// another process, Get returns an error other than "not found".
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	r, err := c.reader(ctx, "get", out, key.Namespace)
 	if err != nil {
@@ -373,8 +373,8 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 
 // List stores the objects selected by the options in out. They are copies unless the options of the call
 // or the cache say otherwise. A field selector needs an index for each of its fields; see IndexField.
-// With the context of a [Sharded] reconciler, List returns an error if shared objects may have moved to
-// another process.
+// If ctx comes from a [Sharded] reconciler and sharded objects may have moved to another process, List
+// returns an error.
 func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -411,8 +411,8 @@ func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, nam
 	return r, r.synced(ctx, r.from)
 }
 
-// readerOf finds or creates the informers that serve reads for a form. Metadata without informers of its
-// own is read from whole objects that are already cached.
+// readerOf finds or creates the informers that serve reads for a form. If there are no informers for
+// metadata alone, it is read from whole objects that are already cached.
 func (c *Cache) readerOf(f form) (reader, error) {
 	if k, ok := c.peek(f); ok {
 		return reader{kind: k}, nil

@@ -60,7 +60,7 @@ func newConfigs(opts cache.Options) (configs, error) {
 }
 
 // selective returns an error if an option's selector, or one of its namespaces' selectors, matches nothing.
-// Only a selector's text is sent to the server, and the text of such a selector would match something.
+// The server would receive such a selector as text, and that text does match something.
 func selective(option string, byLabel labels.Selector, byField fields.Selector, namespaces map[string]cache.Config) error {
 	if selector.NoLabels(byLabel) || selector.NoFields(byField) {
 		return fmt.Errorf("%s: the selector matches nothing, but a server would take it for one that matches more: remove it, and do not read the kind", option)
@@ -74,7 +74,7 @@ func selective(option string, byLabel labels.Selector, byField fields.Selector, 
 }
 
 // of returns the configuration for each namespace in which objects of a kind are cached. The empty
-// namespace means all namespaces, or all that are not listed.
+// namespace stands for all namespaces, or for all that are not listed.
 //
 // Unset fields come from the kind, then from DefaultNamespaces, then from the general defaults.
 func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]cache.Config {
@@ -128,8 +128,7 @@ func filled(config, from cache.Config) cache.Config {
 	return config
 }
 
-// outside adds a condition to a selector, which may be nil, that excludes objects in any of the
-// namespaces.
+// outside extends a selector, which may be nil, to exclude objects in any of the namespaces.
 func outside(namespaces map[string]cache.Config, selector fields.Selector) fields.Selector {
 	var terms []fields.Selector
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {

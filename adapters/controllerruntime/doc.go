@@ -10,19 +10,20 @@
 //
 // # Guarantees
 //
-// All of controller-runtime's promises for a cache.Cache and a priorityqueue.PriorityQueue hold. Millrace's
-// laws L01 to L23 also hold for the informers, and L26 to L30 for the queue. README.md lists the differences,
-// and explains how far S01 to S05 hold for shared work.
+// The package honors everything that controller-runtime promises for a cache.Cache and a
+// priorityqueue.PriorityQueue. Millrace's laws L01 to L23 also hold for the informers, and L26 to L30 for the
+// queue. README.md lists the differences, and explains to what extent S01 to S05 hold when replicas share the
+// work.
 //
-// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Whole objects
-// share equal values, across all kinds (W03), except objects that went through a transform. Get and List
-// return copies, unless the options say otherwise. As in controller-runtime, handlers, predicates and
-// map functions receive cached objects and must not modify them.
+// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise. Objects
+// cached whole share equal values across all kinds (W03), unless they have been transformed. Get and
+// List return copies, unless the options say otherwise. As in controller-runtime, handlers, predicates
+// and map functions receive cached objects and must not modify them.
 //
 // # Concurrency
 //
-// All functions and methods are safe for concurrent use. No lock is held while waiting or calling a user's
-// function.
+// All functions and methods are safe for concurrent use. No lock is held while waiting or while a user's
+// function runs.
 //
 // # Failure
 //

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// form is an object kind together with its Go representation.
+// form is a kind of object together with its Go representation.
 type form struct {
 	gvk schema.GroupVersionKind
 	as  shape

@@ -40,10 +40,10 @@ const (
 	keepAlive = 30 * time.Second
 )
 
-// NewGroup creates this process's member of a group, without sending requests. It connects to the server as
-// configured by cfg, over a separate connection, so that renewals do not queue up behind other requests. The
-// default Logger is controller-runtime's. The options set the group's name and namespace; the process needs
-// the verbs create, delete, get, list, update and watch on leases in that namespace.
+// NewGroup creates this process's member of a group. It sends no requests yet. The group connects to the
+// server configured by cfg over a separate connection, so that renewals do not queue up behind other
+// requests. The default Logger is controller-runtime's. The options set the group's name and namespace. The
+// process needs permission to create, delete, get, list, update and watch leases in that namespace.
 func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	leases := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(leases); err != nil {
@@ -67,8 +67,8 @@ func NewGroup(cfg *clientrest.Config, opts membership.Options) (*Group, error) {
 	return &Group{group, client}, nil
 }
 
-// Shard returns this process's share of the work under a key function. For a nil group, it returns all
-// work.
+// Shard returns this process's share of the work, as divided by a key function. For a nil group, it
+// returns all of the work.
 func (g *Group) Shard(key shard.Key) shard.Scope {
 	if g == nil {
 		return shard.Scope{}
@@ -89,5 +89,5 @@ func (g *Group) Start(ctx context.Context) error {
 func (g *Group) NeedLeaderElection() bool { return false }
 
 // Ready is a healthz.Checker for manager.AddReadyzCheck. It returns an error with the reason if this
-// process does not participate, for example because it may not use Leases.
+// process does not participate, for example because it lacks permission to use Leases.
 func (g *Group) Ready(*http.Request) error { return g.Status().Refusal }

@@ -11,7 +11,8 @@ import (
 // indexOf returns the name of a field's index, which is the same as in controller-runtime.
 func indexOf(field string) string { return "field:" + field }
 
-// valueIn returns the index entry for a value in a namespace. The empty namespace means all namespaces.
+// valueIn returns the index entry for a value in a namespace. The empty namespace stands for all
+// namespaces.
 func valueIn(namespace, value string) string { return namespace + "/" + value }
 
 // valuesOf returns an index function with two entries per value: one for the object's namespace and one for
@@ -33,8 +34,8 @@ func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 	}
 }
 
-// valuesFor returns the values of an object. It returns none if the function fails or panics; that was
-// reported when the object was indexed (L15).
+// valuesFor returns the values of an object. It returns no values if the function fails or panics,
+// which was already reported when the object was indexed (L15).
 func valuesFor(values toolscache.IndexFunc, o any) (all []string) {
 	defer func() {
 		if recover() != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // joined combines the informers for several namespaces. Each of them calls the handlers, so calls for
-// objects in different namespaces may overlap, as in controller-runtime.
+// objects in different namespaces may overlap, as they do in controller-runtime.
 type joined struct {
 	informers []toolscache.SharedIndexInformer
 	removed   <-chan struct{}
@@ -39,7 +39,7 @@ func (j *joined) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandl
 	return j.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions adds a handler to each informer, or to none.
+// AddEventHandlerWithOptions adds a handler to each informer or, if that fails, to none.
 func (j *joined) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, opts toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	r := &registrations{}
 	var checkers []toolscache.DoneChecker
@@ -89,7 +89,7 @@ func (j *joined) IsStopped() bool {
 	return true
 }
 
-// registrations are a handler's registrations with each joined informer, in the informers' order.
+// registrations are a handler's registrations with the joined informers, in the same order.
 type registrations struct {
 	each []toolscache.ResourceEventHandlerRegistration
 	*everyone

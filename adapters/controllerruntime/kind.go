@@ -38,7 +38,7 @@ type kind struct {
 	end        context.CancelCauseFunc
 }
 
-// scope is the informer for one namespace, for all namespaces, or for all but the listed ones.
+// scope is an informer that covers one namespace, all namespaces, or all but the listed ones.
 type scope struct {
 	informer toolscache.SharedIndexInformer
 	copies   bool // reads return copies
@@ -114,7 +114,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 	return informer, informer.SetTransform(config.Transform)
 }
 
-// storeOf returns how objects with a given configuration are cached.
+// storeOf returns the Store setting for objects with a given configuration.
 func (c *Cache) storeOf(config cache.Config) sharedinformer.Store {
 	switch {
 	case c.store != sharedinformer.DefaultStore:
@@ -144,8 +144,8 @@ func (k *kind) informer() cache.Informer {
 // namespaces returns the sorted names of the scopes.
 func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes)) }
 
-// covering returns the name of the scope that covers a namespace. The empty namespace means all
-// namespaces, or a kind without namespaces.
+// covering returns the name of the scope that covers a namespace. The empty namespace stands for
+// all namespaces, or for a kind without namespaces.
 func (k *kind) covering(namespace string) (name string, ok bool) {
 	if _, ok := k.scopes[namespace]; ok && k.namespaced {
 		return namespace, true
@@ -155,7 +155,7 @@ func (k *kind) covering(namespace string) (name string, ok bool) {
 }
 
 // wait waits until the informers for the given scopes have synced. The error explains why an informer has
-// not.
+// not synced.
 func (k *kind) wait(ctx context.Context, scopes []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -174,7 +174,7 @@ func (k *kind) waitForHandlers(ctx context.Context) {
 	}
 }
 
-// Reasons for giving up waiting for an informer.
+// Reasons to stop waiting for an informer.
 var (
 	errRemoved = errors.New("the informer was removed")
 	errEnded   = errors.New("the cache has stopped")

@@ -105,7 +105,7 @@ func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	return key, priority, shutdown
 }
 
-// Done marks a key as done. If the key is not in progress, Done only reports that to
+// Done marks a key as done. If the key is not in progress, Done merely reports that to
 // utilruntime.ErrorHandlers.
 func (q *Queue[T]) Done(key T) {
 	if _, running := q.queue.RunningPriority(key); !running {

@@ -26,7 +26,7 @@ import (
 // reader reads from a kind's informers.
 type reader struct {
 	*kind
-	partial bool     // the cached objects are complete, but only their metadata is wanted
+	partial bool     // the cached objects are complete, but the caller only wants metadata
 	from    []string // the scopes to read
 }
 
@@ -121,7 +121,7 @@ func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 	return nil
 }
 
-// gather appends the objects in one scope that the options select, up to the limit.
+// gather appends the objects in a scope that match the options, up to the limit.
 func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptions) ([]runtime.Object, error) {
 	heads, ok := clientgo.HeadsOf(s.informer)
 	if !ok {
@@ -155,7 +155,7 @@ func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptio
 	return objects, nil
 }
 
-// requirements are an object's fields with their required values.
+// requirements are the values that an object's fields must have.
 type requirements []requirement
 
 type requirement struct {
@@ -176,8 +176,8 @@ func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, err
 	return !slices.ContainsFunc(with, func(r requirement) bool { return !slices.Contains(valuesFor(r.values, o), r.wanted) }), nil
 }
 
-// find returns the heads of candidates, looked up by fields or by namespace, or else all heads. It also
-// returns the requirements that remain to be checked.
+// find returns the heads of candidates, looked up by field or by namespace if possible; otherwise, it
+// returns all heads. It also returns the requirements that remain to be checked.
 func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptions) (iter.Seq[object.Head], requirements, error) {
 	if opts.FieldSelector != nil {
 		return findByFields(heads, store, opts.FieldSelector, opts.Namespace)

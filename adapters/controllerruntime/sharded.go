@@ -35,12 +35,12 @@ import (
 // At most one process at a time runs r for the objects in a slot (S01). The context passed to r carries
 // the shard.Token. It is canceled when the slot is lost, with a cause that wraps shard.ErrLost or
 // shard.ErrMoved. Errors that r returns after that are dropped, because the slot's new owner starts over. A
-// request waits until the informers for all kinds hold the slot, polling every 20 ms to 5 s, so r sees the
-// previous owner's writes (S04). r must pass its context when reading, so that a Get or List of a sharded
-// kind whose objects have left the cache returns an error and never "not found". The slot is released however
-// r exits, even by a panic or runtime.Goexit.
+// request waits until the informers for all kinds hold the slot, which it checks every 20 ms to 5 s, so r
+// sees the previous owner's writes (S04). r must pass its context when reading, so that a Get or List of a
+// sharded kind whose objects have left the cache returns an error and never "not found". The slot is released
+// however r exits, even if it panics or calls runtime.Goexit.
 //
-// controller-runtime's interfaces impose some limitations:
+// There are some limitations due to controller-runtime's interfaces:
 //
 //   - A request has no UID. So with any key except shard.ByNamespace, the owner of a deleted
 //     object is unknown, and no process reconciles its deletion. Use a finalizer for cleanup.
@@ -103,7 +103,7 @@ type sharded struct {
 	form  form // of the reconciled kind
 	scope shard.Scope
 	plain bool                      // the form has no namespaces
-	kinds map[schema.GroupKind]bool // kinds that must hold a slot before work begins
+	kinds map[schema.GroupKind]bool // kinds whose informers must hold the slot before work starts
 	waits sharding.Waits
 	reads sharding.Waits // for reads of other kinds, once the slot is entered again
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // shards maps kinds to this process's share of them. Kinds not in the map are not sharded. All
-// versions and Go types of a kind have one scope, because they represent the same objects.
+// versions and Go types of a kind share one scope, because they represent the same objects.
 type shards map[schema.GroupKind]shard.Scope
 
 // newShards validates Options.Shards. Every error includes the kind.

@@ -26,12 +26,13 @@ func withWork(ctx context.Context, w *work) context.Context {
 	return context.WithValue(ctx, workKey{}, w)
 }
 
-// errElsewhere is returned if objects have left the cache and may be in another process.
+// errElsewhere is returned if objects have left the cache and may now be in another process.
 var errElsewhere = errors.New("objects missing from the cache may be in another process")
 
-// lacking returns an error if an object that a read in ctx did not find may exist nevertheless: the slot was
-// lost during the work, or the kind's objects have not arrived yet. It must be called after the read. If the
-// work's term is still valid at that time, the cache cannot have dropped anything before the read.
+// lacking returns an error if an object that was not found by a read with ctx may nevertheless exist: the
+// slot was lost during the work, or the kind's objects have not arrived yet. It must be called after the
+// read. If the work's term is still valid at that time, the cache cannot have dropped anything before the
+// read.
 func (k *kind) lacking(ctx context.Context) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if !ok || k.shard.Share != w.Share {
@@ -48,7 +49,7 @@ func (k *kind) lacking(ctx context.Context) error {
 }
 
 // absent is like lacking, for a single key. The reconciled object was in the cache when the work
-// began. If its shard key is mutable, as a label is, it may have moved since, which looks like a
+// began. If its shard key can change, as a label can, it may have moved since, which looks like a
 // deletion.
 func (k *kind) absent(ctx context.Context, key client.ObjectKey) error {
 	w, ok := ctx.Value(workKey{}).(*work)

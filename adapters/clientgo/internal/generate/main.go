@@ -1,6 +1,6 @@
 // Command generate creates the code for all API groups and types in the linked version of client-go: the
 // groups of informers.SharedInformerFactory, and a lister-watcher for each type in a clientset. After
-// updating client-go, run it with go generate in package clientgo's directory. A test fails if you forget.
+// updating client-go, run go generate in the directory of package clientgo. If you forget, a test fails.
 package main
 
 import (
@@ -120,7 +120,7 @@ func clientOf(client kubernetes.Interface, namespace string, example runtime.Obj
 `))
 }
 
-// listed returns the types that client-go has informers for.
+// listed returns the types for which client-go has informers.
 func listed() ([]kind, error) {
 	var found []kind
 	factory := informers.NewSharedInformerFactory(nil, 0)
