@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// alterations holds the pending Alter actions of one response.
+// alterations holds the pending Alter actions for one response.
 type alterations struct {
 	next []Alter // ordered by At
-	at   int64   // number of body bytes so far
+	at   int64   // number of body bytes written so far
 	cut  int64   // end of the range to cut
 }
 

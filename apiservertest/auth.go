@@ -23,11 +23,11 @@ type Attributes struct {
 }
 
 // Authorizer decides whether a request is allowed. It must be safe for concurrent use.
-// A denied request gets a 403 with a real server's message.
+// A denied request gets a 403 with the same message as from a real server.
 type Authorizer func(Attributes) bool
 
-// Deny returns an Authorizer that denies a user the given verbs on a resource and
-// allows everything else. An empty user means every user; no verbs means all verbs.
+// Deny returns an Authorizer that denies a user the given verbs on a resource and allows everything
+// else. An empty user stands for all users, and an empty list of verbs for all verbs.
 func Deny(user, resource string, verbs ...string) Authorizer {
 	return func(a Attributes) bool {
 		if a.Resource != resource || user != "" && a.User != user {
@@ -61,7 +61,7 @@ func (c *call) admit() error {
 }
 
 // selectedName returns the name of the only object that a field selector can match, or "". A real server
-// uses it for Roles with resourceNames.
+// does the same for Roles with resourceNames.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func (c *call) selectedName() string {
 	switch c.verb {

@@ -26,7 +26,7 @@ type call struct {
 	faults  *plan
 	coll    *collection
 	sub     *subresource // nil for the object itself and its status
-	reading *reading     // how the server reads objects stored in coll; nil to read them unchanged
+	reading *reading     // how the server reads objects stored in coll; nil if it reads them unchanged
 	format  format
 }
 
@@ -37,8 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	defer s.end(c)
-	// A client that has stopped reading must not keep its request from ending: the deadline unblocks the
-	// write.
+	// A client that has stopped reading must not keep its request open: the deadline unblocks the write.
 	control := http.NewResponseController(w)
 	unblocked := make(chan struct{})
 	stop := context.AfterFunc(c.ctx, func() {
@@ -59,8 +58,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve handles the request. If it returns an error, the response is incomplete; on errCut the caller must
-// break the connection.
+// serve handles the request. If it returns an error, the response is incomplete. If that error is errCut,
+// the caller must break the connection.
 func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
@@ -93,7 +92,7 @@ func (c *call) answer(err error) error {
 	return c.sendStatus(status.Status())
 }
 
-// misbehave applies the faults that take effect before the response.
+// misbehave injects the faults that take effect before the response.
 func (c *call) misbehave() error {
 	if c.faults.delay > 0 {
 		if err := c.sleep(c.faults.delay); err != nil {

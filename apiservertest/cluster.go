@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cluster is the state shared by all servers of a cluster, which a real cluster keeps in etcd: objects with
+// cluster is the state shared by all servers in a cluster, which a real cluster keeps in etcd: objects with
 // their history, resources, and permissions.
 //
-// One mutex guards it along with each server's view of it. It is held only for map and slice operations,
-// never while encoding or writing to a client. For example, a watch takes a slice of its unsent changes and
-// releases the mutex.
+// A single mutex guards it, along with each server's view of it. It is held only for map and slice
+// operations, never while encoding or writing to a client. A watch, for example, slices off its unsent
+// changes and then releases the mutex.
 type cluster struct {
 	types *ownership.Types
 
@@ -25,7 +25,7 @@ type cluster struct {
 	rv          uint64        // version of the newest change to any resource
 	advanced    chan struct{} // closed and replaced on each change
 	history     int           // minimum number of changes kept per resource
-	stamps      []stamp       // times of changes not yet seen by all servers, oldest first
+	stamps      []stamp       // times of the changes that not all servers have seen yet, oldest first
 	dice        *dice
 	collections map[object.GVR]*collection
 	byType      map[reflect.Type]*collection

@@ -14,7 +14,7 @@ import (
 )
 
 // version is one stored state of an object. It never changes once stored. It is encoded at most once per
-// format, however many clients read it.
+// format, no matter how many clients read it.
 type version struct {
 	res  *Resource
 	rv   uint64
@@ -36,8 +36,8 @@ type event struct {
 	left     *version
 }
 
-// leaving returns the object to send to watchers whose selector no longer matches: the previous state, at
-// the change's version.
+// leaving returns the object to send to watchers whose selector no longer matches: the previous state,
+// with the change's version.
 func (e *event) leaving() *version {
 	if e.gone {
 		return e.cur
@@ -79,9 +79,9 @@ func (v *version) at(rv uint64) *version {
 //	log      the newest changes, oldest first, after base dropped ones
 //
 // A past state is reconstructed by undoing the newer changes in the log. States older than floor are not
-// available, as after a compaction. Compacting or trimming the history only raises floor. The log is kept
-// longer, for watches that have not sent all of it and for lagging servers. The cluster's mutex guards all
-// fields. The log's array is append-only, so a slice of it may be read without the mutex.
+// available, as after a compaction. Compacting or trimming the history only raises floor. The log may go
+// back further, for watches that have not sent all of it and for lagging servers. The cluster's mutex
+// guards all fields. The log's array is append-only, so a slice of it may be read without the mutex.
 type collection struct {
 	Resource
 	owners func() (*owners, error) // built on the first write
@@ -90,8 +90,8 @@ type collection struct {
 	paths   []string
 	log     []*event
 	base    int           // number of changes dropped from the front of log
-	floor   uint64        // oldest version available; log has all later changes
-	last    uint64        // version of the newest change, or at registration if there is none
+	floor   uint64        // oldest available version; log has all later changes
+	last    uint64        // version of the newest change, or version at registration if there is none
 	born    uint64        // version at registration; every server starts with that state
 	changed chan struct{} // closed and replaced on each change
 	gone    bool          // the resource is no longer served
@@ -119,11 +119,11 @@ func (c *collection) end() {
 
 // slowest is the number of changes that an open watch may lag behind without being closed, even if the
 // history is shorter. It is about the length of a real server's queue for a watch, and far more than the
-// number of simultaneous changes, so chance does not decide which watches are closed.
+// number of simultaneous changes, so which watches are closed does not depend on chance.
 const slowest = 1000
 
-// apply applies and logs e. It keeps the last history changes, since watches may start there, and all
-// changes after version seen.
+// apply applies and logs e. It keeps the last history changes, since watches may start from any of
+// them, and all changes after version seen.
 func (c *collection) apply(e *event, history int, seen uint64) {
 	path := e.cur.path
 	at, found := slices.BinarySearch(c.paths, path)
@@ -144,7 +144,7 @@ func (c *collection) apply(e *event, history int, seen uint64) {
 	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
 		c.floor = c.log[len(c.log)-history-1].rv
 	}
-	// Trimming this rarely keeps the cost per change constant.
+	// Trimming only this rarely keeps the cost per change constant.
 	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
 		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
 	}
@@ -195,12 +195,12 @@ func (c *collection) now(start, prefix string) []*version {
 	return list
 }
 
-// past is like now, for the state at rv, which must not be older than floor.
+// past is like now, but for the state at rv, which must not be older than floor.
 func (c *collection) past(rv uint64, start, prefix string) []*version {
 	undo := map[string]*version{}
 	for _, e := range c.log[c.position(rv)-c.base:] {
 		if _, seen := undo[e.cur.path]; !seen {
-			undo[e.cur.path] = e.prev // the state at rv is the first later change's prev
+			undo[e.cur.path] = e.prev // the state at rv is the prev of the first later change
 		}
 	}
 	list := slices.DeleteFunc(c.now(start, prefix), func(v *version) bool {

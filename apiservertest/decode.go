@@ -100,7 +100,7 @@ func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 func decodeJSON(body []byte, obj runtime.Object) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		err := u.UnmarshalJSON(body)
-		if err == nil { // its metadata must fit the Go type too
+		if err == nil { // the metadata must fit the Go type, too
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &metav1.PartialObjectMetadata{})
 		}
 		if err != nil {
@@ -146,7 +146,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// checkWriteOptions validates create or update options, which are the same.
+// checkWriteOptions validates create or update options, which have the same fields.
 func (c *call) checkWriteOptions() error {
 	var opts metav1.CreateOptions
 	if err := c.queryOptions(&opts); err != nil {
@@ -171,8 +171,7 @@ func checkDeleteOptions(opts *metav1.DeleteOptions) error {
 	return invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
 }
 
-// deleteOptions decodes delete options from the body or, if there is none, from the query. If there is a
-// body, the query is ignored.
+// deleteOptions decodes delete options from the body, or from the query if there is no body.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	body, err := c.body()
 	if err != nil {

@@ -35,10 +35,10 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 	return clone(v.readAs(r).obj), nil
 }
 
-// Update overwrites the stored object that has obj's key, including its status. If obj has a resource
-// version that is not the stored one, Update fails with Conflict. It fails with NotFound if there is no
-// such object. If nothing changed, it stores nothing. If the stored object has managed fields, the manager
-// "test" becomes the owner of the changed fields.
+// Update overwrites the stored object with obj's key, including its status. If obj has a resource version
+// other than the stored one, Update fails with Conflict. It fails with NotFound if there is no such
+// object. If nothing has changed, it does not store anything. If the stored object has managed fields,
+// the manager "test" becomes the owner of the changed fields.
 func (s *Server) Update(obj object.Object) (object.Object, error) {
 	c, err := s.takes(obj)
 	if err != nil {
@@ -63,14 +63,14 @@ func (s *Server) Update(obj object.Object) (object.Object, error) {
 	return clone(v.obj), nil
 }
 
-// takes returns the collection that stores obj.
+// takes returns the collection in which obj is stored.
 func (s *Server) takes(obj object.Object) (*collection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.collectionOf(obj)
 }
 
-// Put stores obj whether it exists or not, regardless of its version. If the stored object is being deleted
+// Put stores obj whether or not it exists, regardless of its version. If the stored object is being deleted
 // and obj has no finalizers, the stored object is removed; if obj also has neither a UID nor a deletion
 // timestamp, it is then stored as a new object.
 func (s *Server) Put(obj object.Object) (object.Object, error) {
@@ -113,7 +113,7 @@ func (s *Server) Get(gvr object.GVR, key object.Key) (object.Object, error) {
 }
 
 // Objects returns all objects of a resource, in list order, or nil if the resource is not served. The
-// result shares the stored objects, which must not be modified.
+// returned objects are the stored ones and must not be modified.
 func (s *Server) Objects(gvr object.GVR) []object.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,7 +79,7 @@ func (s *Server) served() []Resource {
 	return list
 }
 
-// serves reports whether any resource is served in the group (and version, if not empty).
+// serves reports whether the group (and version, if not empty) has any served resource.
 func (s *Server) serves(group, version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

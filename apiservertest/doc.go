@@ -1,6 +1,6 @@
 // Package apiservertest provides an in-process simulation of a Kubernetes API server, in memory but behind
-// real HTTP. The informer stack's tests and the informer-debug demo run against it. To test a controller,
-// start with package controllertest, which sets up such a server.
+// real HTTP. The tests of the informer stack and the informer-debug demo run against it. To test a
+// controller, start with package controllertest, which sets up such a server.
 //
 // # Usage
 //
@@ -34,7 +34,7 @@
 // bookmarks, streaming lists, selectors, the status subresource, finalizers and dry run; server-side apply
 // with metadata.managedFields, merged by the real server's code; the scale subresource of Deployments,
 // ReplicaSets, StatefulSets and custom kinds whose definition declares it, and the binding, eviction and
-// log subresources of pods; whole objects or metadata only, in JSON, CBOR and, for built-in types,
+// log subresources of pods; whole or metadata-only objects, in JSON, CBOR and, for built-in types,
 // protobuf.
 //
 // # Differences from a real server
@@ -44,9 +44,9 @@
 //
 //   - There is no admission except for namespaces. Validation and defaulting are limited to names and a
 //     pod's restart policy and phase.
-//   - Deletion is never graceful: even a pod on a node is removed immediately. Over
-//     HTTP, it is first marked as being deleted, so watchers receive MODIFIED and
-//     DELETED; Server.Delete only causes DELETED.
+//   - Deletion is never graceful: even a pod that is bound to a node is removed immediately. Over
+//     HTTP, it is first marked as being deleted, so watchers receive MODIFIED and DELETED;
+//     Server.Delete only causes DELETED.
 //   - Dependents are not garbage collected, and deleting a namespace deletes only the
 //     namespace object.
 //   - There are no Tables, no YAML in responses, no CBOR in requests, no other subresources, and only
@@ -69,19 +69,19 @@
 //
 // Two servers with the same seed that perform the same operations in the same order contain the same
 // objects at the same versions; only timestamps differ. All resources share one version counter, as in
-// etcd. Within a watch, no event is lost, repeated or reordered unless a fault causes it.
+// etcd. Within a watch, no event is lost, repeated or reordered, except by a fault.
 //
-// A random draw depends on the seed, its subject and the number of earlier draws for that subject. For UIDs
-// and generated names, the subject is the object's resource and name; for watch timeouts and a fault's
-// Probability, it is the client and its request. The scheduler determines the order of simultaneous
-// operations, and therefore which of two writes gets the lower version, and which of two requests is hit by
-// a fault with a Count.
+// A random value depends on the seed, its subject and the number of earlier values drawn for that subject.
+// For UIDs and generated names, the subject is the object's resource and name; for watch timeouts and a
+// fault's Probability, it is the client and its request. The order of simultaneous operations is up to the
+// scheduler, and so are which of two writes gets the lower version and which of two requests is hit by a
+// fault with a Count.
 //
 // # Concurrency
 //
 // All methods of Server, Faults and Stats are safe for concurrent use. Close aborts all requests, closes
-// all connections, and returns once their goroutines have exited. The server only blocks on channels,
-// timers and condition variables, so with a Pipe endpoint it can run in a testing/synctest bubble.
+// all connections, and returns once their goroutines have exited. The server blocks only on channels,
+// timers and condition variables, so it can run in a testing/synctest bubble if it has a Pipe endpoint.
 //
 // # Failure
 //

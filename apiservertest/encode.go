@@ -103,7 +103,7 @@ func (e *encoding) fill(res *Resource, obj object.Object, f format) {
 // marshaler is implemented by API types with generated protobuf code.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// protoBody encodes obj as a protobuf response. It also returns the bytes of the response that encode the
+// protoBody encodes obj as a protobuf response. It also returns the part of the response that encodes the
 // object itself.
 func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 	m, ok := obj.(marshaler)
@@ -148,7 +148,7 @@ func appendField(dst []byte, field int, value []byte) []byte {
 	return append(appendTag(dst, field, len(value)), value...)
 }
 
-// tagSize returns the number of bytes that appendTag appends.
+// tagSize returns the number of bytes appended by appendTag.
 func tagSize(field, size int) int {
 	return len(appendTag(make([]byte, 0, 2*binary.MaxVarintLen64), field, size))
 }

@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// Endpoint is one way to reach a [Server]: a loopback port, or in-memory connections.
-// Server.Close closes it.
+// Endpoint is a way to reach a [Server]: a loopback port or in-memory connections. Server.Close
+// closes it.
 type Endpoint struct {
 	// URL is the base URL, without a trailing slash.
 	URL string
@@ -76,7 +76,7 @@ func (s *Server) Listen(opts ListenOptions) (*Endpoint, error) {
 }
 
 // Pipe serves in-memory connections (HTTP/1.1), reachable only by DialContext and
-// Connect. It never blocks on the operating system, so a client and its server can run in the same
+// Connect. It never blocks in the operating system, so a client and its server can run in the same
 // testing/synctest bubble.
 func (s *Server) Pipe() (*Endpoint, error) {
 	l := newPipeListener()
@@ -136,9 +136,9 @@ func (e *Endpoint) DialContext(ctx context.Context, network, address string) (ne
 	return e.dial(ctx)
 }
 
-// Connect hands the server its end of a connection made elsewhere, for example by a network.Link, and waits
-// until the server accepts it. While the server is down, it fails with "connection refused". The endpoint
-// must have been created by [Server.Pipe].
+// Connect hands the server its end of a connection created elsewhere, for example by a network.Link, and
+// waits until the server has accepted it. While the server is down, it fails with "connection refused". The
+// endpoint must have been created by [Server.Pipe].
 func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
 	switch {
 	case e.connect == nil:
@@ -171,7 +171,8 @@ func (e *Endpoint) cut() {
 	defer e.mu.Unlock()
 	oldestFirst := func(a, b net.Conn) int { return cmp.Compare(e.conns[a], e.conns[b]) }
 	for _, conn := range slices.SortedFunc(maps.Keys(e.conns), oldestFirst) {
-		// The client notices that the connection is closed. The error from Close does not matter.
+		// The client will notice that the connection is closed, so the error from Close does not
+		// matter.
 		_ = conn.Close()
 	}
 }
@@ -201,7 +202,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil || !g.server.refusing() {
 			return conn, err
 		}
-		_ = conn.Close() // the error does not matter
+		_ = conn.Close() // ignore the error
 	}
 }
 

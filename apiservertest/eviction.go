@@ -61,7 +61,7 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 			return err
 		}
 	}
-	// The budget is already spent, even if the deletion fails now.
+	// The budget has been spent, even if the deletion now fails.
 	if err := checkDeleteOptions(opts); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 	return nil
 }
 
-// needsNoBudget reports whether a pod may be evicted regardless of its budget.
+// needsNoBudget reports whether a pod may be evicted whatever its budget says.
 func needsNoBudget(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:

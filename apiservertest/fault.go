@@ -21,7 +21,7 @@ import (
 //		Do: []apiservertest.Action{apiservertest.Fail{Code: 500}},
 //	})
 //
-// A request is subject to the actions of every rule that selects it.
+// The actions of every rule that selects a request apply to it.
 type Fault struct {
 	// Name identifies the fault in Stats. It defaults to the types of the actions.
 	Name string
@@ -29,9 +29,9 @@ type Fault struct {
 	Verb     string // as in RBAC; empty means every verb
 	Resource string // plural name; empty means every resource and requests without one
 
-	// Skip is the number of matching requests to ignore at first. Of the rest, every Every-th request is
-	// hit (all if zero), each with Probability (always if zero), until Count requests have been hit (no
-	// limit if zero).
+	// Skip is the number of matching requests to let through first. After that, one in Every requests is
+	// a candidate (all if zero) and is hit with Probability (always if zero), until Count requests have
+	// been hit (no limit if zero).
 	Skip        int
 	Every       int
 	Count       int
@@ -48,7 +48,8 @@ type Action interface{ apply(*plan) }
 type Delay struct{ For time.Duration }
 
 // Cut breaks the connection after AfterBytes bytes of the body. If that is zero, there is no response at
-// all, and net/http itself retries a GET on a reused connection, so its caller may not notice.
+// all. In that case net/http retries a GET on a reused connection by itself, so its caller may not
+// notice.
 type Cut struct{ AfterBytes int64 }
 
 // Fail responds with an error. Reason and Message default to those for the code. RetryAfter, in seconds or
@@ -80,9 +81,9 @@ type Compacted struct{}
 // Garble flips bytes in a frame.
 type Garble struct{ Frame int }
 
-// Alter changes the response body at byte At, counted from 0 in the unaltered body:
-// Flip is XORed into that byte, then Cut bytes from there on are replaced with Insert. The response still
-// ends normally, so only a reader of the body can notice; the altered body may even be another valid
+// Alter changes the response body at byte At, counted from 0 in the original body: Flip is XORed into
+// that byte, then Cut bytes from there on are replaced with Insert. The response still ends normally, so
+// the change can only be noticed by reading the body, and the altered body may even be another valid
 // object. Several Alters apply to one response in order of At; of those with the same At, only the first
 // applies.
 type Alter struct {
@@ -108,7 +109,7 @@ type WrongType struct{ Frame int }
 // NoBookmarks suppresses periodic bookmarks.
 type NoBookmarks struct{}
 
-// RepeatBookmarks sends each periodic bookmark another Times times.
+// RepeatBookmarks repeats each periodic bookmark Times times.
 type RepeatBookmarks struct{ Times int }
 
 // BareBookmarks sends bookmarks without a resource version.
@@ -117,8 +118,8 @@ type BareBookmarks struct{}
 // Duplicate sends every Every-th frame twice.
 type Duplicate struct{ Every int }
 
-// Silence stops sending after some frames but keeps the connection open. After zero frames, it does not
-// even send the header.
+// Silence stops sending after some frames but keeps the connection open. If that is zero frames, not
+// even the header is sent.
 type Silence struct{ AfterFrames int }
 
 // WithholdEnd never sends the bookmark that ends a streaming list.
@@ -203,12 +204,12 @@ func (a Fail) status() metav1.Status {
 	}
 }
 
-// Faults holds the fault rules of a server. They may change at any time; a request's faults are determined
-// when it arrives. All methods are safe for concurrent use.
+// Faults holds the fault rules of a server. They may be changed at any time; the faults for a request are
+// determined when it arrives. All methods are safe for concurrent use.
 //
 // The outcome of a Probability depends on the seed, the rule, the client and its request (User-Agent, verb
-// and path), and on how many times that request was made before. Skip, Every and Count follow the order of
-// arrival. If several clients send requests simultaneously, the scheduler determines that order.
+// and path), and on how many times that request was made before. Skip, Every and Count apply to requests
+// in order of arrival. If several clients send requests simultaneously, that order is up to the scheduler.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule
@@ -300,20 +301,20 @@ func (f *Faults) fires(r *rule, c *call) bool {
 	return f.dice.of(fmt.Sprint(r.id, c.r.UserAgent(), c.verb, c.r.URL.Path)).Float64() < r.Probability
 }
 
-// dice draw random numbers. A draw depends on the seed, on its subject, and on the number of earlier draws
-// for that subject, but not on draws for other subjects, so goroutine scheduling does not matter. The owner
-// must guard them.
+// dice is a random source. A number depends on the seed, on its subject, and on how many numbers were
+// drawn for that subject before, but not on those drawn for other subjects, so goroutine scheduling does
+// not matter. The owner must guard it.
 type dice struct {
 	seed  uint64
 	kind  string
-	drawn map[uint64]uint64 // number of draws by the subject's hash, since a server sees many names
+	drawn map[uint64]uint64 // number of draws, keyed by the subject's hash, since a server sees many names
 }
 
 func newDice(seed uint64, kind string) *dice {
 	return &dice{seed: seed, kind: kind, drawn: map[uint64]uint64{}}
 }
 
-// of returns a new source of random numbers for a subject on each call.
+// of returns a random number generator for a subject, a different one on each call.
 func (d *dice) of(subject string) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprintf(hash, "%s\x00%s\x00", d.kind, subject)

@@ -51,7 +51,7 @@ func (w *watcher) sendFrame(kind watch.EventType, body []byte) error {
 	return nil
 }
 
-// injectRaw queues the bytes that the fault plan inserts at this frame.
+// injectRaw queues the bytes that the fault plan inserts at this point in the stream.
 func (w *watcher) injectRaw() {
 	for _, raw := range w.faults.raws {
 		if raw.AfterFrames == w.frames {
@@ -112,7 +112,7 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 }
 
 // garble makes a frame undecodable but preserves its length and its end. In JSON it overwrites quotes and
-// colons and inserts an invalid byte, since JSON that only lacks some quotes might happen to be another
+// colons and inserts an invalid byte, since JSON that merely lacks some quotes might happen to be another
 // valid object. In protobuf it overwrites the tags and lengths of the first fields, in CBOR the first byte.
 func garble(frame []byte, f format) {
 	if f.cbor() {
@@ -155,8 +155,8 @@ func wrongType(f format) []byte {
 	return []byte(`{"kind":"ComponentStatus","apiVersion":"v1","metadata":{"name":"unexpected","resourceVersion":"1"}}`)
 }
 
-// oversized returns an object of about size bytes: well-formed JSON or CBOR, or
-// protobuf with one long unknown field.
+// oversized returns an object of about size bytes: valid JSON or CBOR, or protobuf with one long
+// unknown field.
 func oversized(f format, size int) []byte {
 	if f.proto() {
 		return appendField(nil, 100, make([]byte, size))

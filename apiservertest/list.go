@@ -40,8 +40,8 @@ func (c *call) list() error {
 //	  or none with a limit   the state at N
 //	version N otherwise      the watch cache's state, once it has reached N
 //
-// The current state is read from the watch cache once it has caught up, or from the store if that takes too
-// long.
+// The current state is read from the watch cache once the cache has caught up, or from the store if that
+// takes too long.
 func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page, error) {
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 	return c.cutPage(s.list(c.coll, start, sel.prefix), sel, s.seenOf(c.coll), limit), nil
 }
 
-// cutPage takes the first limit selected versions of all and sets the continue token in
-// the metadata.
+// cutPage returns a page with the first limit versions in all that are selected, and sets its
+// continue token.
 func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) page {
 	p := page{meta: metav1.ListMeta{ResourceVersion: formatRV(rv)}}
 	if sel.shard != nil {
@@ -124,7 +124,7 @@ func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) pa
 }
 
 // expired returns the error for a state that is no longer available. A client that sent a continue token
-// gets a new one, to read the rest from the current state.
+// receives a new one, with which it can read the rest from the current state.
 func (c *call) expired(token string) error {
 	if token == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
@@ -143,7 +143,7 @@ func (c *call) expired(token string) error {
 	return err
 }
 
-// tooLarge returns the error for a resource version in the future.
+// tooLarge returns the error for a resource version that does not exist yet.
 func tooLarge(want, current uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// flushEvery is the number of bytes of a list to buffer before sending them as a chunk. It is a few
-	// times the size of net/http's own buffer, but small compared with a list.
+	// flushEvery is the number of bytes to buffer before sending a chunk of a list. It is a few times
+	// as large as net/http's own buffer, but small compared with a list.
 	flushEvery = 32 << 10
 
-	// gzipFrom is the size from which on a real server compresses a response.
+	// gzipFrom is the minimum size of a response that a real server compresses.
 	gzipFrom = 128 << 10
 )
 
@@ -111,7 +111,7 @@ func appendItem(dst []byte, f format, i int, item listItem) []byte {
 	return append(dst, item.body...)
 }
 
-// listBody assembles a list in one piece.
+// listBody returns a whole list as one body.
 func listBody(f format, head []byte, items []listItem, tail []byte) []byte {
 	body := head
 	for i, item := range items {

@@ -13,16 +13,16 @@ import (
 )
 
 // Load serves lists and watches of one resource from pre-encoded bytes, as fast as the connection accepts
-// them, to benchmark clients. A list returns all objects ordered by key, as on every API server. A watch
-// cycles through a ring of MODIFIED events, each with a higher resource version than the previous one,
-// until it has sent LoadOptions.Events events. Load ignores label and field selectors, limits and frame
-// faults, and each watch has its own history. The only limit it honors is 1, because a client that asks for
-// a single object wants to learn the version. With Options.ShardSelectors, Load filters objects and events
-// by the request's shardSelector, encoding them once per selector and caching the result until
-// [Load.Reset]. Add it to Options.Loads.
+// them, to benchmark clients. A list returns all objects in key order, as on any API server. A watch cycles
+// through a ring of MODIFIED events, each with a higher resource version than the previous one, until it
+// has sent LoadOptions.Events events. Load ignores label and field selectors, limits and frame faults, and
+// each watch has its own history. The only limit it honors is 1, because a client that asks for a single
+// object is after the resource version. With Options.ShardSelectors, Load filters objects and events by the
+// request's shardSelector, encoding them once per selector and caching the result until [Load.Reset]. Add
+// it to Options.Loads.
 //
-// If Held is set, watches wait for [Load.Play], which sets the number and rate of events. [Load.Expire]
-// expires all current versions, so clients relist. Reset restores the initial state.
+// If Held is set, watches wait for [Load.Play], which sets how many events to send and how fast.
+// [Load.Expire] expires all current versions, so clients relist. Reset restores the initial state.
 type Load struct {
 	opts  LoadOptions
 	order []int // object order in a list
@@ -49,11 +49,12 @@ type LoadOptions struct {
 	// changes.
 	Change func(obj object.Object, i int)
 
-	// Ring is the number of distinct events. It defaults to the number of objects,
-	// which is also the maximum.
+	// Ring is the number of distinct events. The default is the number of objects, which is also
+	// the maximum.
 	Ring int
 
-	// Events is the number of events that each watch sends before going silent. Zero means no limit.
+	// Events is the number of events that each watch sends before it goes silent. Zero means no
+	// limit.
 	Events int64
 
 	// Held makes watches wait for Play.
@@ -62,8 +63,8 @@ type LoadOptions struct {
 	// Changed is the number of objects, spread evenly, that differ after [Load.Expire].
 	Changed int
 
-	// Afresh generates the objects of a streaming list separately for each watch, while sending them, and
-	// keeps none. Use it if the objects do not fit in memory.
+	// Afresh generates the objects of a streaming list separately for each watch as they are sent, and
+	// keeps none of them. Use it if the objects do not fit in memory.
 	Afresh bool
 
 	// Stamp adds [SentAnnotation] to each changed object.
@@ -84,29 +85,29 @@ type LoadPlay struct {
 const SentAnnotation = "millrace.dev/sent"
 
 const (
-	// loadRV is the version of a load's first object. All later versions have ten digits, for up to nine
-	// billion events, so one version can be overwritten in place with another.
+	// loadRV is the version of a load's first object. All later versions have ten digits too, for up to
+	// nine billion events, so one version can be overwritten in place with another.
 	loadRV    = 1_000_000_000
 	rvDigits  = 10
 	maxLoadRV = 9_999_999_999
 
-	// expiredGap is the distance between the versions before and after Expire, more than the number of
-	// events that any watch has sent by then.
+	// expiredGap is the distance between the versions before and after Expire. It exceeds the number
+	// of events that any watch can have sent by then.
 	expiredGap = 1_000_000_000
 
-	// loadMark is the placeholder for an event's version. It is itself a ten-digit version, and objects
-	// must not contain it elsewhere.
+	// loadMark is the placeholder for an event's version. It is itself a ten-digit version, and must
+	// not occur anywhere else in the objects.
 	loadMark = 9_182_736_455
 
 	// sentMark is the placeholder for the send time.
 	sentMark = "8182736455463728190"
 
-	// loadChunk is the number of bytes sent per write: large enough to make the cost of a write negligible,
-	// small enough for the data to stay in the CPU cache.
+	// loadChunk is the number of bytes sent per write: large enough to make the overhead of a write
+	// negligible, and small enough for the data to stay in the CPU cache.
 	loadChunk = 64 << 10
 )
 
-// loadView identifies the data that a client sees.
+// loadView identifies the data seen by a client.
 type loadView struct {
 	format  format
 	expired bool
@@ -141,8 +142,9 @@ type loadFrame struct {
 	sentAt int // -1 without Stamp
 }
 
-// NewLoad validates the options and creates each object once to determine its key. Load creates and encodes
-// the objects again on the first request that needs them in a given format, and keeps only the bytes.
+// NewLoad validates the options and creates each object once to determine its key. The objects are created
+// again and encoded by the first request that needs them in a given format, after which Load keeps only the
+// bytes.
 func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Objects <= 0 || opts.New == nil {
 		return nil, fmt.Errorf("load: Objects and New must be set")
@@ -183,8 +185,8 @@ func (l *Load) ListRV() string {
 	return strconv.FormatUint(l.listRV(expired), 10)
 }
 
-// listRV leaves room after Expire for the changed objects and one more version, since the list is newer
-// even if no object changed.
+// After Expire, listRV leaves room for the changed objects and one more version, since the list is
+// newer even if no object has changed.
 func (l *Load) listRV(expired bool) uint64 {
 	rv := loadRV + uint64(l.opts.Objects)
 	if expired {
@@ -198,8 +200,8 @@ func (l *Load) Play(p LoadPlay) {
 	l.move(func() { l.played = LoadPlay{Events: l.played.Events + p.Events, PerSecond: p.PerSecond} })
 }
 
-// Expire ends all watches with a 410; from then on, lists return the changed objects. Later watches do not
-// send events left over from earlier calls to [Load.Play].
+// Expire ends all watches with a 410; from then on, lists return the changed objects. Events left over
+// from earlier calls to [Load.Play] are not sent on later watches.
 func (l *Load) Expire() {
 	l.move(func() { l.expired, l.played = true, LoadPlay{} })
 }

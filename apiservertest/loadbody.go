@@ -87,7 +87,7 @@ func (l *Load) firstBody(c *call, expired bool, sel *shardSelector) ([]byte, err
 	return b.first, b.firstErr
 }
 
-// encode encodes a list of the first n objects that sel selects.
+// encode encodes a list of the first n objects that match sel.
 func (l *Load) encode(c *call, expired bool, sel *shardSelector, n int) ([]byte, error) {
 	var items []listItem
 	left := int64(0)
@@ -107,7 +107,7 @@ func (l *Load) encode(c *call, expired bool, sel *shardSelector, n int) ([]byte,
 	}
 	meta := listMeta{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(l.listRV(expired), 10)}}
 	if left > 0 {
-		meta.Continue, meta.RemainingItemCount = "more", &left // no client uses the token
+		meta.Continue, meta.RemainingItemCount = "more", &left // the token is never used
 	}
 	if sel != nil {
 		meta.ShardInfo = &shardInfo{sel.String()}
@@ -165,7 +165,7 @@ func (l *Load) ring(c *call, sel *shardSelector) ([]loadFrame, error) {
 	return b.ring, b.ringErr
 }
 
-// only returns the offset of mark, which must occur exactly once.
+// only returns the offset of the only occurrence of mark. It fails unless there is exactly one.
 func only(frame, mark []byte) (int, error) {
 	at := bytes.Index(frame, mark)
 	if at < 0 || at != bytes.LastIndex(frame, mark) {

@@ -13,7 +13,7 @@ import (
 )
 
 // loadBeat is the interval at which a paced stream sends the events that are due. It bounds how long an
-// event waits to be batched with others, and so the latency added by the load itself.
+// event waits to be batched with others, and thus the latency added by the load generator itself.
 const loadBeat = time.Millisecond
 
 func (l *Load) list(c *call) error {
@@ -97,7 +97,7 @@ func (l *Load) watch(c *call) error {
 	return context.Cause(c.ctx) // nil after the timeout, which ends a watch normally
 }
 
-// sendInitial sends the objects that sel selects and the final bookmark.
+// sendInitial sends the objects that match sel, and the final bookmark.
 func (l *Load) sendInitial(c *call, expired bool, sel *shardSelector, bookmark bool) error {
 	if err := l.sendAdded(c, expired, sel); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (l *Load) sendInitial(c *call, expired bool, sel *shardSelector, bookmark b
 	return err
 }
 
-// sendAdded sends the objects that sel selects.
+// sendAdded sends the objects that match sel.
 func (l *Load) sendAdded(c *call, expired bool, sel *shardSelector) error {
 	if !l.opts.Afresh {
 		added, err := l.added(c, expired, sel)
@@ -191,8 +191,8 @@ func (s *loadStream) end() error {
 	return s.c.w.flush()
 }
 
-// pace sends the remaining events at played's rate. It catches up when late, so the average rate is
-// correct.
+// pace sends the remaining events at played's rate. If it is late, it catches up, so the average
+// rate is correct.
 func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	left := played.Events - s.sent
 	if played.PerSecond <= 0 {
@@ -216,7 +216,8 @@ func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 	return nil
 }
 
-// send sends n events. Each event costs only a copy and a few digits, and watches share no state.
+// send sends n events. An event costs no more than a copy and a few digits, and watches share no
+// state.
 func (s *loadStream) send(ctx context.Context, n int64) error {
 	for ; n > 0 && s.rv < maxLoadRV && len(s.ring) > 0; n-- {
 		frame := &s.ring[s.at]

@@ -13,19 +13,19 @@
 //	link.BreakNext(network.Break{Toward: network.Client, After: 700, Do: network.Flip})
 //
 // Like a TCP connection, a connection has a buffer in each direction: a write does not wait for the reader
-// unless 64 KiB are in flight or unread. Conditions may change at any time. They apply to bytes that are
-// sent later, except that a Partition also holds bytes in flight. As in TCP, packet loss does not lose
-// bytes but shows up as a stall that lasts as long as the retransmissions take.
+// unless 64 KiB are in flight or unread. Conditions may change at any time. Changes apply to bytes that
+// are sent afterwards, except that a Partition also holds back bytes in flight. As in TCP, packet loss
+// does not lose bytes. It shows up as a stall that lasts as long as the retransmissions take.
 //
 // # Guarantees
 //
-// Random draws for a connection depend only on the seed, the name of its link, and the number of earlier
-// dials on that link. Under default conditions, bytes arrive the instant they are sent. With a latency,
-// each direction of each connection (for up to 1,500 links with 32 connections each) has its own nanosecond
-// offset for arrivals, so no two of them deliver at the same instant: goroutines that become runnable at
-// the same instant run in any order. To make room for the offsets, times are rounded up to a tenth of a
-// millisecond. Two cases remain nondeterministic: two simultaneous dials on one link, and a timer in the
-// program that fires at the instant of an arrival.
+// The random numbers for a connection depend only on the seed, the name of its link, and the number of
+// earlier dials on that link. Under default conditions, bytes arrive the instant they are sent. With a
+// latency, each direction of each connection (for up to 1,500 links with 32 connections each) has its own
+// nanosecond offset for arrivals, so no two of them deliver at the same instant: goroutines that become
+// runnable at the same instant run in any order. To make room for the offsets, times are rounded up to a
+// tenth of a millisecond. Two things remain nondeterministic: simultaneous dials on the same link, and
+// timers in the program that fire at the instant of an arrival.
 //
 // # Concurrency
 //

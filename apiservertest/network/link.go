@@ -17,15 +17,15 @@ type Conditions struct {
 	Latency, Jitter time.Duration
 
 	// Loss is the probability that a segment is lost. The segment and everything after
-	// it arrive after a retransmission, 200 ms later; if the retransmission is lost too, after another 400
-	// ms, and so on.
+	// it arrive after a retransmission, 200 ms later; if that is lost too, after another 400 ms, and so
+	// on.
 	Loss float64
 
 	// Bandwidth is the number of bytes per second in each direction; unlimited if zero.
 	Bandwidth int
 
 	// Segment is the number of bytes that arrive together if Bandwidth or Loss is set. The default is 1460.
-	// If it is 1, bytes arrive one by one.
+	// With a Segment of 1, bytes arrive one by one.
 	Segment int
 
 	// Partition holds back all bytes, in flight or sent later, until it is lifted. Dials wait. Neither end
@@ -35,8 +35,8 @@ type Conditions struct {
 	// Refuse makes dials fail.
 	Refuse bool
 
-	// DialDelay is the maximum random delay of a dial on top of the latency. With it, a later dial may
-	// finish first.
+	// DialDelay is the maximum random delay that a dial takes on top of the latency. With it, a later
+	// dial may finish first.
 	DialDelay time.Duration
 }
 
@@ -53,7 +53,7 @@ const (
 	Client                  // back to the dialer
 )
 
-// Harm is a kind of damage to a connection.
+// Harm is a kind of connection failure.
 type Harm int
 
 const (
@@ -62,8 +62,8 @@ const (
 	Flip               // one byte is corrupted
 )
 
-// Break harms a connection once another After bytes have passed in a direction. Flip inverts the bits of
-// Mask in the next byte, or all bits if Mask is zero.
+// Break makes a connection fail once After more bytes have passed in one direction. Flip inverts the
+// bits of Mask in the next byte, or all bits if Mask is zero.
 type Break struct {
 	Toward Direction
 	After  int64
@@ -113,14 +113,15 @@ func (l *Link) Conditions() Conditions {
 func (l *Link) Cut() int { return l.each((*pair).reset) }
 
 // Vanish leaves the open connections permanently half open, as if a load balancer had forgotten them, and
-// returns their number. Bytes in flight are lost. Deadlines and Close still work, but the peer does not
-// notice a Close.
+// returns their number. Bytes in flight are lost. Deadlines and Close still work, but the peer is not
+// notified of a Close.
 func (l *Link) Vanish() int { return l.each((*pair).vanish) }
 
-// Break harms the open connections and returns their number.
+// Break schedules a failure of the open connections and returns their number.
 func (l *Link) Break(b Break) int { return l.each(func(p *pair) { p.plan(b) }) }
 
-// BreakNext harms the next connection dialed. The breaks of several calls accumulate.
+// BreakNext schedules a failure of the next connection dialed. Breaks from several calls
+// accumulate.
 func (l *Link) BreakNext(b Break) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +166,7 @@ func (l *Link) Dialer(accept func(context.Context, net.Conn) error) func(ctx con
 	}
 }
 
-// connect waits for as long as a dial takes and creates a connection.
+// connect waits for the duration of a dial and creates a connection.
 func (l *Link) connect(ctx context.Context) (client, server net.Conn, err error) {
 	l.mu.Lock()
 	n := l.dials
@@ -203,7 +204,7 @@ func (l *Link) connect(ctx context.Context) (client, server net.Conn, err error)
 	}
 }
 
-// shake waits for as long as the n-th dial's handshake takes.
+// shake waits for the duration of the n-th dial's handshake.
 func (l *Link) shake(ctx context.Context, is Conditions, n int) error {
 	wait := 2 * is.Latency
 	if is.DialDelay > 0 {
@@ -220,7 +221,7 @@ func (l *Link) shake(ctx context.Context, is Conditions, n int) error {
 	}
 }
 
-// address is the name of a link or one of its connections.
+// address is the name of a link or of one of its connections.
 type address string
 
 func (address) Network() string  { return "simulated" }

@@ -39,11 +39,12 @@ func random(seed uint64, link, thing string, n int) *rand.Rand {
 }
 
 const (
-	// grid is the unit to which arrival times are rounded up, and slots the number of offsets within it.
+	// grid is the granularity of arrival times, which are rounded up to it before adding an offset.
+	// slots is the number of offsets that fit into it.
 	grid  = 100 * time.Microsecond
 	slots = int64(grid)
 
-	// perLink is the number of connections per link that have their own offsets.
+	// perLink is the number of connections per link that have offsets of their own.
 	perLink = 32
 )
 

@@ -44,7 +44,7 @@ func newPair(l *Link, n int, breaks []Break) *pair {
 	return p
 }
 
-// The caller of the methods below holds the mutex, except for set.
+// The caller must hold the mutex when calling the methods below, except for set.
 
 func (p *pair) set(c Conditions) {
 	p.mu.Lock()
@@ -69,7 +69,7 @@ func (p *pair) wake() {
 
 func (p *pair) reset() {
 	if p.lost {
-		return // a reset does not get through a lost connection
+		return // a lost connection does not transmit a reset
 	}
 	p.streams[Server].cut()
 	p.streams[Client].cut()
@@ -130,7 +130,7 @@ func (e *end) Write(b []byte) (n int, err error) {
 			return n, e.failed("write", os.ErrDeadlineExceeded)
 		case e.in.over != nil && e.in.over != io.EOF:
 			return n, e.failed("write", e.in.over)
-		case e.in.over != nil: // the peer has closed, and its close has arrived
+		case e.in.over != nil: // the peer has closed its end, and the close has arrived
 			return n, e.failed("write", syscall.EPIPE)
 		case e.out.stopped:
 			return n, e.failed("write", syscall.ECONNRESET)

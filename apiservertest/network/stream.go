@@ -19,7 +19,7 @@ const (
 	// resend is TCP's first retransmission timeout.
 	resend = 200 * time.Millisecond
 
-	// resends is the maximum number of times that one segment is lost.
+	// resends is the maximum number of times that the same segment is lost.
 	resends = 6
 )
 
@@ -43,7 +43,7 @@ type stream struct {
 	breaks  []Break // ordered by After, counted from the first byte
 	stopped bool    // no more writes are accepted
 	ended   bool    // the end of the stream is in flight or has arrived
-	over    error   // how the stream ended; nil until the end has arrived
+	over    error   // error with which the stream ended; nil until the end has arrived
 
 	rand      *rand.Rand
 	busy      time.Time // when the line becomes idle
@@ -51,7 +51,7 @@ type stream struct {
 	timed     time.Time // when timer fires
 	readBy    deadline
 	writeBy   deadline
-	discarded bool // there is no reader anymore
+	discarded bool // there is no longer a reader
 }
 
 // flight is a range of bytes in flight. The first step bytes arrive at time at, and another step bytes
@@ -218,7 +218,7 @@ func (s *stream) harm(b Break, from int64) {
 	}
 }
 
-// keep puts in flight the bytes sent since from that precede an offset, and discards the rest.
+// keep sends the bytes since from that precede an offset on their way, and discards the rest.
 func (s *stream) keep(at int, offset, from int64) {
 	s.buffer, s.sent = s.buffer[:at], offset
 	s.fly(from)
@@ -279,7 +279,7 @@ func (s *stream) arrival(sent time.Time) time.Time {
 	return align(at, slotOf(s.pair.link.index, s.pair.n, s.toward))
 }
 
-// retransmission returns a segment's extra delay due to losses.
+// retransmission returns the extra delay of a segment due to losses.
 func (s *stream) retransmission() (late time.Duration) {
 	for n := 0; n < resends && s.draw().Float64() < s.pair.is.Loss; n++ {
 		late += resend << n
@@ -295,8 +295,8 @@ func (s *stream) draw() *rand.Rand {
 	return s.rand
 }
 
-// step returns the number of bytes that arrive together. There is at most one step per grid unit, so the
-// step size grows with the bandwidth.
+// step returns the number of bytes that arrive together. There is at most one step per unit of the grid,
+// so steps get larger as the bandwidth grows.
 func (s *stream) step() int {
 	is := &s.pair.is
 	step := is.Segment

@@ -8,10 +8,10 @@
 //	obj, err = m.Update(live, obj, "kubectl-edit")       // updates obj.managedFields
 //	obj, err = m.Apply(live, patch, "my-controller", false) // merged; 409 if another manager owns a field
 //
-// Packages apimachinery/util/managedfields and structured-merge-diff do the merging and bookkeeping, as
-// in the real server. This package adds the merge rules. The real server reads them from its OpenAPI
-// documents; this package takes them from the Go types and from rules.json, which is generated from those
-// documents.
+// The merging and bookkeeping is left to the packages apimachinery/util/managedfields and
+// structured-merge-diff, as in the real server. This package adds the merge rules. The real server reads
+// them from its OpenAPI documents; this package takes them from the Go types and from rules.json, which
+// is generated from those documents.
 //
 // # Concurrency
 //
@@ -20,6 +20,6 @@
 // # Failure
 //
 // Apply returns a *StatusError with code 409 and a cause for each field owned by another manager, or with
-// code 400 if the patch has a different kind or version. It returns a plain error if the patch does not fit
-// the type.
+// code 400 if the patch has a different kind or version. It returns a plain error if the patch does not
+// match the type.
 package ownership

@@ -31,8 +31,8 @@ type Options struct {
 	// Subresource is the subresource being written; empty means the object itself.
 	Subresource string
 
-	// Reset lists the fields that a write cannot change, such as
-	// fieldpath.MakePathOrDie("status"). The writer does not become their owner.
+	// Reset lists the fields that a write cannot change, such as fieldpath.MakePathOrDie("status").
+	// A writer does not become their owner.
 	Reset []fieldpath.Path
 }
 
@@ -65,8 +65,8 @@ func New(types *Types, o Options) (*Manager, error) {
 }
 
 // Update sets obj's managed fields for a write by manager that replaces live with obj; live is nil for a
-// creation. It sets the kind of both objects. If obj does not fit its schema, Update fails and obj keeps
-// live's managed fields.
+// creation. It sets the kind of both objects. If obj does not match its schema, Update fails and obj
+// keeps live's managed fields.
 func (m *Manager) Update(live, obj object.Object, manager string) (object.Object, error) {
 	if live == nil {
 		live = m.kind.new()
@@ -95,8 +95,8 @@ func (m *Manager) Apply(live object.Object, patch *unstructured.Unstructured, ma
 	return m.finish(result), nil
 }
 
-// finish truncates the managed fields' timestamps to seconds, as their JSON form does, so an object that a
-// client sends back compares equal.
+// finish truncates the managed fields' timestamps to seconds, like their JSON form, so that an object
+// compares equal when a client sends it back.
 func (m *Manager) finish(result runtime.Object) object.Object {
 	obj := result.(object.Object)
 	entries := obj.GetManagedFields()
@@ -110,7 +110,7 @@ func (m *Manager) finish(result runtime.Object) object.Object {
 }
 
 // kind tells the library how to create, default and convert objects of one kind, and provides their schema.
-// There is only one version, so conversion only turns an object into its Go type.
+// There is only one version, so converting merely turns an object into its Go type.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	new    func() object.Object

@@ -19,13 +19,14 @@ var rulesFile []byte
 // rule specifies how a field, or every field of a type, is merged. The zero value is the default: lists are
 // replaced as a whole, maps are merged by key.
 type rule struct {
-	Keys    []string `json:"keys"`    // a list whose items are identified by these fields
+	Keys    []string `json:"keys"`    // list items are identified by these fields
 	Set     bool     `json:"set"`     // a list of distinct scalars
 	Atomic  bool     `json:"atomic"`  // a map or struct that is replaced as a whole
 	Default any      `json:"default"` // for a key field that an item omits
 }
 
-// rules maps a type's OpenAPI name and a field to its rule. The empty field stands for the type itself.
+// rules maps a type's OpenAPI name and a field to its rule. The empty field name stands for the type
+// itself.
 type rules map[string]map[string]rule
 
 func readRules() rules {

@@ -18,11 +18,11 @@ import (
 // Types builds merge schemas from Go types. Create it with [NewTypes].
 //
 // A struct becomes a map with the fields of its JSON form, a list is replaced as a whole unless a rule
-// specifies otherwise, and a type with its own JSON encoding may be anything. An object without a Go type
-// only has a schema for its metadata; the rest is merged by shape: maps by key, lists as a whole. A real
-// server does the same for a custom resource whose schema has no merge rules.
+// specifies otherwise, and a type with its own JSON encoding accepts anything. For an object without a
+// Go type, only the metadata has a schema. The rest is merged according to its shape: maps by key, lists
+// as a whole. A real server does the same for a custom resource whose schema has no merge rules.
 type Types struct {
-	rules func() rules // called when building the first type
+	rules func() rules // called before the first type is built
 
 	mu   sync.Mutex
 	made map[reflect.Type]typed.ParseableType
@@ -58,7 +58,7 @@ func (t *Types) of(obj object.Object) typed.ParseableType {
 	return made
 }
 
-// Type names for values without a schema. The library uses the first to recognize field sets that were
+// Type names for values without a schema. By the first, the library recognizes field sets that were
 // built without a schema.
 const (
 	deduced = "__untyped_deduced_"
@@ -127,8 +127,8 @@ func marshals(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
 
-// structRef returns a reference to a struct, adding the struct if it is new. It
-// registers the name first, since types may be recursive.
+// structRef returns a reference to a struct, adding the struct if it is new. It registers the name
+// before building the struct, since types may be recursive.
 func (b *builder) structRef(t reflect.Type) schema.TypeRef {
 	if name, ok := b.names[t]; ok {
 		return to(name)

@@ -3,8 +3,8 @@
 //
 //	go run ./rulegen v1.37.0 > rules.json
 //
-// It reads only the stable versions of the types. It omits the format's defaults: lists are replaced as a
-// whole, maps are merged by key.
+// It reads only stable versions of types. It omits the format's defaults: lists are replaced as a whole,
+// maps are merged by key.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// property holds the parts of a type or field that this command reads.
+// property holds the attributes of a type or field that this command reads.
 type property struct {
 	Ref        string              `json:"$ref"`
 	AllOf      []property          `json:"allOf"`
