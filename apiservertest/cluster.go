@@ -54,7 +54,7 @@ func newCluster(opts Options) *cluster {
 	}
 }
 
-// log appends e to the changes of c. The caller holds the mutex.
+// log appends e to the changes of c. The caller must hold the mutex.
 func (s *cluster) log(c *collection, e *event) {
 	if slices.ContainsFunc(s.fronts, func(f *Server) bool { return f.view.behind() }) {
 		s.stamps = append(s.stamps, stamp{e.rv, time.Now()})
@@ -70,7 +70,7 @@ func (s *cluster) log(c *collection, e *event) {
 	s.advanced = make(chan struct{})
 }
 
-// oldestSeen returns the version that the slowest server has seen. The caller holds the mutex.
+// oldestSeen returns the version that the slowest server has seen. The caller must hold the mutex.
 func (s *cluster) oldestSeen() uint64 {
 	rv := s.rv
 	for _, f := range s.fronts {
@@ -80,7 +80,7 @@ func (s *cluster) oldestSeen() uint64 {
 	return rv
 }
 
-// wake wakes all goroutines waiting for a change. The caller holds the mutex.
+// wake wakes all goroutines waiting for a change. The caller must hold the mutex.
 func (s *cluster) wake() {
 	close(s.advanced)
 	s.advanced = make(chan struct{})

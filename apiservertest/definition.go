@@ -43,7 +43,7 @@ type definition struct {
 }
 
 // ReadDefinition converts a CustomResourceDefinition manifest, in YAML or JSON, to a [Resource] for its
-// storage version, with unstructured objects. Set New to use a Go type.
+// storage version, with unstructured objects. To use a Go type, set New in the result.
 func ReadDefinition(manifest []byte) (Resource, error) {
 	var d definition
 	if err := yaml.Unmarshal(manifest, &d); err != nil {

@@ -146,7 +146,7 @@ func (s *cluster) RVOf(gvr object.GVR) string {
 	return formatRV(c.last)
 }
 
-// lookup finds an object. The caller holds the mutex.
+// lookup finds an object. The caller must hold the mutex.
 func (s *cluster) lookup(gvr object.GVR, key object.Key) (*collection, *version, error) {
 	c, ok := s.collections[gvr]
 	if !ok {

@@ -90,7 +90,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// budgetOf returns the budget that protects a pod, or nil. The caller holds the mutex.
+// budgetOf returns the budget that protects a pod, or nil. The caller must hold the mutex.
 func (s *cluster) budgetOf(pod *corev1.Pod) (*version, error) {
 	budgets := s.collections[policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")]
 	if budgets == nil {
@@ -110,7 +110,7 @@ func (s *cluster) budgetOf(pod *corev1.Pod) (*version, error) {
 	return found, nil
 }
 
-// spend takes one disruption from a pod's budget. The caller holds the mutex.
+// spend takes one disruption from a pod's budget. The caller must hold the mutex.
 func (s *cluster) spend(budget *version, pod *corev1.Pod, dry bool) error {
 	if budget == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // owned returns resources that controllers commonly create for their objects. The server treats them like
-// any other. A Job deleted without a propagation policy is removed immediately; the real server first marks
-// it for orphaning its Pods.
+// any other. A Job deleted without a propagation policy is removed immediately, whereas the real server
+// first marks it for orphaning its Pods.
 func owned() []Resource {
 	of := func(group schema.GroupVersion, resource, kind string, new func() object.Object, short ...string) Resource {
 		return Resource{GVR: group.WithResource(resource), Kind: kind, Namespaced: true, New: new, ShortNames: short,

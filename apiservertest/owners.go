@@ -22,7 +22,7 @@ type owners struct {
 	main   *ownership.Manager // for the resource without its status
 	status *ownership.Manager // for the status subresource
 	scale  *ownership.Manager // for the scale subresource; nil if there is none
-	whole  *ownership.Manager // for resource and status together, for writes without HTTP
+	whole  *ownership.Manager // for the resource and its status together, for writes that bypass HTTP
 }
 
 func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
@@ -75,7 +75,7 @@ func (c *call) owners() (*ownership.Manager, error) {
 }
 
 // owned sets obj's managed fields for a request that replaces live with obj or, if live is nil, creates it.
-// Like a real server, it accepts objects that violate their schema.
+// Like a real server, it accepts an object that violates its schema.
 func (c *call) owned(live, obj object.Object) (object.Object, error) {
 	o, err := c.owners()
 	if err != nil {
@@ -103,8 +103,8 @@ func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (ob
 // maxManager is the maximum length of a manager's name.
 const maxManager = 128
 
-// manager returns the name of the field manager: fieldManager or, if it is empty, the
-// User-Agent up to its first slash.
+// manager returns the name of the field manager: the fieldManager parameter or, if it is empty, the
+// User-Agent up to the first slash.
 func (c *call) manager() string {
 	if manager := c.r.URL.Query().Get("fieldManager"); manager != "" {
 		return manager

@@ -90,7 +90,7 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 }
 
 // applyPatch patches an object in JSON form. It returns BadRequest for a malformed patch, and Invalid for a
-// patch that does not fit the object.
+// patch that cannot be applied to the object.
 func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) (after []byte, err error) {
 	switch kind {
 	case types.JSONPatchType:
@@ -152,7 +152,7 @@ func checkKind(is object.GVK, obj object.Object) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: is.Group, Kind: cmp.Or(kind, is.Kind)}, obj.GetName(), errs)
 }
 
-// apply handles server-side apply, which creates the object if it does not exist.
+// apply handles server-side apply, creating the object if it does not exist.
 func (c *call) apply(body []byte) error {
 	patch, err := readPatch(body)
 	if err != nil {

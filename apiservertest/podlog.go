@@ -34,7 +34,7 @@ type logLine struct {
 
 // Log appends lines to the log of a pod's container, as served by GET pods/NAME/log. An empty container
 // name means the pod's only container. Log fails with NotFound if there is no such pod, and with another
-// error if the pod has no such container. Logs are deleted along with their pod.
+// error if the pod has no such container. A pod's logs are deleted along with it.
 func (s *cluster) Log(pod object.Key, container, text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *call) logged(uid types.UID) bool {
 	return len(c.server.logs.lines[uid]) > 0
 }
 
-// growth signals that a log may have grown or ended.
+// growth holds the channels that are closed when a log may have grown or ended.
 type growth struct{ written, changed chan struct{} }
 
 // logFrom returns the lines from index first on, and whether the log is complete.
@@ -197,7 +197,7 @@ func (c *call) logFrom(uid types.UID, container string, first int) (lines []logL
 	return lines[min(first, len(lines)):], growth{s.logs.written, c.coll.changed}, over
 }
 
-// writeLog sends the lines that the request selects.
+// writeLog sends the lines selected by the request.
 func (c *call) writeLog(want *logRequest, lines []logLine, first bool) error {
 	if first {
 		lines = slices.DeleteFunc(slices.Clone(lines), func(l logLine) bool { return l.at.Before(want.since) })

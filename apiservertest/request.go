@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// requestInfo is the information in a request's method and path.
+// requestInfo is the information derived from a request's method and path.
 type requestInfo struct {
 	verb        string // as in RBAC: get, list, watch, create, update, patch, delete, deletecollection
 	group       string
@@ -79,7 +79,8 @@ func verbOf(r *http.Request, name string) string {
 	return strings.ToLower(r.Method)
 }
 
-// boolParam parses a query parameter as the API server does: any value other than "false" and "0" is true.
+// boolParam parses a query parameter the way the API server does: any value other than "false" and "0" is
+// true.
 func boolParam(r *http.Request, name string) bool {
 	query := r.URL.Query()
 	value := strings.ToLower(query.Get(name))
@@ -139,7 +140,7 @@ func parseAccept(header string) []acceptClause {
 }
 
 // negotiate chooses a format according to an Accept header. If transform is set, metadata-only formats are
-// available too, under the list kind's name if list is set.
+// available too, which go by the list kind's name if list is set.
 func negotiate(header string, transform, list bool) (format, error) {
 	if header == "" {
 		return formatJSON, nil

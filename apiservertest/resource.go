@@ -37,7 +37,7 @@ type Resource struct {
 	// Scale describes the scale subresource; nil if there is none.
 	Scale *Scale
 
-	// Generation makes metadata.generation count the changes to the spec.
+	// Generation makes the server count changes to the spec in metadata.generation.
 	Generation bool
 
 	// New returns an empty object of the resource's Go type. If nil, the resource is a custom resource,
@@ -49,9 +49,9 @@ type Resource struct {
 	// empty one.
 	Fields func(object.Object) fields.Set
 
-	// Schema is a custom resource's openAPIV3Schema, in JSON or YAML. It determines how applied lists
-	// merge; the server does not use it to validate, default or prune. Without a schema, each list outside
-	// the metadata is a single field.
+	// Schema is a custom resource's openAPIV3Schema, in JSON or YAML. It determines how applied lists are
+	// merged. The server does not use it for validation, defaulting or pruning. Without a schema, each
+	// list outside the metadata is a single field.
 	Schema []byte
 
 	// Strategies for individual built-in resources.
@@ -64,7 +64,7 @@ type Resource struct {
 	returnsDeleted      bool // DELETE returns the object, not a Status
 	statusLabels        bool // a status write may change labels
 	statusAnnotations   bool // a status write may change annotations
-	annotationsCount    bool // annotation changes raise the generation: ReplicaSets copy them
+	annotationsCount    bool // changing an annotation increments the generation, since ReplicaSets copy annotations
 	pods                bool // has the binding, eviction and log subresources
 	defaults            func(object.Object)
 	fieldNames          fields.Set
@@ -118,7 +118,7 @@ func (r *Resource) custom() bool {
 
 func (r *Resource) goType() reflect.Type { return reflect.TypeOf(r.New()) }
 
-// fieldSet returns the values to match field selectors against.
+// fieldSet returns the values that field selectors are matched against.
 func (r *Resource) fieldSet(o object.Object) fields.Set {
 	set := fields.Set{}
 	if r.Fields != nil {
@@ -254,7 +254,7 @@ func podFields(o object.Object) fields.Set {
 		"spec.hostNetwork":         fmt.Sprint(p.Spec.HostNetwork),
 		"status.phase":             string(p.Status.Phase),
 		"status.podIP":             p.Status.PodIP,
-		"status.podIPs":            "", // the real server accepts the name but provides no value
+		"status.podIPs":            "", // the real server accepts the name but has no value for it
 		"status.nominatedNodeName": p.Status.NominatedNodeName,
 	}
 }

@@ -89,7 +89,7 @@ func unsupportedMediaType(message string) error {
 	return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, message)
 }
 
-// unclassified returns an error of the form that the API server uses for unexpected internal errors: a 500
+// unclassified returns an error in the form that the API server uses for unexpected internal errors: a 500
 // without a reason.
 func unclassified(message string) error {
 	return failure(http.StatusInternalServerError, "", message)

@@ -239,7 +239,7 @@ func (c *call) scaleApply(body []byte) (func(cur object.Object) (object.Object, 
 			}
 		}
 		obj, err := c.applied(cur, part)
-		if err == nil && c.coll.custom() { // Kubernetes 1.36 fails here too
+		if err == nil && c.coll.custom() { // Kubernetes 1.36 fails here as well
 			err = unclassified(fmt.Sprintf("failed to convert new object (%s/%s; %s, Kind=%s) to proper version: request to convert CR to an invalid group/version: %s",
 				patch.GetNamespace(), patch.GetName(), scaleKind.GroupVersion(), scaleKind.Kind, scaleKind.GroupVersion()))
 		}

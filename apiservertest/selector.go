@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selector selects the objects that a request is about.
+// selector selects the objects that a request refers to.
 type selector struct {
 	prefix string // path prefix: the namespace and a slash, or empty
 	labels labels.Selector

@@ -52,9 +52,9 @@ func (s *cluster) RemoveResource(gvr object.GVR) error {
 
 // ReplaceResource replaces a custom resource with r, as when an update to a CustomResourceDefinition
 // changes its version, kind or subresources. It keeps the objects with their UIDs and resource versions;
-// only their kind changes. Watches on the old resource end, and r starts without history. As on a real
-// server, the scope must not change; to change it, remove the resource and add it again, which deletes the
-// objects.
+// only their kind changes. Watches on the old resource end, and r starts without any history. As on a real
+// server, the scope must remain the same; to change it, remove the resource and add it again, which
+// deletes the objects.
 func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	if err := r.complete(); err != nil {
 		return err

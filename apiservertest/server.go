@@ -23,7 +23,7 @@ import (
 
 // Server is a simulated API server: a watch cache over its cluster's store, behind the Kubernetes HTTP API.
 // [New] creates a server with its own cluster, and [Server.Front] adds another server to the same cluster.
-// All methods are safe for concurrent use. Methods that deal with objects, resources, permissions and the
+// All methods are safe for concurrent use. Methods concerning objects, resources, permissions and the
 // history affect the whole cluster; all others affect only this server.
 type Server struct {
 	*cluster
@@ -63,12 +63,12 @@ func New(opts Options) *Server {
 	return s
 }
 
-// FrontOptions are the settings in which a server differs from the first server of its cluster.
+// FrontOptions are the settings that may differ from those of the first server in the cluster.
 type FrontOptions struct {
 	// Lag is the delay before the server's watch cache sees a change; see [Server.SetLag].
 	Lag time.Duration
 
-	// History is the number of changes per resource kept in the watch cache. Zero means as many as the
+	// History is the number of changes kept per resource in the watch cache. Zero means as many as the
 	// cluster keeps.
 	History int
 
@@ -78,7 +78,7 @@ type FrontOptions struct {
 }
 
 // Front adds another server with the same options to s's cluster, like a second API server behind a load
-// balancer. It has its own endpoints, faults and counters, goes up and down independently, and must be
+// balancer. It has its own endpoints, faults and counters, can go up and down independently, and must be
 // closed separately.
 //
 // It may serve stale reads. As on a real server, lists from version "0" and watches
@@ -158,7 +158,7 @@ func (s *Server) Up() {
 }
 
 // Close cuts all connections, closes all endpoints, and returns once all of the server's goroutines have
-// exited. The objects can still be read.
+// exited. The objects can still be read afterwards.
 func (s *Server) Close() {
 	s.life.Lock()
 	if !s.closed {
@@ -231,7 +231,7 @@ func (s *Server) refusing() bool {
 	return s.down || s.closed
 }
 
-// newUID returns a UID for a new object. The caller holds the mutex.
+// newUID returns a UID for a new object. The caller must hold the mutex.
 func (s *cluster) newUID(c *collection, obj object.Object) types.UID {
 	random := s.dice.of("uid " + c.GVR.Group + "/" + c.GVR.Resource + " " + c.pathOf(object.KeyOf(obj)))
 	hi, lo := random.Uint64(), random.Uint64()
@@ -248,8 +248,8 @@ func (s *Server) createSystemNamespaces() {
 	}
 }
 
-// namespaceExists performs the checks of the NamespaceLifecycle admission plugin. The caller holds the
-// mutex.
+// namespaceExists performs the checks of the NamespaceLifecycle admission plugin. The caller must hold
+// the mutex.
 func (s *cluster) namespaceExists(name string) error {
 	namespaces := s.collections[corev1.SchemeGroupVersion.WithResource("namespaces")]
 	if namespaces == nil || namespaces.objects[name] == nil {
@@ -258,10 +258,11 @@ func (s *cluster) namespaceExists(name string) error {
 	return nil
 }
 
-// nameAlphabet is the set of characters used in generated names. It has no vowels, so that no words appear.
+// nameAlphabet is the set of characters used in generated names. It has no vowels, so that names do not
+// contain words.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// generateName returns a name starting with a metadata.generateName prefix. The caller holds the mutex.
+// generateName returns a name starting with a metadata.generateName prefix. The caller must hold the mutex.
 func (s *cluster) generateName(prefix string) string {
 	const suffix = 5
 	prefix = prefix[:min(len(prefix), 63-suffix)]
@@ -280,7 +281,7 @@ type Options struct {
 	// package's Guarantees.
 	Seed uint64
 
-	// FirstRV is the resource version of the server while still empty. The default is 100.
+	// FirstRV is the resource version of the server while it is empty. The default is 100.
 	FirstRV uint64
 
 	// History is the minimum number of changes kept per resource for watches that start
@@ -311,7 +312,7 @@ type Options struct {
 	NoAggregatedDiscovery bool
 
 	// NamespaceLifecycle creates the namespaces that exist in every cluster, and rejects new objects in
-	// missing namespaces. Without it, any namespace is accepted.
+	// missing namespaces. Otherwise any namespace is accepted.
 	NamespaceLifecycle bool
 
 	// Tokens maps bearer tokens to user names. If it is set, a request with an unknown token gets a 401,
@@ -327,7 +328,8 @@ type Options struct {
 	// Loads serve lists and watches of their resources instead of the store.
 	Loads []*Load
 
-	// Logger logs problems that clients do not see, such as a failed TLS handshake. Nil means no logging.
+	// Logger receives problems that clients do not see, such as a failed TLS handshake. Nil means no
+	// logging.
 	Logger *slog.Logger
 }
 

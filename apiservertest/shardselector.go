@@ -83,7 +83,8 @@ func parseShardSelector(text string) (*shardSelector, error) {
 	return s, nil
 }
 
-// invalidShardSelector returns an error that the real server reports as an unexpected one.
+// invalidShardSelector returns an error that the real server reports as an unexpected internal
+// error.
 func invalidShardSelector(format string, args ...any) error {
 	return unclassified("invalid shard selector: " + fmt.Sprintf(format, args...))
 }

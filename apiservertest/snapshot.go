@@ -38,9 +38,9 @@ func (s *cluster) Snapshot() *Snapshot {
 }
 
 // Restore resets the cluster to the state of p, like restoring an etcd backup. Later writes are lost, and
-// new writes reuse their resource versions for different changes. All servers of the cluster cut their
-// connections and restart their watch caches at p's version, without earlier history. UIDs are not reused.
-// Servers that are down remain down.
+// new writes reuse their resource versions for different changes. All servers in the cluster cut their
+// connections and restart their watch caches at p's version, without any earlier history. UIDs are not
+// reused. Servers that are down remain down.
 func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
 
 // RestoreBumped is like [Server.Restore], but raises the resource version by by, which must exceed the
@@ -56,7 +56,7 @@ func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 func (s *cluster) restore(p *Snapshot, by uint64) []*Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	rv := p.rv + by // before any change, because p may be nil
+	rv := p.rv + by // before anything is changed, because p may be nil
 	for _, c := range s.collections {
 		c.end()
 	}

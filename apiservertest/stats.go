@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Stats counts a server's requests and actions. All methods are safe for concurrent use.
+// Stats counts a server's requests, watch events and faults. All methods are safe for concurrent
+// use.
 type Stats struct {
 	mu       sync.Mutex
 	requests map[RequestKey]int
@@ -87,7 +88,8 @@ func (s *Stats) Faults() map[string]int {
 	return maps.Clone(s.faults)
 }
 
-// Reset sets all counters to zero. Requests in progress still count as received, so Open remains correct.
+// Reset sets all counters to zero. Requests in progress are still counted as received, so Open remains
+// correct.
 func (s *Stats) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

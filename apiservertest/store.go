@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// put stores obj as the newest state for its key and takes ownership of it. The caller holds the mutex.
+// put stores obj as the newest state for its key and takes ownership of it. The caller must hold the mutex.
 func (s *cluster) put(c *collection, prev *version, obj object.Object) *version {
 	s.rv++
 	obj.SetResourceVersion(formatRV(s.rv))
@@ -24,7 +24,7 @@ func (s *cluster) put(c *collection, prev *version, obj object.Object) *version 
 	return v
 }
 
-// remove deletes the object whose newest state is v. The caller holds the mutex.
+// remove deletes the object whose newest state is v. The caller must hold the mutex.
 func (s *cluster) remove(c *collection, v *version) *version {
 	s.rv++
 	delete(s.logs.lines, v.obj.GetUID())
@@ -33,7 +33,7 @@ func (s *cluster) remove(c *collection, v *version) *version {
 	return last
 }
 
-// insert stores a new object. The caller holds the mutex.
+// insert stores a new object. The caller must hold the mutex.
 func (s *cluster) insert(c *collection, obj object.Object) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -64,7 +64,8 @@ func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 }
 
 // replace replaces cur with obj and returns the resulting state. If they are equal, nothing changes; if obj
-// removes the last finalizer of an object being deleted, the object is removed. The caller holds the mutex.
+// removes the last finalizer of an object being deleted, the object is removed. The caller must hold the
+// mutex.
 func (s *cluster) replace(c *collection, cur *version, subresource string, obj object.Object) *version {
 	old := cur.obj
 	c.prepareNext(old, subresource, obj)
@@ -72,8 +73,8 @@ func (s *cluster) replace(c *collection, cur *version, subresource string, obj o
 		return cur
 	}
 	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		// Watchers receive the last stored state, including its finalizers. The response contains the
-		// requested state at the old version.
+		// Watchers receive the last stored state, which includes the finalizers. The response
+		// contains the requested state at the old version.
 		s.remove(c, cur)
 		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}
@@ -95,8 +96,8 @@ func (c *collection) prepareNext(old object.Object, subresource string, obj obje
 	obj.SetResourceVersion(old.GetResourceVersion())
 }
 
-// swap replaces the stored object with the result of change; nil means no change. As on a real server,
-// change runs without a lock and is retried if another write got in first.
+// swap replaces the stored object with the result of change, or does nothing if that is nil. As on a
+// real server, change runs without a lock and is retried if another write gets in first.
 func (s *cluster) swap(c *collection, key object.Key, subresource string, change func(cur *version) (object.Object, error)) (*version, error) {
 	for {
 		s.mu.Lock()
@@ -126,7 +127,7 @@ func (s *cluster) replaceIf(c *collection, cur *version, subresource string, obj
 }
 
 // release deletes the object, or marks it as being deleted if it has finalizers. The
-// caller holds the mutex.
+// caller must hold the mutex.
 func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	if len(cur.obj.GetFinalizers()) == 0 {
 		return s.remove(c, cur), true
@@ -138,8 +139,8 @@ func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 }
 
 // releaseMarked is like release, for HTTP requests: a pod is first marked as being deleted, so watchers
-// receive two events. The response contains the state before the deletion. A dry run gets the same response
-// and changes nothing. The caller holds the mutex.
+// receive two events. The response contains the state before the deletion. A dry run returns the same
+// response but changes nothing. The caller must hold the mutex.
 func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *version, gone bool) {
 	gone = len(cur.obj.GetFinalizers()) == 0
 	if cur.obj.GetDeletionTimestamp() == nil && (c.marksDeletion || !gone) {
@@ -218,7 +219,7 @@ func copyStatus(to, from object.Object) {
 	}
 }
 
-// stored returns the newest state for a key. The caller holds the mutex.
+// stored returns the newest state for a key. The caller must hold the mutex.
 func (c *collection) stored(key object.Key) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -230,7 +231,7 @@ func (c *collection) stored(key object.Key) (*version, error) {
 	return v, nil
 }
 
-// collectionOf looks up the collection for an object by its Go type or kind. The caller holds the mutex.
+// collectionOf looks up the collection for an object by its Go type or kind. The caller must hold the mutex.
 func (s *cluster) collectionOf(obj object.Object) (*collection, error) {
 	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("the object is nil")

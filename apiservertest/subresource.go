@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// subresource is a subresource other than status. Its request and response bodies have their own kind.
+// subresource is a subresource other than status. Its request and response bodies are of a different
+// kind than the object.
 type subresource struct {
 	name  string
 	kind  object.GVK

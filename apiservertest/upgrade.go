@@ -41,11 +41,11 @@ func (v *version) readAs(r *reading) *version {
 // Upgrade simulates a server of a different version, with different defaults for a resource's objects. The
 // server applies defaults to stored objects when it reads them, so their content differs at the same
 // resource version, and to new objects created through it. Upgrade cuts all connections and restarts the
-// watch cache, like [Server.RestartCold]. The cluster's other servers read objects as before, as in the
-// middle of a real upgrade. If defaults is nil, Upgrade undoes an earlier upgrade.
+// watch cache, like [Server.RestartCold]. The other servers in the cluster read objects as before, as they
+// would in the middle of a real upgrade. If defaults is nil, Upgrade undoes an earlier upgrade.
 //
-// defaults is called concurrently, with copies that it may modify. It must be deterministic and must not
-// change the name, namespace, UID or resource version.
+// defaults is called concurrently, with copies that it may modify. defaults must be deterministic and
+// must not change the name, namespace, UID or resource version.
 func (s *Server) Upgrade(gvr object.GVR, defaults func(object.Object)) error {
 	s.mu.Lock()
 	if _, served := s.collections[gvr]; !served {

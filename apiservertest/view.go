@@ -13,7 +13,7 @@ import (
 
 // view is the state of a server's watch cache. The cluster's mutex guards it.
 //
-// Changes are visible immediately, or after the lag. This needs no background work: readers compute which
+// Changes are visible immediately, or after the lag. This takes no background work: readers compute which
 // changes are visible by now, and waiters compute when to check again.
 type view struct {
 	lag    time.Duration
@@ -27,7 +27,7 @@ type view struct {
 func (v *view) behind() bool { return v.lag > 0 || v.stuck }
 
 // advance updates seen and returns the time at which more changes become visible, or zero if none is
-// scheduled. The caller holds the mutex.
+// scheduled. The caller must hold the mutex.
 func (s *Server) advance() (next time.Time) {
 	v := &s.view
 	switch {
@@ -54,20 +54,20 @@ func (s *Server) advance() (next time.Time) {
 	return s.stamps[at].at.Add(v.lag)
 }
 
-// beginView restarts the cache with the current state. The caller holds the mutex.
+// beginView restarts the cache with the current state. The caller must hold the mutex.
 func (s *Server) beginView() {
 	s.view.seen, s.view.floor = s.rv, s.rv
 	s.view.epoch++
 }
 
-// hold sets the number of changes that the cache keeps. The caller holds the mutex.
+// hold sets the number of changes that the cache keeps. The caller must hold the mutex.
 func (s *Server) hold(history int) {
 	s.view.window = history
 	s.history = max(s.history, history)
 }
 
-// floorOf returns the oldest version from which a watch of c may start. The caller holds the mutex and has
-// called advance.
+// floorOf returns the oldest version from which a watch of c may start. The caller must hold the mutex and
+// has called advance.
 func (s *Server) floorOf(c *collection) uint64 {
 	floor, seen := max(c.floor, s.view.floor), s.seenOf(c)
 	if known := c.position(seen) - c.base; s.view.window > 0 && known > s.view.window {
@@ -76,12 +76,12 @@ func (s *Server) floorOf(c *collection) uint64 {
 	return min(floor, seen)
 }
 
-// seenOf returns the version of c visible in the cache. However far a server lags, its cache for a new
-// resource starts with the content of etcd. The caller holds the mutex and has called advance.
+// seenOf returns the version of c visible in the cache. No matter how far a server lags, its cache for
+// a new resource starts with the content of etcd. The caller must hold the mutex and has called advance.
 func (s *Server) seenOf(c *collection) uint64 { return max(s.view.seen, c.born) }
 
-// list returns the versions of c visible in the cache, sorted by path, starting at start. The caller holds
-// the mutex and has called advance.
+// list returns the versions of c visible in the cache, sorted by path, starting at start. The caller must
+// hold the mutex and has called advance.
 func (s *Server) list(c *collection, start, prefix string) []*version {
 	if seen := s.seenOf(c); seen < c.last {
 		return c.past(seen, start, prefix)
@@ -89,7 +89,7 @@ func (s *Server) list(c *collection, start, prefix string) []*version {
 	return c.now(start, prefix)
 }
 
-// shown returns the state of a key visible in the cache. The caller holds the mutex.
+// shown returns the state of a key visible in the cache. The caller must hold the mutex.
 func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	if c.gone {
 		return nil, notServed()
@@ -104,14 +104,14 @@ func (s *Server) shown(c *collection, key object.Key) (*version, error) {
 	return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)
 }
 
-// SetLag sets the delay before the server's watch cache sees a change; 0 means immediately. Changes that
-// are already visible remain visible.
+// SetLag sets the delay after which the server's watch cache sees a change; 0 means immediately. Changes
+// that are already visible remain visible.
 func (s *Server) SetLag(lag time.Duration) {
 	s.changeView(func(v *view) { v.lag = lag })
 }
 
-// SetStuck freezes or unfreezes the server's watch cache. Unfreezing makes all changes visible except those
-// still delayed by the lag.
+// SetStuck freezes or unfreezes the server's watch cache. Unfreezing makes all changes visible, except
+// those that the lag still delays.
 func (s *Server) SetStuck(stuck bool) {
 	s.changeView(func(v *view) { v.stuck = stuck })
 }

@@ -27,7 +27,7 @@ type watcher struct {
 	bookmarks bool
 	next      int    // position of the first unsent change
 	sent      uint64 // all matching changes up to this version have been sent
-	ahead     bool   // the client asked for a version that the server has not seen yet
+	ahead     bool   // the client requested a version that the server has not seen yet
 	initial   []*version
 	endDue    bool // the initial-events-end bookmark has yet to be sent
 	deadline  time.Time
@@ -36,10 +36,10 @@ type watcher struct {
 	frames    int
 }
 
-// never is a duration longer than any test.
+// never is a duration that exceeds that of any test.
 const never = 1 << 62 * time.Nanosecond
 
-// errWatchOver ends a watch normally, as its timeout does.
+// errWatchOver ends a watch normally, as the timeout does.
 var errWatchOver = errors.New("watch over")
 
 func (c *call) watch() error {
@@ -49,7 +49,7 @@ func (c *call) watch() error {
 	}
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
-		return unclassified(err.Error()) // a list returns 400 instead, an inconsistency in the real server
+		return unclassified(err.Error()) // for a list, the real server inconsistently returns 400
 	}
 	w := &watcher{call: c, sel: sel, bookmarks: opts.AllowWatchBookmarks}
 	w.deadline = time.Now().Add(c.watchTimeout(opts))
@@ -220,7 +220,7 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 		s.mu.Lock()
 		next := s.advance()
 		events, ok := w.coll.since(w.next)
-		if !w.coll.gone { // removals are visible on all servers immediately
+		if !w.coll.gone { // a removal is immediately visible on all servers
 			events = upTo(events, s.seenOf(w.coll))
 		}
 		seen, changed, gone, over := s.seenOf(w.coll), w.coll.changed, w.coll.gone, s.view.epoch != w.epoch
@@ -236,7 +236,7 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 		for _, e := range events {
 			w.next++
 			if e.rv <= w.sent {
-				continue // the client asked for a version in the future
+				continue // the client requested a future version
 			}
 			kind, v, ok := e.seenBy(w.sel, w.reading)
 			if !ok {
@@ -247,7 +247,7 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 			}
 		}
 		if gone && len(events) == 0 {
-			// No bookmark: later versions do not belong to this collection.
+			// Don't send a bookmark: later versions do not belong to this collection.
 			return nil, next, errWatchOver
 		}
 		w.ahead = w.sent > seen

@@ -40,7 +40,7 @@ func (c *call) get() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// dryRun reports whether the request is a dry run, given that its options are valid.
+// dryRun reports whether the request is a dry run, assuming that its options are valid.
 func (c *call) dryRun() bool { return c.r.URL.Query().Has("dryRun") }
 
 func (c *call) create() error {
@@ -119,7 +119,8 @@ func (c *call) storeNew(obj object.Object) (*version, error) {
 	return s.insert(c.coll, obj)
 }
 
-// placeInNamespace defaults the object's namespace to the one in the path and rejects a different one.
+// placeInNamespace sets the object's namespace to the one in the path if it is empty, and rejects any
+// other namespace.
 func (c *call) placeInNamespace(obj object.Object) error {
 	if c.coll.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(c.namespace)
@@ -130,7 +131,7 @@ func (c *call) placeInNamespace(obj object.Object) error {
 	return nil
 }
 
-// checkPlace checks that the object is the one in the path.
+// checkPlace checks that the object is the one identified by the path.
 func (c *call) checkPlace(obj object.Object) error {
 	if obj.GetName() == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
@@ -222,9 +223,9 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	return obj, nil
 }
 
-// checkIdentity rejects a different UID. In an update, and in a built-in resource's scale, the UID is a
-// precondition; in a patch, it would be a change. Subresources of custom resources ignore a patch's
-// metadata.
+// checkIdentity rejects a different UID. In an update, or in the scale of a built-in resource, the UID
+// is a precondition; in a patch, a different UID would be a change. Subresources of custom resources
+// ignore a patch's metadata.
 func (c *call) checkIdentity(cur, obj object.Object) error {
 	uid := obj.GetUID()
 	other := uid != "" && uid != cur.GetUID()
@@ -323,7 +324,7 @@ func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
 }
 
 func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) error {
-	// The real server uses the kind here but the resource elsewhere.
+	// The real server uses the kind here, but the resource everywhere else.
 	kind := schema.GroupResource{Group: c.group, Resource: c.coll.Kind}
 	switch {
 	case p == nil:

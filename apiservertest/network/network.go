@@ -39,8 +39,8 @@ func random(seed uint64, link, thing string, n int) *rand.Rand {
 }
 
 const (
-	// grid is the granularity of arrival times, which are rounded up to it before adding an offset.
-	// slots is the number of offsets that fit into it.
+	// grid is the granularity of arrival times, which are rounded up to a fixed offset in a unit of
+	// the grid. slots is the number of possible offsets.
 	grid  = 100 * time.Microsecond
 	slots = int64(grid)
 
