@@ -64,7 +64,7 @@ type Resource struct {
 	returnsDeleted      bool // DELETE returns the object, not a Status
 	statusLabels        bool // a status write may change labels
 	statusAnnotations   bool // a status write may change annotations
-	annotationsCount    bool // changing an annotation increments the generation, since ReplicaSets copy annotations
+	annotationsCount    bool // annotation changes increment the generation, since ReplicaSets copy them
 	pods                bool // has the binding, eviction and log subresources
 	defaults            func(object.Object)
 	fieldNames          fields.Set

@@ -67,7 +67,7 @@ func (s *Server) hold(history int) {
 }
 
 // floorOf returns the oldest version from which a watch of c may start. The caller must hold the mutex and
-// has called advance.
+// have called advance.
 func (s *Server) floorOf(c *collection) uint64 {
 	floor, seen := max(c.floor, s.view.floor), s.seenOf(c)
 	if known := c.position(seen) - c.base; s.view.window > 0 && known > s.view.window {
@@ -77,7 +77,7 @@ func (s *Server) floorOf(c *collection) uint64 {
 }
 
 // seenOf returns the version of c visible in the cache. No matter how far a server lags, its cache for
-// a new resource starts with the content of etcd. The caller must hold the mutex and has called advance.
+// a new resource starts with the content of etcd. The caller must hold the mutex and have called advance.
 func (s *Server) seenOf(c *collection) uint64 { return max(s.view.seen, c.born) }
 
 // list returns the versions of c visible in the cache, sorted by path, starting at start. The caller must

@@ -24,7 +24,7 @@ const (
 	AuditRequestResponse AuditLevel = "RequestResponse" // AuditRequest plus the object in the response
 )
 
-// AuditEvent is a request as logged by the API server.
+// AuditEvent is a request logged by the API server.
 type AuditEvent struct {
 	Stage      string // ResponseStarted for an open watch, ResponseComplete, or Panic
 	Verb       string
@@ -58,8 +58,8 @@ func (s *Server) auditTo(level AuditLevel) error {
 		return fmt.Errorf("envtest: %w", err)
 	}
 	s.AuditLog = filepath.Join(s.dir, "audit.log")
-	// Insert these before Options.Flags. The size is in megabytes, so there is only one
-	// file; zero means 100 in some versions.
+	// Insert these before Options.Flags. The size is in megabytes, and large enough for the log to
+	// be a single file; zero means 100 in some versions.
 	s.args = slices.Insert(s.args, slices.Index(s.args, "--")+1,
 		"--audit-policy-file="+policy, "--audit-log-path="+s.AuditLog, "--audit-log-maxsize=1000000")
 	return nil
@@ -97,9 +97,9 @@ func (s *Server) endLine() error {
 }
 
 // AuditEvents returns the events in the audit log, oldest first. An event is logged before its response is
-// complete. Events that the server is still writing, or was writing when it was killed, are omitted. The
-// log is a single file of unlimited size, unless Options.Flags contains --audit-log-maxsize. In that case
-// events in rotated files are omitted.
+// complete. AuditEvents omits events that the server is still writing, or was writing when it was killed.
+// The log is a single file of unlimited size unless Options.Flags contains --audit-log-maxsize, in which
+// case events in rotated files are omitted as well.
 func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	if s.AuditLog == "" {
 		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")

@@ -21,18 +21,20 @@ import (
 // "1.37". If it is empty, the default version runs.
 const versionVariable = "MILLRACE_KUBERNETES"
 
-// staleAfter is how long a program built from different sources is kept after its last use.
+// staleAfter is the time since its last use after which a program built from different sources is
+// removed.
 const staleAfter = 7 * 24 * time.Hour
 
-// program is the source of the API server program as a module: the files in the repository's test/kube
-// directory, in txtar format. A test checks that they match; go test -run Embedded -update updates it.
+// program is the module with the source of the API server program: the files in the repository's
+// test/kube directory, in txtar format. A test checks that the two match; go test -run Embedded
+// -update updates program.
 //
 //go:embed kube.txtar
 var program string
 
-// Build returns the path of the API server program. It builds the program unless it was already built from
-// the same sources with the same Go environment. Progress is printed to os.Stderr. Concurrent builds by the
-// same user's processes run one after another.
+// Build returns the path of the API server program. It builds the program unless it has already been built
+// from the same sources in the same Go environment. Progress is printed to os.Stderr. Concurrent builds by
+// the same user's processes run one after another.
 //
 // Build needs the go command and respects GOFLAGS, GOTOOLCHAIN and GOPROXY.
 // MILLRACE_KUBERNETES selects one of the Kubernetes minor versions listed in the package documentation.
@@ -86,7 +88,7 @@ func build(ctx context.Context, src source) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if used(path) { // built by the process that held the lock
+	if used(path) { // already built by the process that held the lock
 		return path, nil
 	}
 	if err := src.compile(ctx, path); err != nil {
@@ -96,8 +98,8 @@ func build(ctx context.Context, src source) (string, error) {
 	return path, nil
 }
 
-// used reports whether the program exists, and marks it as in use. A program owned by another user, or a
-// read-only one, may be used too.
+// used reports whether the program exists, and updates its time of last use. A read-only program, or one
+// owned by another user, may be used too.
 func used(program string) bool {
 	now := time.Now()
 	_ = os.Chtimes(program, now, now)
@@ -105,8 +107,8 @@ func used(program string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// of returns the source for a minor version, with only that version's go.mod and go.sum. Empty means the
-// version in go.mod.
+// of returns the source for a minor version, with only that version's go.mod and go.sum. An empty
+// version means the one in go.mod.
 func (src source) of(version string) (source, error) {
 	mod, sum := "go.mod", "go.sum"
 	if v := strings.TrimPrefix(version, "v"); version != "" && v != src.minor() {
@@ -179,7 +181,8 @@ func withStderr(err error) error {
 	return err
 }
 
-// compile builds the program to a temporary file and renames it, so the program is never incomplete.
+// compile builds the program as a temporary file and then renames it, so the program is never
+// incomplete.
 func (src source) compile(ctx context.Context, path string) error {
 	dir, err := os.MkdirTemp("", "millrace-kube-src-")
 	if err != nil {
@@ -209,8 +212,8 @@ func (src source) compile(ctx context.Context, path string) error {
 	return nil
 }
 
-// teeWriter passes on the go command's messages immediately, especially "downloading", and keeps them for
-// the error.
+// teeWriter passes on the go command's messages immediately, in particular "downloading", and keeps them
+// for error messages.
 type teeWriter struct{ kept *strings.Builder }
 
 func (w *teeWriter) Write(p []byte) (int, error) {
@@ -218,8 +221,8 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 	return os.Stderr.Write(p)
 }
 
-// interruptDelay is how long the go command may take to exit after an interrupt. The compilers it started
-// keep running and keep its output open.
+// interruptDelay is the time that the go command has to exit after an interrupt. The compilers that it
+// has started keep running and keep its output open.
 const interruptDelay = 3 * time.Second
 
 // goCommand runs the go command in the program's module, outside any workspace, since a workspace would
@@ -233,8 +236,8 @@ func goCommand(ctx context.Context, src string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// removeStale removes programs built from other sources that have not been used for a while. It ignores
-// errors.
+// removeStale removes programs that were built from other sources and have not been used for a while.
+// It ignores errors.
 func removeStale(cache string) {
 	old, err := filepath.Glob(filepath.Join(cache, "kube-*"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Credentials authenticate a user with a client certificate.
 type Credentials struct {
 	Cert, Key         []byte // PEM
-	CertFile, KeyFile string // files with Cert and Key
+	CertFile, KeyFile string // files containing Cert and Key
 	Kubeconfig        string // file with all of the above inline
 }
 

@@ -8,25 +8,25 @@
 //	}
 //
 // [Start] skips the test under -short. Tests that share a server call [Launch] in TestMain. The server
-// works with any client: configure the client with URL, CA and AdminToken, with a certificate, or with
-// Kubeconfig. README.md shows how to do this for client-go and controller-runtime, and maps the API of
-// controller-runtime's package of the same name to this one.
+// works with any client. Configure the client with Kubeconfig, with URL, CA and AdminToken, or with a
+// client certificate instead of the token. README.md shows how to do this for client-go and
+// controller-runtime, and maps the API of controller-runtime's envtest package to this one.
 //
 // The server provides the complete API: all built-in groups, custom resources, RBAC, admission, priority
-// and fairness. There are no controllers, no scheduler and no kubelet. Therefore Pods remain Pending, a
-// bound Pod is removed only if deleted with gracePeriodSeconds=0, a deleted Namespace remains Terminating,
-// owner references have no effect, and the roles admin, edit and view are empty, since a controller
-// aggregates their rules.
+// and fairness. There are no controllers, no scheduler and no kubelet. As a result, Pods remain Pending, a
+// bound Pod is not removed unless deleted with gracePeriodSeconds=0, a deleted Namespace remains
+// Terminating, owner references have no effect, and the roles admin, edit and view are empty, since it
+// takes a controller to aggregate their rules.
 //
 // # The first run
 //
 // The go command builds the program from source. Downloading modules and compiling takes 2 to 10 minutes.
 // go test times out after ten minutes, so use a longer -timeout for the first run. The sources are embedded
-// in this package; no binary is downloaded. The program is 110 MB in size. It is cached under
-// os.UserCacheDir()/millrace, named after a hash of the sources and the Go environment. A file lock
-// serializes concurrent builds, so any number of test binaries may call Start at once. Call [Build]
-// beforehand to build outside a test's time limit. Once the program is built, starting it takes 2 seconds
-// and 300 MB of memory.
+// in this package; no binary is downloaded. The program takes up 110 MB. It is cached under
+// os.UserCacheDir()/millrace, and its name includes a hash of the sources and the Go environment. A file
+// lock serializes concurrent builds, so any number of test binaries may call Start at once. To build it
+// outside a test's time limit, call [Build] beforehand. Once it is built, the program starts in 2 seconds
+// and uses 300 MB of memory.
 //
 // # Versions
 //
@@ -35,25 +35,25 @@
 //
 //	MILLRACE_KUBERNETES=1.37 go test -count=1 ./...
 //
-// The go command does not notice that the test depends on the variable, so a cached result may be from a
-// different version; use -count=1 to avoid that. A directory (Options.Dir) can only be reused with the same
-// version or the next one.
+// The go command does not know that the test depends on this variable, so a cached test result may be from
+// a different version. Use -count=1 to avoid that. A directory (Options.Dir) can only be reused by the
+// same version or the next one.
 //
 // # Guarantees
 //
 // The API server listens on 127.0.0.1, and etcd on a Unix socket in the server's directory. URL, CA, tokens
 // and data survive a restart. The server exits when Stop is called. It also exits when the process that
-// started it dies for any reason, since that closes its stdin. On Linux, a server that is suspended at that
-// moment is woken up so that it can exit; on other systems it remains. Start removes the temporary
-// directories of servers whose process died at least an hour ago.
+// started it dies for any reason, since that closes its stdin. If the server is suspended at that moment,
+// it is woken up on Linux so that it can exit; on other systems it is left behind. Start removes temporary
+// directories left behind by processes that died at least an hour ago.
 //
-// A directory can be used by only one server at a time. Kill and Stop do not wait for other calls; they
-// abort calls that are waiting for the server.
+// A directory can be used by only one server at a time. Kill and Stop do not wait for other calls.
+// Instead, they abort calls that are waiting for the server.
 //
 // # A real 410 Expired
 //
-// The watch cache keeps its own history of events, so compacting etcd is not enough. There are two ways.
-// Call [Server.Compact] and then [Server.Restart]; the new watch cache starts at the current resource
+// The watch cache keeps its own history of events, so compacting etcd is not enough. Either call
+// [Server.Compact] and then [Server.Restart], so that the new watch cache starts at the current resource
 // version. Or start the server with --watch-cache=false, so that all reads go to etcd, and call Compact.
 //
 // # Separate processes
@@ -65,13 +65,13 @@
 // # Concurrency
 //
 // A Server's methods are safe for concurrent use. Except for Install, InstallFiles and AuditEvents, they
-// run one at a time. The fields do not change after the start.
+// run one at a time. The fields do not change once the server has started.
 //
 // # Failure
 //
-// If the server fails to start, the error starts with the cause, if the server could report it, and
-// includes the last lines of the log or the beginning of a crash report. Start also prints the last lines
-// if the test fails. A start that cannot succeed fails as soon as the cause is known, and after three
+// If the server fails to start, the error consists of the cause, if the server was able to report it, and
+// the last lines of the log or the beginning of a crash report. Start also prints the last lines if the
+// test fails. If the server cannot start, the call fails as soon as the cause is known, or after three
 // minutes at the latest. Calls to a server that has exited or is suspended fail immediately.
 //
 // # Debugging

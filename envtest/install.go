@@ -40,7 +40,7 @@ func (o object) isDefinition() bool {
 
 // InstallFiles installs the objects from YAML or JSON files, each of which may contain any number of
 // documents. If a path is a directory, it installs the objects in all such files below it. An object may
-// appear in several files if its content is the same. See [Server.Install].
+// appear in several files as long as its content is the same. See [Server.Install].
 func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	var all []object
 	places := map[string]placed{}
@@ -72,7 +72,7 @@ type placed struct {
 	place string
 }
 
-// id returns a key that is the same for all versions of an object.
+// id returns a key that is the same for every API version of the object.
 func (o object) id() string {
 	group, _, _ := strings.Cut(o.text("apiVersion"), "/")
 	return strings.Join([]string{group, o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}, "\x00")
@@ -83,7 +83,7 @@ func (o object) id() string {
 //
 // Install creates custom resource definitions first, and other objects once their resources are served. If
 // a webhook configuration or a definition's conversion refers to a Service, Install redirects it to the
-// address of [Server.Webhook], since the cluster cannot run such a Service.
+// address of [Server.Webhook], since Services do not work in this cluster.
 //
 // The apiVersion and kind of v1 definitions and webhook configurations may be left empty.
 func (s *Server) Install(ctx context.Context, objects ...any) error {
@@ -176,7 +176,7 @@ func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, 
 	return resource{}, fmt.Errorf("the server does not serve kind %s in %s: install its definition too", kind, apiVersion)
 }
 
-// awaitDefinition returns once the custom resource is served in all its versions.
+// awaitDefinition returns once all versions of the custom resource are served.
 func (s *Server) awaitDefinition(ctx context.Context, client *http.Client, o object) error {
 	spec, _ := o["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)
@@ -225,8 +225,8 @@ func (s *Server) refused(ctx context.Context, client *http.Client, o object) err
 	return nil
 }
 
-// read returns the objects in a file, or in the files below a directory. The path may
-// be a symbolic link.
+// read returns the objects in a file, or in all files below a directory. The path may be a symbolic
+// link.
 func read(path string) (all []placed, err error) {
 	if path == "" {
 		return nil, errors.New("the path is empty: use \".\" for the working directory")
@@ -285,7 +285,7 @@ func documents(text []byte) (all []object, err error) {
 	return all, nil
 }
 
-// exactly preserves numbers, since a float64 cannot represent every int64.
+// exactly decodes numbers without loss, since a float64 cannot represent every int64.
 func exactly(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
@@ -304,7 +304,7 @@ func (o object) items() (all []object) {
 	return all
 }
 
-// known maps Go types whose values may lack a kind to their apiVersion.
+// known contains the Go types whose values may lack a kind, with their apiVersion.
 var known = map[string]string{
 	"CustomResourceDefinition":       "apiextensions.k8s.io/v1",
 	"MutatingWebhookConfiguration":   "admissionregistration.k8s.io/v1",

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// lock always fails, since kube-apiserver does not support these systems either.
+// lock always fails. kube-apiserver does not support these systems either.
 func lock(context.Context, string) (unlock func(), err error) {
 	return nil, fmt.Errorf("the real API server is not supported on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// lockPoll is the delay between two attempts. A blocking flock could not be canceled by the context.
+// lockPoll is the delay between two attempts. Polling is necessary because a blocking flock cannot
+// be canceled by the context.
 const lockPoll = 200 * time.Millisecond
 
 // lock takes an exclusive interprocess lock on the named file, waiting until ctx is done. The operating
@@ -34,8 +35,8 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 }
 
 // tryLock takes the lock, or returns nil if another process holds it. It creates the file if create is
-// os.O_CREATE. It does not follow symbolic links, which other users may place in a directory for temporary
-// files.
+// os.O_CREATE. It does not follow symbolic links, which other users could place in the directory for
+// temporary files.
 func tryLock(name string, create int) (unlock func(), err error) {
 	f, err := os.OpenFile(name, create|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -13,7 +13,7 @@ var optionOf = map[string]string{
 	"etcd-servers": "Etcd",
 }
 
-// check rejects contradictory options before spending minutes on a build.
+// check rejects contradictory options, so that no time is wasted on a build.
 func (o Options) check() error {
 	if o.OnlyEtcd && (len(o.Files) > 0 || len(o.Objects) > 0 || o.Audit != "" || o.Like != nil) {
 		return errors.New("etcd alone has no objects, users or audit log: leave out Files, Objects, Audit and Like, or OnlyEtcd")

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a shutdown may take before the process is killed. The program itself gives up
-// after ten seconds.
+// stopTimeout is the time that a shutdown may take before the process is killed. The program itself
+// gives up after ten seconds.
 const stopTimeout = 15 * time.Second
 
 // ready is the first line the program prints; see test/kube. If the program cannot start, only Error is
@@ -83,7 +83,7 @@ func startProcess(program string, args []string, log string) (*process, error) {
 	}
 	started := make(chan error)
 	go func() {
-		// The kernel regards a thread as the parent, and sends the signal when that thread dies.
+		// To the kernel, the parent is a thread, and it sends the signal when that thread dies.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -140,7 +140,7 @@ func (p *process) receive(ctx context.Context, into any) error {
 	return nil
 }
 
-// over reports whether the process has exited and been reaped.
+// over reports whether the process has exited and has been reaped.
 func (p *process) over() bool {
 	select {
 	case <-p.done:
@@ -150,7 +150,7 @@ func (p *process) over() bool {
 	}
 }
 
-// orExit0 returns an error even for exit status 0.
+// orExit0 returns err, or an error for exit status 0 if err is nil.
 func orExit0(err error) error {
 	if err == nil {
 		return errors.New("exit status 0")
@@ -197,7 +197,8 @@ const (
 // crash matches the beginning of the runtime's crash report.
 var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: )`)
 
-// said returns the excerpt of the process's log for an error: the end, or the beginning of a crash report.
+// said returns the excerpt of the process's log to include in an error: the end, or the beginning of a
+// crash report.
 func (p *process) said() string {
 	text, err := readTail(p.log, p.began, crashBytes)
 	if err != nil {
@@ -213,7 +214,7 @@ func (p *process) said() string {
 	return "its log ends with:\n" + tail(text)
 }
 
-// logTail returns the end of the log, or why there is none.
+// logTail returns the end of the log, or the reason why it cannot be read.
 func logTail(name string) string {
 	text, err := readTail(name, 0, tailBytes)
 	if err != nil {
@@ -222,7 +223,7 @@ func logTail(name string) string {
 	return tail(text)
 }
 
-// readTail returns a file's content starting at offset after, but at most the last max bytes.
+// readTail returns a file's content from offset after on, limited to the last max bytes.
 func readTail(name string, after, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// poll is the delay between two checks of the server's state.
+// poll is the delay between checks of the server's state.
 const poll = 20 * time.Millisecond
 
-// patience limits the wait for an action by the server, which takes less than a second on an idle machine.
+// patience limits the wait for a reaction by the server, which takes less than a second on an idle
+// machine.
 const patience = time.Minute
 
 // refusal is a response with an unexpected status.
@@ -77,7 +78,7 @@ func (s *Server) ask(ctx context.Context, client *http.Client, method, path, con
 	return json.Unmarshal(text, into)
 }
 
-// await calls check until it returns true or an error. The error includes what.
+// await calls check until it returns true or an error. Its error includes what.
 func await(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %v", patience))
 	defer cancel()

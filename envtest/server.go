@@ -24,13 +24,13 @@ const startTimeout = 3 * time.Minute
 
 // Options configure a [Server]. With the zero value, the server uses a temporary directory.
 type Options struct {
-	// Dir is the directory for data, keys, kubeconfig and log. It is not removed. If it was used by an
-	// earlier server with the same Kubernetes minor version or the previous one, the new server continues
-	// with its data. Empty means a temporary directory, which Stop removes. If the process dies before
-	// that, the first start at least an hour later removes it.
+	// Dir is the directory for data, keys, kubeconfig and log. It is not removed. If Dir was used by an
+	// earlier server of the same Kubernetes minor version or the previous one, the new server continues
+	// with that data. Empty means a temporary directory, which Stop removes. If the process dies before
+	// that, it is removed by the first start at least an hour later.
 	Dir string
 	// Port is the port on 127.0.0.1. Zero means the port of the earlier server in Dir or, if there was
-	// none, a free port, which then remains the same.
+	// none, a free port, which is then kept.
 	Port int
 	// Flags are additional flags for kube-apiserver, such as "--watch-cache=false". Flags
 	// that correspond to an option here are rejected.
@@ -45,15 +45,15 @@ type Options struct {
 	Files   []string
 	Objects []any
 
-	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. The store must respond within
-	// 15 seconds of the start. If Etcd is empty, etcd runs in the server's process.
+	// Etcd is the URL of the etcd to use, for example that of a server with OnlyEtcd. It must
+	// respond within 15 seconds of the start. If Etcd is empty, etcd runs in the server's process.
 	Etcd string
-	// OnlyEtcd runs etcd without kube-apiserver. Only two fields of the [Server] are then set: URL, which
-	// is http://127.0.0.1:port, and Log.
+	// OnlyEtcd runs etcd without kube-apiserver. In that case only two fields of the [Server] are set:
+	// URL, which is http://127.0.0.1:port, and Log.
 	OnlyEtcd bool
 	// Like is a server whose keys and tokens the new server copies, so clients cannot tell the two apart.
-	// Use it to run several API servers on one etcd. Start fails if Dir contains different keys. Nil means
-	// new keys.
+	// Use it to run several API servers on the same etcd. Start fails if Dir contains different keys. Nil
+	// means new keys.
 	Like *Server
 	// Quota is the maximum size of etcd's data, in bytes. Zero means etcd's default of 2 GiB.
 	Quota int64
@@ -137,8 +137,8 @@ func Start(t testing.TB, o Options) *Server {
 // errLimit refers to go test -timeout, which is ten minutes by default.
 var errLimit = errors.New("the test is about to time out: for the first run, use go test -timeout 30m")
 
-// withinLimit returns a context that is canceled shortly before t's deadline, if there is one. At the
-// deadline, package testing would panic without reporting what took so long.
+// withinLimit returns a context that is canceled shortly before t's deadline, if there is one. If the
+// test ran into its deadline, package testing would panic without reporting what took so long.
 func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.CancelFunc) {
 	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
 	if !ok {
@@ -196,7 +196,7 @@ func (s *Server) prepare(o Options) error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return fmt.Errorf("envtest: %w", err)
 	}
-	if o.Etcd == "" { // otherwise the data is in another store
+	if o.Etcd == "" { // otherwise the data is elsewhere
 		now, err := minor()
 		if err == nil {
 			err = checkVersion(s.dir, now)
@@ -217,7 +217,7 @@ func (s *Server) prepare(o Options) error {
 	return s.auditTo(o.Audit)
 }
 
-// keepVersion records in the directory that a server of this version was ready.
+// keepVersion records in the directory that a server of this version has been ready.
 func (s *Server) keepVersion() error {
 	now, err := minor()
 	if err == nil {
@@ -229,8 +229,8 @@ func (s *Server) keepVersion() error {
 	return nil
 }
 
-// copyKeys copies the files that make two servers look the same to clients. Existing files must be
-// identical.
+// copyKeys copies the files that make two servers look the same to clients. Files that already
+// exist must be identical.
 func copyKeys(from, to string) error {
 	keys := map[string][]byte{} // by target file name
 	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
@@ -304,8 +304,8 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// start runs the program in s.dir on s.port and waits until it is ready. The caller
-// holds talk. Kill and Stop interrupt it.
+// start runs the program in s.dir on s.port and waits until it is ready. The caller must hold talk.
+// Kill and Stop interrupt start.
 func (s *Server) start(ctx context.Context) (ready, error) {
 	p, err := s.begin()
 	if err != nil {
@@ -352,7 +352,7 @@ func (s *Server) ended(p *process) {
 	}
 }
 
-// exists returns an error if the server's directory has been removed. The caller holds mu, or the server is
+// exists returns an error if the server's directory no longer exists. The caller holds mu, or the server is
 // not yet shared.
 func (s *Server) exists() error {
 	if s.removed {
@@ -361,7 +361,7 @@ func (s *Server) exists() error {
 	return nil
 }
 
-// there is like exists, for callers that do not hold mu.
+// there is like exists, but for callers that do not hold mu.
 func (s *Server) there() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -472,9 +472,9 @@ func (s *Server) removeDir() error {
 	return nil
 }
 
-// Kill terminates the process immediately, like a crash, and waits for it to exit. Connections break, and
-// the port refuses new ones. Acknowledged writes survive a Restart. Other calls waiting for the server
-// fail, even Restart and Stop.
+// Kill terminates the process immediately, as a crash would, and waits for it to exit. Connections break,
+// and the port refuses new ones. Acknowledged writes are still there after a Restart. Other calls waiting
+// for the server fail, even Restart and Stop.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc
@@ -486,8 +486,9 @@ func (s *Server) Kill() {
 }
 
 // Restart restarts the server with the same data, URL, CA and tokens, and returns once it is ready. A
-// running server is shut down first; a crashed server is started as after [Server.Kill]. For watches,
-// resource versions from before the restart have expired.
+// running server is shut down first. A crashed server is started again, as it would be after
+// [Server.Kill]. Watches can no longer start from resource versions before the restart, because these
+// have expired.
 func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Suspend stops the process with SIGSTOP until Resume is called. Its connections remain open but silent.
-// Kill works on a suspended server; Stop and Restart resume it first, to shut it down. Other calls fail
-// immediately.
+// Suspend stops the process with SIGSTOP until Resume is called. Its connections remain open, but
+// nothing is sent over them. Kill works on a suspended server; Stop and Restart resume it first, to shut
+// it down. Other calls fail immediately.
 //
 // On Linux, Suspend returns once all threads have stopped. On other systems the process may keep running
 // for a moment, since the signal takes effect asynchronously.
@@ -38,8 +38,8 @@ func (s *Server) Resume() error {
 	return err
 }
 
-// wake resumes a process that is about to be stopped. The caller holds mu. If it fails,
-// the process is killed after a timeout.
+// wake resumes a process that is about to be shut down. The caller holds mu. If it fails, the
+// process is killed after a timeout.
 func (s *Server) wake() { _ = s.proc.cmd.Process.Signal(syscall.SIGCONT) }
 
 // signal sends a signal. The caller holds mu.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The prefix of temporary directories, and the file in each that its owner keeps locked.
+// The prefix of temporary directories, and the file in each of them that its owner keeps locked.
 const (
 	tempPrefix = "millrace-envtest-"
 	ownerFile  = "owner"
@@ -26,14 +26,14 @@ func newTempDir() (dir string, release func(), err error) {
 	if release, err = tryLock(filepath.Join(dir, ownerFile), os.O_CREATE); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if release == nil { // cannot happen: the directory is too new for removeAbandoned
+	if release == nil { // cannot happen: the directory is too young for removeAbandoned
 		return "", nil, errors.Join(errors.New("locked by another process: "+dir), os.RemoveAll(dir))
 	}
 	return dir, release, nil
 }
 
 // removeAbandoned removes the temporary directories of processes that died without stopping their server,
-// such as timed-out tests. It ignores errors.
+// such as tests that timed out. It ignores errors.
 func removeAbandoned() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*"))
 	if err != nil {

@@ -7,7 +7,8 @@ type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take acquires the turn, or fails with the cause of ctx. The caller must call leave.
+// take acquires the turn, or fails with ctx's cause if ctx is done first. The caller must call
+// leave.
 func (t turn) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:

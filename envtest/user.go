@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// User has the rights in Rules plus discovery, which is granted to all users.
+// User has the rights granted by Rules, plus discovery, which is open to all users.
 type User struct {
 	Name   string
 	Groups []string // "system:masters" has all rights
@@ -34,8 +34,8 @@ type Rule struct {
 }
 
 // AddUser creates a user and returns once the user's rights are in effect. If the user exists, its rights
-// are replaced, and earlier certificates remain valid. A revoked right may remain in effect for a moment.
-// Certificates cannot be revoked, so a user remains in the groups of earlier certificates.
+// are replaced, but earlier certificates remain valid. A revoked right may remain in effect for a moment.
+// Since certificates cannot be revoked, a user remains in the groups named in earlier certificates.
 func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
 	c, err := s.addUser(ctx, u)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 			return nil, fmt.Errorf("the rule %+v allows nothing: set Verbs, and Resources or NonResourceURLs", r)
 		}
 	}
-	if err := s.users.take(ctx); err != nil { // one call at a time, since calls may be for the same user
+	if err := s.users.take(ctx); err != nil { // one call at a time, since several calls may be for the same user
 		return nil, fmt.Errorf("wait for another call to AddUser: %w", err)
 	}
 	defer s.users.leave()
@@ -106,7 +106,7 @@ func (s *Server) grant(ctx context.Context, client *http.Client, u User) error {
 // Each role also permits getting a nonexistent resource whose name contains mark; see awaitRole.
 func (u User) objects(mark string) (all []object) {
 	const group = "rbac.authorization.k8s.io"
-	rules := map[string][]any{"": {}} // created even without rules, to revoke earlier rights
+	rules := map[string][]any{"": {}} // created even if there are no rules, to revoke earlier rights
 	for _, r := range u.Rules {
 		groups := r.APIGroups
 		if len(groups) == 0 && len(r.Resources) > 0 {
@@ -138,7 +138,7 @@ func (u User) objects(mark string) (all []object) {
 	return all
 }
 
-// withdraw deletes the user's roles in namespaces that no rule mentions anymore.
+// withdraw deletes the user's roles in namespaces that are no longer mentioned in any rule.
 func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) error {
 	const api = "/apis/rbac.authorization.k8s.io/v1"
 	keeps := map[string]bool{}

@@ -42,7 +42,7 @@ func (src source) minor() string {
 }
 
 // checkVersion returns an error if a server of the given minor version cannot use a directory. A server can
-// use data from the same minor version or the previous one, as in a cluster upgrade. Older versions may not
+// use data from its own minor version or the previous one, as in a cluster upgrade. An older server may not
 // be able to read the data, and Kubernetes does not support skipping versions.
 func checkVersion(dir string, now int) error {
 	name := filepath.Join(dir, versionFile)

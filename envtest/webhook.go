@@ -15,11 +15,11 @@ import (
 // Webhook is the address at which the program under test serves its webhooks.
 type Webhook struct {
 	Host    string // 127.0.0.1
-	Port    int    // was free when chosen
+	Port    int    // free at the time it was chosen
 	CertDir string // contains tls.crt and tls.key, signed by the server's CA for Host and localhost
 }
 
-// Address returns "Host:Port". Together with CertDir it is everything that a manager's Options.Webhooks
+// Address returns "Host:Port". Together with CertDir, it is all that a manager's Options.Webhooks
 // needs.
 func (w *Webhook) Address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
 
@@ -28,15 +28,15 @@ func (w *Webhook) URL(path string) string {
 	return "https://" + w.Address() + "/" + strings.TrimPrefix(path, "/")
 }
 
-// Webhook returns the address at which webhooks must be served. It does not change while the server's
+// Webhook returns the address at which webhooks must be served. It does not change as long as the server's
 // directory exists and no other process takes the port. [Server.Install] and [Server.InstallFiles] redirect
 // webhooks to it.
 //
 // If a webhook fails, the API server responds with a 500 that reports which webhook failed and why: the
 // connection was refused, the certificate is not the one in CertDir, the server speaks plain HTTP, or the
-// webhook exceeded its timeoutSeconds. If the response does not come from a webhook but, say, from a proxy,
-// the error quotes it or, if its status is 200, says "couldn't get version/kind". For webhooks with
-// failurePolicy Ignore, these errors only appear in the server's Log.
+// webhook exceeded its timeoutSeconds. If the response comes from something other than a webhook, such as
+// a proxy, the error quotes it or, if its status is 200, says "couldn't get version/kind". For webhooks
+// with failurePolicy Ignore, these errors only appear in the server's Log.
 func (s *Server) Webhook() (*Webhook, error) {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -55,7 +55,8 @@ func (s *Server) Webhook() (*Webhook, error) {
 	return w, nil
 }
 
-// aboutWebhooks returns details, unknown to the server, to append to a failed webhook's message.
+// aboutWebhooks returns details that the server does not know, to append to the message about a
+// failed webhook.
 func (s *Server) aboutWebhooks(message string) string {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -124,7 +125,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no free port between 20000 and 32000: %w", last)
 }
 
-// free returns nil if a port is free, and an error otherwise.
+// free returns an error unless the port is free.
 func free(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
