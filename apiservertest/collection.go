@@ -29,7 +29,7 @@ type version struct {
 type event struct {
 	rv   uint64
 	prev *version
-	cur  *version // for a deletion: the last state, at the deletion's version
+	cur  *version // for a deletion: the last state, with the deletion's version
 	gone bool
 
 	leftOnce sync.Once
@@ -78,10 +78,11 @@ func (v *version) at(rv uint64) *version {
 //	paths    the keys of objects, sorted
 //	log      the newest changes, oldest first, after base dropped ones
 //
-// A past state is reconstructed by undoing the newer changes in the log. States older than floor are not
-// available, as after a compaction. Compacting or trimming the history only raises floor. The log may go
-// back further, for watches that have not sent all of it and for lagging servers. The cluster's mutex
-// guards all fields. The log's array is append-only, so a slice of it may be read without the mutex.
+// A past state is reconstructed by undoing the newer changes in the log. States older than floor are
+// unavailable, just as after a compaction. Compacting or trimming the history merely raises floor. The
+// log may go back further, for watches that have not sent all of it and for lagging servers. The
+// cluster's mutex guards all fields. The log's array is append-only, so a slice of it may be read
+// without the mutex.
 type collection struct {
 	Resource
 	owners func() (*owners, error) // built on the first write

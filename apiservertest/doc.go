@@ -1,6 +1,6 @@
-// Package apiservertest provides an in-process simulation of a Kubernetes API server, in memory but behind
-// real HTTP. The tests of the informer stack and the informer-debug demo run against it. To test a
-// controller, start with package controllertest, which sets up such a server.
+// Package apiservertest simulates a Kubernetes API server within a process. It stores everything in memory
+// but is accessed over real HTTP. The tests of the informer stack and the informer-debug demo run against
+// it. To test a controller, start with package controllertest, which sets up such a server.
 //
 // # Usage
 //
@@ -49,9 +49,9 @@
 //     Server.Delete only causes DELETED.
 //   - Dependents are not garbage collected, and deleting a namespace deletes only the
 //     namespace object.
-//   - There are no Tables, no YAML in responses, no CBOR in requests, no other subresources, and only
-//     one version per group. Custom resources are defined by calling AddResource, RemoveResource and
-//     ReplaceResource, not by CustomResourceDefinition objects; ReadDefinition converts a CRD manifest to a
+//   - There are no Tables, no YAML in responses, no CBOR in requests, no other subresources, and only one
+//     version per group. To define custom resources, call AddResource, RemoveResource and ReplaceResource
+//     instead of creating CustomResourceDefinition objects. ReadDefinition converts a CRD manifest to a
 //     Resource.
 //   - A PodDisruptionBudget allows as many evictions as its status permits. No controller computes the
 //     status, so the test must write it. A pod's log contains the lines passed to Server.Log; a client that
@@ -59,11 +59,11 @@
 //   - A conflict when applying a Scale reports the object's field and its owner; the real server reports
 //     the Scale's field.
 //   - Server.Create, Update and Put do not track field owners until a client applies the object. From then
-//     on, the manager "test" owns their changes.
-//   - On a lagging server only watches are late: changes to permissions and namespaces and the removal of a
-//     resource take effect on all servers at once.
-//   - Bookmarks are sent exactly when due, with the server's newest version; a real server may send them
-//     later or not at all, with the resource's newest version.
+//     on, their changes are owned by the manager "test".
+//   - On a lagging server, only watches lag. Changes to permissions and namespaces, and the removal of a
+//     resource, take effect on all servers at once.
+//   - Bookmarks are sent exactly when due, with the server's newest version. A real server may send them
+//     later or not at all, and uses the resource's newest version.
 //
 // # Guarantees
 //
@@ -74,8 +74,8 @@
 // A random value depends on the seed, its subject and the number of earlier values drawn for that subject.
 // For UIDs and generated names, the subject is the object's resource and name; for watch timeouts and a
 // fault's Probability, it is the client and its request. The order of simultaneous operations is up to the
-// scheduler, and so are which of two writes gets the lower version and which of two requests is hit by a
-// fault with a Count.
+// scheduler. That includes which of two writes gets the lower version, and which of two requests is hit by
+// a fault with a Count.
 //
 // # Concurrency
 //

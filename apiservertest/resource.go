@@ -31,7 +31,8 @@ type Resource struct {
 	Categories []string
 	Namespaced bool
 
-	// Status enables the status subresource, so writes to the resource itself do not change the status.
+	// Status enables the status subresource. Writes to the resource itself then do not change the
+	// status.
 	Status bool
 
 	// Scale describes the scale subresource; nil if there is none.
@@ -45,8 +46,8 @@ type Resource struct {
 	New func() object.Object
 
 	// Fields returns the fields that a field selector may use in addition to metadata.name and
-	// metadata.namespace. It is called with objects of the resource and, to determine the names, with an
-	// empty one.
+	// metadata.namespace. It is called with objects of the resource and, to find out the field names,
+	// with an empty one.
 	Fields func(object.Object) fields.Set
 
 	// Schema is a custom resource's openAPIV3Schema, in JSON or YAML. It determines how applied lists are
@@ -58,7 +59,7 @@ type Resource struct {
 
 	noDeleteCollection  bool // namespaces are deleted one by one
 	keepsStatusOnCreate bool // nodes are created with a status
-	createsOnUpdate     bool // PUT creates the object if missing
+	createsOnUpdate     bool // PUT creates a missing object
 	needsVersion        bool // PUT requires a resourceVersion
 	marksDeletion       bool // DELETE first sets the deletion timestamp, then deletes
 	returnsDeleted      bool // DELETE returns the object, not a Status

@@ -33,7 +33,7 @@ func (s *cluster) AddResource(r Resource) error {
 }
 
 // RemoveResource stops serving a resource, as when a CustomResourceDefinition is deleted: its objects are
-// deleted, its watches end after receiving the deletions, and further requests get a 404.
+// deleted, its watches end after the deletions have been sent, and further requests get a 404.
 func (s *cluster) RemoveResource(gvr object.GVR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

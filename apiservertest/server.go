@@ -124,7 +124,7 @@ func (s *Server) Faults() *Faults { return s.faults }
 func (s *Server) Stats() *Stats { return s.stats }
 
 // Restart cuts all connections, as if the server had been killed and restarted, but keeps the watch cache.
-// [Server.RestartCold] rebuilds it.
+// To rebuild it, use [Server.RestartCold].
 func (s *Server) Restart() {
 	s.cut(errCut)
 }
@@ -201,7 +201,7 @@ func (s *Server) cut(cause error) {
 	}
 }
 
-// begin registers a request. It fails while the server is down or closed.
+// begin registers a request. It fails if the server is down or closed.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) (*call, bool) {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -296,8 +296,8 @@ type Options struct {
 	// before it fails with 504. The default is three seconds, as on a real server.
 	FreshnessWait time.Duration
 
-	// WatchTimeout is the duration of a watch without timeoutSeconds. The default is
-	// random, between 30 and 60 minutes, as on a real server.
+	// WatchTimeout is the duration of a watch without timeoutSeconds. The default is a random
+	// duration between 30 and 60 minutes, as on a real server.
 	WatchTimeout time.Duration
 
 	// StreamingLists determines how the server handles sendInitialEvents.
@@ -343,8 +343,8 @@ const (
 	// StreamingListsRefused responds with 422, like a server with the feature turned off.
 	StreamingListsRefused
 
-	// StreamingListsIgnored ignores the option, like a server that predates the
-	// feature: a plain watch without an initial-events-end bookmark.
+	// StreamingListsIgnored ignores the option, like a server that predates the feature, and serves
+	// a plain watch without an initial-events-end bookmark.
 	StreamingListsIgnored
 )
 

@@ -12,11 +12,11 @@
 // client certificate instead of the token. README.md shows how to do this for client-go and
 // controller-runtime, and maps the API of controller-runtime's envtest package to this one.
 //
-// The server provides the complete API: all built-in groups, custom resources, RBAC, admission, priority
-// and fairness. There are no controllers, no scheduler and no kubelet. As a result, Pods remain Pending, a
-// bound Pod is not removed unless deleted with gracePeriodSeconds=0, a deleted Namespace remains
-// Terminating, owner references have no effect, and the roles admin, edit and view are empty, since it
-// takes a controller to aggregate their rules.
+// The server provides the complete API: all built-in groups, custom resources, RBAC, admission, and API
+// priority and fairness. There are no controllers, no scheduler and no kubelet. As a result, Pods remain
+// Pending, a bound Pod is not removed unless deleted with gracePeriodSeconds=0, a deleted Namespace
+// remains Terminating, owner references have no effect, and the roles admin, edit and view are empty,
+// since it takes a controller to aggregate their rules.
 //
 // # The first run
 //
@@ -69,10 +69,10 @@
 //
 // # Failure
 //
-// If the server fails to start, the error consists of the cause, if the server was able to report it, and
-// the last lines of the log or the beginning of a crash report. Start also prints the last lines if the
-// test fails. If the server cannot start, the call fails as soon as the cause is known, or after three
-// minutes at the latest. Calls to a server that has exited or is suspended fail immediately.
+// If the server fails to start, the error contains the cause, if the server was able to report it,
+// followed by the last lines of the log or the beginning of a crash report. Start also prints the last
+// lines if the test fails. If the server cannot start, the call fails as soon as the cause is known, or
+// after three minutes at the latest. Calls to a server that has exited or is suspended fail immediately.
 //
 // # Debugging
 //

@@ -66,7 +66,7 @@ func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	return s.install(ctx, all)
 }
 
-// placed is an object with its origin: the file and the object's index in it.
+// placed is an object along with its origin, which is a file and the object's index in it.
 type placed struct {
 	object
 	place string
@@ -98,7 +98,7 @@ func (s *Server) Install(ctx context.Context, objects ...any) error {
 	return s.install(ctx, all)
 }
 
-// install installs the definitions first and then the other objects, in order.
+// install installs the definitions first and then the other objects, in the given order.
 func (s *Server) install(ctx context.Context, all []object) error {
 	if err := s.answers(ctx); err != nil {
 		return fmt.Errorf("envtest: install objects: %w", err)

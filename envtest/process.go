@@ -40,8 +40,8 @@ type answer struct {
 }
 
 // process is one run of the program in its control mode: commands on stdin, JSON lines
-// on stdout. One goroutine starts the process, reads stdout and reaps the process; stop
-// and kill wait for it.
+// on stdout. A single goroutine starts the process, reads its stdout and reaps it. stop and kill
+// wait for that goroutine.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser

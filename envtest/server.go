@@ -77,7 +77,7 @@ func (o Options) args() (args []string) {
 	return append(args, o.Flags...)
 }
 
-// Server is a running kube-apiserver, along with etcd unless configured otherwise.
+// Server is a running kube-apiserver, along with its etcd unless configured otherwise.
 type Server struct {
 	URL         string // https://127.0.0.1:port
 	CA          []byte // PEM; the issuer of the server's certificate
@@ -109,9 +109,9 @@ type Server struct {
 	webhook  *Webhook   // nil until first used
 }
 
-// Start builds the server if necessary, starts it, and stops it when the test ends. It fails the test on
-// any error, including a build that would exceed the test binary's time limit. Under -short it skips the
-// test.
+// Start builds the server if necessary, starts it, and stops it when the test ends. If anything fails,
+// Start fails the test, even if it is only that a build would exceed the test binary's time limit. Under
+// -short it skips the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if testing.Short() {

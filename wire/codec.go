@@ -22,8 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// codec encodes objects of one Go type for packing, and decodes them. If the bytes do not include the
-// kind, the codec stores it. A codec is immutable.
+// codec encodes objects of one Go type for packing, and decodes them again. It stores their kind if
+// the bytes do not include it. A codec is immutable.
 type codec struct {
 	goType   reflect.Type // the pointer's element type
 	kind     object.GVK   // the objects' kind; zero if they have none, or if the bytes include it

@@ -25,7 +25,7 @@ type decoderConfig struct {
 	output output
 }
 
-// output determines whether a decoder yields objects or packed objects.
+// output determines whether a decoder yields decoded or packed objects.
 type output struct {
 	convert         func(object.Object) (object.Head, error) // converts a decoded object
 	convertBookmark func(object.Object) (object.Head, error) // converts a bookmark, which is not cached
@@ -56,7 +56,8 @@ type encoding interface {
 	// watchError returns the error in an ERROR event.
 	watchError(i frame.Item) error
 
-	// list returns a reader for a list, which passes the items it finds to the parallel decoder.
+	// list returns a reader for a list. The reader passes each item that it finds to the parallel
+	// decoder.
 	list(*frame.Source, *parallel.Decoder[item], *metav1.ListMeta) listReader
 	// frames returns a function that finds a watch's frames. It returns io.EOF if the stream ends
 	// between frames.

@@ -24,7 +24,7 @@
 // "PartialObjectMetadata".
 //
 // A [Packer] keeps objects as compressed bytes. [Packer.Decoder] returns a decoder that packs
-// objects without decoding them: it checks that the bytes can be decoded, and keeps them as
+// objects without decoding them: it only checks that the bytes can be decoded, and keeps them as
 // received.
 //
 // Options.Keep selects [Fields]: wire.Only("spec.nodeName"), wire.Without("status"),
@@ -56,8 +56,8 @@
 //   - A projected object equals the whole object with all other fields set to zero. Name, namespace, UID and
 //     resource version are always present (W04).
 //   - Opening a packed object returns the object that a decoder would have returned (C01).
-//   - Errors quote only an object's key, the names of fields and types, and the kind it claims to have,
-//     because the object may be a Secret.
+//   - Errors quote only an object's key, the names of fields and types, and the kind that it claims to
+//     be, because the object may be a Secret.
 //
 // # Concurrency
 //

@@ -23,7 +23,7 @@ type lazyHead struct {
 	head        head.Head
 	labels      map[string]string
 	annotations map[string]string
-	decoded     object.Object // replaces head if the bytes are unusual
+	decoded     object.Object // used instead of head if the bytes are unusual
 	err         error         // from decoding
 }
 
@@ -36,7 +36,7 @@ func newLazyHead(d *decoder) *lazyHead {
 }
 
 // excludes reports whether the filter rejects an object, and returns its version. An object that
-// cannot be decoded is not excluded, so that decoding it reports the error.
+// cannot be decoded is not excluded, so that the error is reported when decoding it.
 func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool) {
 	if h == nil {
 		return v, false

@@ -24,8 +24,8 @@ var ErrDamaged = pack.ErrDamaged
 const mediaPacked = "packed bytes"
 
 // A Packer compresses the objects in one cache. It compresses an object against another one with the same
-// controller, which is usually nearly equal, or else against samples of all objects. Use [NewPacker] to
-// create one. It is safe for concurrent use.
+// controller, which is usually nearly identical, or against samples of all objects if there is none. Use
+// [NewPacker] to create one. It is safe for concurrent use.
 type Packer struct {
 	compressor      *pack.Compressor
 	metas           *metaTable
@@ -61,9 +61,9 @@ func PackerOf(p PackerRef) *Packer {
 	return packer
 }
 
-// maxRecent is how many of the most recently opened objects a packer keeps alive. This way, an object that
-// several handlers receive, or that is soon read again, is decoded only once. With Pods, this takes a few
-// hundred kilobytes.
+// maxRecent is the number of most recently opened objects that a packer keeps alive. This way, an object
+// that several handlers receive, or that is soon read again, is decoded only once. With Pods, this takes a
+// few hundred kilobytes.
 const maxRecent = 64
 
 // maxRecentBytes is the maximum size of an object that a packer keeps alive.

@@ -22,7 +22,7 @@ func (o *Packed) Placeholder() (placeholder object.Object, ok bool) {
 	if o.meta.unpacked != nil {
 		return o.meta.unpacked.(object.Object), true
 	}
-	defer func() { ok = recover() == nil }() // its metadata may be behind a pointer
+	defer func() { ok = recover() == nil }() // the metadata may be behind a pointer
 	made := reflect.New(o.meta.codec.goType)
 	placeholder = made.Interface().(object.Object)
 	placeholder.SetNamespace(o.GetNamespace())

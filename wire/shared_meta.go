@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
-// sharedMeta is metadata that many objects have in common, usually the Pods of one controller.
+// sharedMeta is metadata that many objects have in common, usually because they are Pods with the
+// same controller.
 type sharedMeta struct {
 	codec     *codec
 	namespace string
@@ -165,8 +166,8 @@ func (t *metaTable) hash(c *codec, h *head.Head) uint64 {
 	return sum
 }
 
-// derivedLabel is a label whose value is derived from its object's name, such as the Pod name and
-// index among the labels of a StatefulSet's Pods. Siblings can share their labels even though these values
+// derivedLabel is a label whose value is derived from its object's name, such as the labels with the name
+// and the index of a StatefulSet's Pod. This way siblings can share their labels even though these values
 // differ.
 type derivedLabel struct {
 	key  string

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Factory is an informers.SharedInformerFactory with Millrace informers. Create it with
+// Factory is an informers.SharedInformerFactory that creates Millrace informers. Create it with
 // [NewSharedInformerFactory] or [NewSharedInformerFactoryForConfig].
 //
 // Informers obtained from an API group, such as Core().V1().Pods(), or from ForResource are
@@ -148,7 +148,7 @@ func (g generic) Informer() cache.SharedIndexInformer { return g.informer }
 // Lister implements informers.GenericInformer.
 func (g generic) Lister() cache.GenericLister { return g.lister }
 
-// Start is [Factory.StartWithContext] until stop is closed.
+// Start is like [Factory.StartWithContext], but runs the informers until stop is closed.
 func (f *Factory) Start(stop <-chan struct{}) { f.StartWithContext(wait.ContextForChannel(stop)) }
 
 // StartWithContext runs every informer that is not running yet, until ctx is done. Call it again to run

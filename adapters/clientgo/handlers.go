@@ -107,7 +107,7 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 		r.finished()
 	} else {
 		r.inner.Close()
-		i.leaving.Go(func() { // waits for the call in progress, from which RemoveEventHandler may have been called
+		i.leaving.Go(func() { // waits for the call in progress, which may be the one that called RemoveEventHandler
 			_ = r.inner.CloseAndWait(context.Background())
 			r.finished()
 		})

@@ -108,7 +108,7 @@ type informer struct {
 	onWatchError cache.WatchErrorHandlerWithContext
 	handlers     map[*registration]struct{}
 	order        []*registration                         // handlers added before Run, in order
-	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
+	running      *sharedinformer.Informer[object.Object] // nil before Run; retained after it
 	refused      error                                   // why Run failed; nil if it has not
 	leaving      sync.WaitGroup                          // removed handlers whose last call is still in progress
 }
@@ -126,7 +126,7 @@ func newInformer(name string, resync time.Duration, indexers cache.Indexers) *in
 // it borrows wording from client-go that existing tests look for.
 var errStarted = errors.New("informer has already started: set this before Run")
 
-// Run is RunWithContext until stop is closed.
+// Run is like RunWithContext, but runs until stop is closed.
 func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
 // RunWithContext updates the store and calls the handlers until ctx is done. By the time it returns, all its

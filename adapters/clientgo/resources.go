@@ -119,7 +119,7 @@ func (f *ResourceFactory) ForResource(resource schema.GroupVersionResource) info
 	return generic{i, f.newLister(i.GetIndexer(), resource)}
 }
 
-// Start is [ResourceFactory.StartWithContext] until stop is closed.
+// Start is like [ResourceFactory.StartWithContext], but runs the informers until stop is closed.
 func (f *ResourceFactory) Start(stop <-chan struct{}) {
 	f.StartWithContext(wait.ContextForChannel(stop))
 }

@@ -27,7 +27,7 @@ var ErrReadOnly = errors.New("the store of an informer that has synced is read-o
 type store struct {
 	written cache.Indexer // also stores the names and functions of all indexes
 	reads   atomic.Pointer[reads]
-	synced  atomic.Bool // true once reads contains a complete list
+	synced  atomic.Bool // set once reads contains a complete list
 
 	mu sync.Mutex // held while adding indexes to both stores or copying them, which calls index functions and failure handlers
 }
@@ -109,7 +109,7 @@ type reads struct {
 	indexes map[string]*index
 }
 
-// index is one of client-go's indexes.
+// index corresponds to one of client-go's indexes.
 type index struct {
 	found  finder
 	values cache.IndexFunc

@@ -42,13 +42,13 @@ import (
 //
 // There are some limitations due to controller-runtime's interfaces:
 //
-//   - A request has no UID. So with any key except shard.ByNamespace, the owner of a deleted
-//     object is unknown, and no process reconciles its deletion. Use a finalizer for cleanup.
-//     With shard.ByNamespace deletions are reconciled, unless the slot is lost at that moment.
-//     Likewise, requests that identify no object, such as a single request for everything,
+//   - A request has no UID. Therefore, with any key except shard.ByNamespace, the owner of a
+//     deleted object is unknown, and no process reconciles its deletion. Use a finalizer for
+//     cleanup. With shard.ByNamespace deletions are reconciled, unless the slot is lost at that
+//     moment. Likewise, requests that identify no object, such as a single request for everything,
 //     reach a reconciler only with shard.ByNamespace.
-//   - A controller that runs only on the elected leader works on the leader's share, and the
-//     rest is not reconciled. With leader election, set NeedLeaderElection in
+//   - A controller that runs only on the elected leader reconciles only the leader's share, so the
+//     rest is not reconciled. If you use leader election, set NeedLeaderElection in
 //     controller.Options to false.
 //   - Sharded does not know a controller's sources, so it does not wait for the kinds passed to
 //     Watches, which are not arguments of Sharded.
@@ -56,8 +56,8 @@ import (
 //     requeued.
 //   - Reads with a different context, such as context.Background, mistake moved objects for
 //     deleted ones.
-//   - client.CacheOptions.EnableReadYourWritesConsistency waits for objects that may be in
-//     another process until the context of a read is done. Leave it off.
+//   - With client.CacheOptions.EnableReadYourWritesConsistency, a read waits for objects that may
+//     be in another process until its context is done. Leave it off.
 func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object, owns ...client.Object) (reconcile.Reconciler, error) {
 	c, ok := from.(*Cache)
 	switch {

@@ -22,10 +22,10 @@
 // The random numbers for a connection depend only on the seed, the name of its link, and the number of
 // earlier dials on that link. Under default conditions, bytes arrive the instant they are sent. With a
 // latency, each direction of each connection (for up to 1,500 links with 32 connections each) has its own
-// nanosecond offset for arrivals, so no two of them deliver at the same instant: goroutines that become
-// runnable at the same instant run in any order. To make room for the offsets, times are rounded up to a
-// tenth of a millisecond. Two things remain nondeterministic: simultaneous dials on the same link, and
-// timers in the program that fire at the instant of an arrival.
+// nanosecond offset for arrivals, so no two of them deliver at the same instant. This matters because
+// goroutines that become runnable at the same instant run in any order. To make room for the offsets,
+// times are rounded up to a tenth of a millisecond. Two things remain nondeterministic: simultaneous
+// dials on the same link, and timers in the program that fire at the instant of an arrival.
 //
 // # Concurrency
 //

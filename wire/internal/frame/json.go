@@ -61,7 +61,7 @@ func (s *JSON) Expect(c byte) error {
 }
 
 // More consumes the comma before the next element of an array or object, or else the closing bracket. first
-// means that no element has been read yet.
+// indicates that no element has been read yet.
 func (s *JSON) More(closing byte, first bool) (bool, error) {
 	c, err := s.Space()
 	switch {

@@ -46,7 +46,7 @@ func (f field) hides(other field) bool {
 	return f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged
 }
 
-// Form is the kind of Go value that a value is decoded into.
+// Form is the kind of Go value that the input is decoded into.
 type Form uint8
 
 const (
@@ -64,8 +64,8 @@ const (
 // Untyped guards objects without a Go type.
 var Untyped = &Guard{Form: Any}
 
-// guards caches the results of Of: *Guard by reflect.Type, for each type that a program decodes.
-// They are immutable.
+// guards caches the results of Of, a *Guard for each reflect.Type that a program decodes. They are
+// immutable.
 var guards sync.Map
 
 // Of returns t's guard. It is shared by all callers.
@@ -105,7 +105,7 @@ func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	return matters
 }
 
-// matters reports whether a value needs checking regardless of the values in it.
+// matters reports whether a value itself needs checking, regardless of the values in it.
 func (g *Guard) matters() bool {
 	switch g.Form {
 	case Quantity, Map, Any, Raw:

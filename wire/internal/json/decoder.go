@@ -33,14 +33,15 @@ type Decoder struct {
 	untyped   untypedDecoder
 	text      memory.Text
 	backing   backing
-	unescaped []byte // the object's strings that contained escapes
+	unescaped []byte // strings in the object that contained escapes
 	filter    filter
 
 	Versions bool // several versions of the same object are expected
 
-	// The most recent value of each field, indexed by the field's place, because it is likely to repeat.
+	// The most recent value of each field, indexed by the field's place. It is kept because values often
+	// repeat.
 	nextField []*tableField            // the next field
-	texts     memory.WeakTable[string] // the field's text, if many objects have the same
+	texts     memory.WeakTable[string] // the field's text, if many objects have the same one
 }
 
 // backing is memory that the current part will keep alive: a copy of the item's bytes from start onward.

@@ -18,7 +18,7 @@ const maxDepth = 10000
 // Check fails if the reference must not read the JSON object raw: with ErrTooDense if it would use
 // too much memory, or with ErrQuantity if a quantity takes too long to parse. Like the reference, it visits
 // every value, even the first of two fields with the same name. It may stop at invalid JSON, because the
-// reference rejects that before decoding anything.
+// reference rejects invalid JSON before it decodes anything.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{Item: frame.Item{Raw: raw}}, budget: guard.BudgetOf(len(raw))}
 	switch err := c.value(g); err {

@@ -104,7 +104,8 @@ func (d *Decoder) pointer(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// small returns the shared copy of a common value at p, or p itself for any other value.
+// small returns the shared copy of the value at p if the value is a common one, and p itself
+// otherwise.
 func (d *Decoder) small(k *TypeInfo, p unsafe.Pointer) unsafe.Pointer {
 	if d.Pool == nil {
 		return p

@@ -118,7 +118,7 @@ func holdsSlice(t reflect.Type) bool {
 	return holds
 }
 
-// slicesIn caches the results of holdsSlice, bool by reflect.Type.
+// slicesIn caches the results of holdsSlice, a bool for each reflect.Type.
 var slicesIn sync.Map
 
 // leadsToSlice is holdsSlice without the cache. met contains the types on the path to t.

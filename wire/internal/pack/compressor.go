@@ -42,7 +42,7 @@ const (
 	// minPacked is the minimum size for which compression pays off.
 	minPacked = 64
 
-	// maxBase is the size of the largest base, which is limited by S2.
+	// maxBase is the maximum size of a base, a limit imposed by S2.
 	maxBase = s2.MaxDictSize - 1
 )
 

@@ -20,8 +20,8 @@ import (
 // 0 repeats the previous copy's offset, and can encode a greater length. The dictionary precedes src, and the
 // initial repeat offset points to its start.
 //
-// All copies are from the sibling. The sizes of the sibling and src are limited; see canDelta. A
-// block is longer than src by at most one byte in 256.
+// All copies are taken from the sibling. The sizes of the sibling and src are limited; see
+// canDelta. A block is longer than src by at most one byte in 256.
 func appendDelta(dst, sibling, src []byte) []byte {
 	d := deltaEncoder{dst: binary.AppendUvarint(dst, uint64(len(src))), sibling: sibling, src: src, offset: len(sibling)}
 	for s, c, ok := 0, 0, true; ok; s, c, ok = d.nextMatch(s, c) {
@@ -55,7 +55,7 @@ const (
 	// start to differ. The search widens until something is found.
 	window = 256
 
-	// stride is the distance between the indexed positions of a sibling. A match of
+	// stride is the distance between the positions indexed in a sibling. A match of
 	// minMatch+stride-1 bytes is always found.
 	stride = 4
 
@@ -135,7 +135,7 @@ func (d *deltaEncoder) writeLiteral(to int) {
 	d.dst = append(d.dst, text...)
 }
 
-// writeCopy writes a copy: the n bytes of src at s equal the sibling's at c.
+// writeCopy writes a copy of the sibling's n bytes at c, which equal those of src at s.
 func (d *deltaEncoder) writeCopy(s, c, n int) {
 	d.writeLiteral(s)
 	d.written = s + n

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// Guard describes how generated code decodes a message, and what to check first: quantities and map
-// entries, which that code reads without limit, and fields that use memory.
+// Guard describes how generated code decodes a message and what must be checked beforehand:
+// quantities and map entries, which that code reads without limit, and fields that use memory.
 type Guard struct {
 	quantity bool      // the message is a quantity
 	entry    bool      // the message is a map entry
@@ -297,7 +297,7 @@ func ContainsItself(t reflect.Type) bool {
 	return is
 }
 
-// recursiveTypes caches ContainsItself, bool by reflect.Type.
+// recursiveTypes caches the results of ContainsItself, a bool for each reflect.Type.
 var recursiveTypes sync.Map
 
 // isWithin implements ContainsItself. path contains the struct types on the path to t.

@@ -1,6 +1,6 @@
-// Package selection selects object fields. A decoder walks the selection's tree along with the object;
-// alternatively, the tree can be used to prune a decoded object. Paths can be checked against a Go type.
-// Trees are immutable.
+// Package selection selects object fields. A decoder walks the selection's tree in step with the object;
+// alternatively, the tree can be used to prune an object after decoding. Paths can be checked against a
+// Go type. Trees are immutable.
 package selection
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// Tree is a tree of selected fields. A decoder walks down the tree along with the object. A nil
+// Tree is a tree of selected fields. A decoder walks down the tree in step with the object. A nil
 // Tree selects the whole value. Trees are immutable.
 //
 //	sub, kept := s.Field("spec") // at the field "spec"
@@ -25,7 +25,7 @@ import (
 // Inlined structs are not levels either; they have the outer struct's selection.
 type Tree struct {
 	fields map[string]*Tree // by JSON name; a dropped field has a tree that selects nothing
-	others bool             // whether fields that are not in the tree are selected
+	others bool             // whether fields that are missing from the tree are selected
 }
 
 // identity lists the paths that every object keeps.

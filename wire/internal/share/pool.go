@@ -33,8 +33,8 @@ type part struct {
 	memory guard.Budget // the share of the object's budget that decoding it used
 }
 
-// partKind is a kind of part: a type, an encoding and a projection. Parts are shared
-// only within a kind. Its address is its identity.
+// partKind is a kind of part: a type, an encoding and a projection. Parts are shared only within a
+// kind. A kind is identified by its address.
 type partKind struct {
 	salt uint64
 }

@@ -35,7 +35,7 @@ type siteStats struct{ asked, found, rest, pause int }
 const (
 	minPart     = 8       // in bytes; decoding a smaller part is as cheap as a lookup
 	trialPeriod = 512     // number of lookups after which the hit rate is checked
-	minHitRate  = 16      // one in this many lookups must hit
+	minHitRate  = 16      // at least one in this many lookups must hit
 	maxPause    = 16 << 9 // otherwise, the maximum number of lookups to skip; each pause is twice as long as the previous one
 
 	// looksPerByte limits how many lookups may include the same byte of an object, because parts nest.
@@ -143,7 +143,7 @@ func (s *Sharer) ContinueFrom(other *Sharer) {
 	s.keeping, s.room, s.Budget = other.keeping, other.room, other.Budget
 }
 
-// ForgetStats forgets the hit rates of all sites.
+// ForgetStats resets the hit rates of all sites.
 func (s *Sharer) ForgetStats() { clear(s.stats) }
 
 // Site is a position in objects at which parts of one kind occur. Each Sharer counts lookups by the site's

@@ -149,7 +149,7 @@ func listed() ([]kind, error) {
 	return found, nil
 }
 
-// kindOf derives the type from the method of a group's client.
+// kindOf derives the type from a method of a group's client.
 func kindOf(group string, method reflect.Method) (kind, bool) {
 	if method.Type.NumOut() != 1 || method.Type.Out(0).Kind() != reflect.Interface || method.Type.NumIn() > 1 {
 		return kind{}, false
