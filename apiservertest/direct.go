@@ -10,8 +10,8 @@ import (
 )
 
 // The methods in this file access the store directly rather than over HTTP, bypassing authorization,
-// faults, statistics and lag. They look up the resource by the object's Go type or, if it is unstructured,
-// by its kind. They copy their arguments.
+// faults, statistics and lag. They copy their arguments, and look up the resource by the object's Go type
+// or, if it is unstructured, by its kind.
 
 // Create stores a new object, including its status, and returns a copy of the stored object. It fails with
 // AlreadyExists if the object exists.

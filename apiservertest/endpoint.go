@@ -29,7 +29,7 @@ type Endpoint struct {
 	// URL is the base URL, without a trailing slash.
 	URL string
 
-	// CA is the certificate to trust, in PEM, if the endpoint uses TLS.
+	// CA is the certificate to trust, in PEM format, if the endpoint uses TLS.
 	CA []byte
 
 	server   *Server

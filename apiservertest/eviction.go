@@ -72,7 +72,7 @@ func (c *call) evictPod(opts *metav1.DeleteOptions) error {
 	return nil
 }
 
-// needsNoBudget reports whether a pod may be evicted whatever its budget says.
+// needsNoBudget reports whether a pod may be evicted regardless of what its budget allows.
 func needsNoBudget(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:

@@ -62,7 +62,7 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 		if err != nil {
 			return page{}, err
 		}
-		// A token with version -1 continues with the current state.
+		// A token with version -1 continues in the current state.
 		rv, start, exact = uint64(max(0, token.RV)), sel.prefix+token.Start, token.RV > 0
 	}
 	current := opts.Continue == "" && opts.ResourceVersion == "" || opts.Continue != "" && !exact

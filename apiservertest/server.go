@@ -292,7 +292,7 @@ type Options struct {
 	// server.
 	BookmarkPeriod time.Duration
 
-	// FreshnessWait is how long a list waits for a resource version in the future
+	// FreshnessWait is the time that a list waits for a resource version that does not exist yet
 	// before it fails with 504. The default is three seconds, as on a real server.
 	FreshnessWait time.Duration
 

@@ -81,7 +81,7 @@ func (s *Stats) Events(resource string, kind watch.EventType) int {
 	})
 }
 
-// Faults returns the number of requests that each fault has hit, by name.
+// Faults returns the number of requests hit by each fault, keyed by name.
 func (s *Stats) Faults() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -138,9 +138,9 @@ func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	return s.put(c, cur, c.marked(cur)), false
 }
 
-// releaseMarked is like release, for HTTP requests: a pod is first marked as being deleted, so watchers
-// receive two events. The response contains the state before the deletion. A dry run returns the same
-// response but changes nothing. The caller must hold the mutex.
+// releaseMarked is like release, but for HTTP requests: it first marks a pod as being deleted, so
+// watchers receive two events. The response contains the state before the deletion. A dry run returns
+// the same response but changes nothing. The caller must hold the mutex.
 func (s *cluster) releaseMarked(c *collection, cur *version, dry bool) (v *version, gone bool) {
 	gone = len(cur.obj.GetFinalizers()) == 0
 	if cur.obj.GetDeletionTimestamp() == nil && (c.marksDeletion || !gone) {

@@ -13,8 +13,8 @@ import (
 
 // view is the state of a server's watch cache. The cluster's mutex guards it.
 //
-// Changes are visible immediately, or after the lag. This takes no background work: readers compute which
-// changes are visible by now, and waiters compute when to check again.
+// Changes become visible immediately, or after the lag. This takes no background work: readers compute
+// which changes are visible by now, and waiters compute when to check again.
 type view struct {
 	lag    time.Duration
 	stuck  bool

@@ -21,8 +21,7 @@ import (
 // "1.37". If it is empty, the default version runs.
 const versionVariable = "MILLRACE_KUBERNETES"
 
-// staleAfter is the time since its last use after which a program built from different sources is
-// removed.
+// staleAfter is how long a program built from different sources is kept without being used.
 const staleAfter = 7 * 24 * time.Hour
 
 // program is the module with the source of the API server program: the files in the repository's

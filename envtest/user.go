@@ -192,7 +192,7 @@ func (u User) role() string {
 const markGroup = "envtest"
 
 // awaitRole returns once the server uses the current version of the user's role in a namespace. Checking
-// the rights themselves would not prove that, since the user may have had them before.
+// for the rights themselves would not prove this, since the user may have had them before.
 func (s *Server) awaitRole(ctx context.Context, client *http.Client, u User, namespace, mark string) error {
 	review := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": object{
 		"user": u.Name, "groups": u.Groups,

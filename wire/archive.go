@@ -269,9 +269,9 @@ func (x *archiveReader) length() (n int, none bool) {
 	return int(length - 1), false
 }
 
-// TypeFingerprint returns a string that changes whenever the objects' Go type changes: its name, or the name,
-// type or tag of any field at any depth. A program can extract objects archived by another program if the
-// fingerprints are equal.
+// TypeFingerprint returns a string that changes whenever the objects' Go type does, that is, whenever the
+// type is renamed or the name, type or tag of a field changes at any depth. A program can extract objects
+// archived by another program if the fingerprints are equal.
 func TypeFingerprint(goType reflect.Type) string {
 	hash := sha256.New()
 	fingerprint{hash, make(map[reflect.Type]int)}.write(goType)

@@ -38,10 +38,10 @@
 //     kind causes an [*Error] with its position and key (L21), which ends the iteration.
 //   - Decoding terminates on any input (W02). Buffers grow with the bytes received, not with declared
 //     lengths. Sizes and CBOR nesting are checked in advance, and JSON nesting while a value is read.
-//     Types that contain themselves are not decoded from protobuf, because generated code recurses
-//     without limit. Two kinds of values are rejected before they reach the reference, because decoding
-//     them would take too long: quantities with more than 1,024 digits or an exponent of more than two
-//     digits, and protobuf map entries with wrong lengths.
+//     Recursive types are not decoded from protobuf, because generated code recurses without limit. Two
+//     kinds of values are rejected before they reach the reference, because decoding them would take
+//     too long: quantities with more than 1,024 digits or an exponent of more than two digits, and
+//     protobuf map entries with wrong lengths.
 //   - A decoded object uses at most MaxMemoryPerByte bytes per input byte plus MaxMemoryBase, not
 //     counting its text and the spare capacity of lists and maps, which the reference does not trim.
 //     Elements are counted before a list is allocated. An object that would use more fails with

@@ -121,7 +121,7 @@ func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	}
 	kinds, _, err := scheme.ObjectKinds(t.new())
 	if err != nil || slices.ContainsFunc(kinds, func(known object.GVK) bool { return known.Kind == t.kind.Kind }) {
-		return nil // a type that is not registered may be of any kind
+		return nil // an unregistered type may be of any kind
 	}
 	return fmt.Errorf("%w: the scheme has %v as %s %s, want %s %s: use the Go type of the kind", ErrKind, reflect.PointerTo(t.goType), kinds[0].GroupVersion(), kinds[0].Kind, t.kind.GroupVersion(), t.kind.Kind)
 }
@@ -248,9 +248,9 @@ func (t *objectType) project(obj object.Object) {
 }
 
 // SupportsProtobuf reports whether [NewDecoder] can decode the Go type in opts from protobuf:
-// the type has a generated Unmarshal method and does not contain itself. Generated code recurses as deep as
-// its input demands. For a type that contains itself, a few megabytes of hostile input could overflow the
-// stack, which no program can recover from. Decode such types from JSON.
+// the type has a generated Unmarshal method and is not recursive. Generated code recurses as deep as its
+// input demands. For a recursive type, a few megabytes of hostile input could overflow the stack, which
+// no program can recover from. Decode such types from JSON.
 func SupportsProtobuf(opts Options) bool {
 	t, err := newObjectType(opts)
 	return err == nil && protobuf.UnsupportedReason(t.goType) == ""

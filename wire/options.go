@@ -32,8 +32,9 @@ const (
 // single bad frame can do.
 const DefaultMaxObjectBytes = 16 << 20
 
-// defaultMaxDepth is the default for [Options].MaxDepth. The deepest objects in practice, schemas of custom
-// resources, have less than a hundred levels. At 1000, a decoder needs less than a megabyte of stack.
+// defaultMaxDepth is the default for [Options].MaxDepth. In practice, the deepest objects are custom
+// resource schemas, which have fewer than a hundred levels. With a limit of 1000, a decoder needs less
+// than a megabyte of stack.
 const defaultMaxDepth = 1000
 
 // MaxMemoryPerByte and MaxMemoryBase limit the memory of a decoded object: it may use
@@ -70,9 +71,9 @@ type Options struct {
 	MaxObjectBytes int
 
 	// MaxDepth is the maximum nesting depth of arrays and objects in one JSON or CBOR object. Zero means
-	// 1,000. For CBOR, apimachinery v0.35 supports at most 64 levels, 1,024 elements in an array and 1,024
-	// entries in a map. There is no limit for protobuf, because types that contain themselves are not
-	// decoded from protobuf; see [SupportsProtobuf].
+	// 1,000. For CBOR, apimachinery v0.35 supports at most 64 levels, 1,024 elements per array and 1,024
+	// entries per map. There is no limit for protobuf, because recursive types are not decoded from
+	// protobuf; see [SupportsProtobuf].
 	MaxDepth int
 
 	// Keep selects the fields to decode. Other fields are skipped without checking that they could

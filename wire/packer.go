@@ -62,7 +62,7 @@ func PackerOf(p PackerRef) *Packer {
 }
 
 // maxRecent is the number of most recently opened objects that a packer keeps alive. This way, an object
-// that several handlers receive, or that is soon read again, is decoded only once. With Pods, this takes a
+// that several handlers receive, or that is soon read again, is decoded only once. For Pods, this costs a
 // few hundred kilobytes.
 const maxRecent = 64
 
@@ -143,7 +143,7 @@ func (p *Packer) Opened() uint64 { return p.opened.Load() }
 // buffers contains buffers for uncompressed bytes.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxReusedBytes is the size of the largest buffer that is reused.
+// maxReusedBytes is the maximum size of a buffer that is reused.
 const maxReusedBytes = 1 << 17
 
 func putBuffer(b *[]byte) {

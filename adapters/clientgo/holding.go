@@ -23,9 +23,9 @@ func HoldingOf(informer cache.SharedIndexInformer) (Holding, bool) {
 // Scope returns ResourceOptions.Shard.
 func (h Holding) Scope() shard.Scope { return h.of.shard }
 
-// Holds reports whether the store contains every object in a hash's slot, at least as recent as the last
-// writes by the slot's previous owner (S04). Holds becomes true before handlers are called. Before the
-// informer runs, Holds returns false. See [sharedinformer.Informer].
+// Holds reports whether the store contains every object in the slot of a hash, each at least as recent
+// as the last write by the slot's previous owner (S04). Holds becomes true before handlers are called.
+// Before the informer runs, Holds returns false. See [sharedinformer.Informer].
 func (h Holding) Holds(hash uint64) bool {
 	i := h.of.inner()
 	return i != nil && i.Holds(hash)

@@ -260,7 +260,7 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 // HasSynced reports whether the store contains a complete list.
 func (i *informer) HasSynced() bool { return i.synced.has() }
 
-// HasSyncedChecker is HasSynced as a cache.DoneChecker.
+// HasSyncedChecker is like HasSynced, but returns a cache.DoneChecker.
 func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.synced }
 
 // LastSyncResourceVersion returns the version up to which the store is complete.

@@ -88,7 +88,7 @@ func (n *numbering) List(ctx context.Context, opts source.Request) source.List[o
 				item = n.number(item)
 			}
 			if !yield(item, err) || err != nil {
-				if n.on && list.Meta.ResourceVersion != "" { // the consumer has already seen the first page's version
+				if n.on && list.Meta.ResourceVersion != "" { // the consumer has already received the first page's version
 					n.numberList(list.Meta)
 				}
 				return

@@ -35,7 +35,7 @@ type registration struct {
 // HasSynced reports whether the handler's last initial OnAdd has returned.
 func (r *registration) HasSynced() bool { return r.synced.has() }
 
-// HasSyncedChecker is HasSynced as a cache.DoneChecker.
+// HasSyncedChecker is like HasSynced, but returns a cache.DoneChecker.
 func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.synced }
 
 // ShutdownChan returns a channel that is closed when the handler has been removed, or the informer has

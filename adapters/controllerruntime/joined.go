@@ -95,7 +95,7 @@ type registrations struct {
 	*everyone
 }
 
-// everyone combines several checkers.
+// everyone combines several checkers into one.
 type everyone struct {
 	checkers []toolscache.DoneChecker
 	removed  <-chan struct{} // ends the wait
@@ -117,7 +117,7 @@ func (e *everyone) HasSynced() bool {
 	return true
 }
 
-// HasSyncedChecker is HasSynced as a toolscache.DoneChecker.
+// HasSyncedChecker is like HasSynced, but returns a toolscache.DoneChecker.
 func (e *everyone) HasSyncedChecker() toolscache.DoneChecker { return e }
 
 // Name returns the names of all checkers.

@@ -10,7 +10,7 @@ import (
 const maxDepth = 1 << 16
 
 // Check fails with ErrTooDense if the codec would need too much memory to decode raw, an object found by a
-// scanner. It ignores anything that the codec rejects anyway.
+// scanner. It ignores input that the codec would reject anyway.
 func Check(g *guard.Guard, raw []byte) error {
 	c := check{walk: walk{raw: raw}, budget: guard.BudgetOf(len(raw))}
 	if c.value(g); c.budget < 0 {

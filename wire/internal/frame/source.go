@@ -14,7 +14,7 @@ const (
 	// BusyBuffer is the maximum number of bytes read at once.
 	BusyBuffer = 256 << 10
 
-	// maxReusedBuffer is the size of the largest buffer that is kept for reuse. A single huge object must not
+	// maxReusedBuffer is the maximum size of a buffer that is kept for reuse. A single huge object must not
 	// tie up memory for the hours that a watch lasts.
 	maxReusedBuffer = 1 << 20
 )
@@ -36,7 +36,7 @@ type Source struct {
 	end        int
 	off        int64
 	err        error        // from r, sticky; returned only after the buffer is consumed
-	full       bool         // the last read filled the buffer
+	full       bool         // the last read filled the whole buffer
 	readTime   time.Time    // when the bytes up to end arrived
 	beforeRead func() error // called before reading more, if not nil
 }
@@ -191,7 +191,7 @@ type extent struct {
 	Next int32 // index of the first extent after it on the tape
 }
 
-// maxReusedTape is the longest tape, in extents, that is kept for the next value.
+// maxReusedTape is the maximum length, in extents, of a tape that is kept for the next value.
 const maxReusedTape = 1 << 14
 
 // Reset returns an empty tape that reuses the memory unless it is too large.

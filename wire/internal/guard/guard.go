@@ -83,7 +83,7 @@ func Of(t reflect.Type) *Guard {
 }
 
 // prune removes the guards for values that do not need checking, such as numbers, and returns the rest.
-// Because a type may contain itself, it first finds the guards that are needed.
+// Because types may be recursive, it first finds the guards that are needed.
 func prune(all map[reflect.Type]*Guard) (matters map[*Guard]bool) {
 	matters = make(map[*Guard]bool)
 	for grown := true; grown; {
@@ -128,7 +128,7 @@ func (g *Guard) leadsTo(these map[*Guard]bool) bool {
 	return false
 }
 
-// newGuard is Of for a type nested in others. known contains the types seen so far.
+// newGuard is like Of, for a type nested in others. known contains the types seen so far.
 func newGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	if g, ok := known[t]; ok {
 		return g

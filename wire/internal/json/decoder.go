@@ -25,8 +25,8 @@ import (
 // type, others as maps (see untypedDecoder). It is not safe for concurrent use.
 //
 // It handles the forms that API servers write. For anything else, valid or not, it gives up with ErrUnusual,
-// and the reference decodes the object from scratch. Therefore it does not have to distinguish unusual input
-// from errors.
+// and the reference decodes the object from scratch. It can therefore treat unusual input and invalid input
+// alike.
 type Decoder struct {
 	walk
 	share.Sharer
@@ -36,7 +36,7 @@ type Decoder struct {
 	unescaped []byte // strings in the object that contained escapes
 	filter    filter
 
-	Versions bool // several versions of the same object are expected
+	Versions bool // the input may contain several versions of the same object
 
 	// The most recent value of each field, indexed by the field's place. It is kept because values often
 	// repeat.

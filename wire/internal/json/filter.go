@@ -77,7 +77,7 @@ func (d *Decoder) Filter(info *TypeInfo, h *head.Head, i frame.Item, room *[]byt
 	return *room, d.Budget.Take(len(i.Raw)-len(*room), guard.MemoryPerByte) // account for the kept bytes as if nothing had been dropped
 }
 
-// maxReusedText is the size of the largest buffer that is kept between objects.
+// maxReusedText is the maximum size of a buffer that is kept between objects.
 const maxReusedText = 1 << 12
 
 // reusable returns the buffer to keep between objects, or nil if it is too large.

@@ -47,8 +47,8 @@ type check struct {
 	estimates bool // only estimate memory; don't check quantities
 }
 
-// value skips the next value. It fails if the reference must not read it, and with ErrUnusual if
-// the reference will reject it.
+// value skips the next value. It fails if the reference must not read the value, and with
+// ErrUnusual if the reference would reject it.
 func (c *check) value(g *guard.Guard) error {
 	b := c.peek()
 	for g != nil && b != 'n' && (g.Form == guard.Pointer || g.Form == guard.Unmarshaler) {

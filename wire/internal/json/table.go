@@ -48,7 +48,7 @@ type op uint8
 
 const (
 	opUnknown     op = iota // the reference decodes the whole object
-	opReference             // the reference decodes the value; for rare types
+	opReference             // the reference decodes the value; used for rare types
 	opUnmarshaler           // the type has an UnmarshalJSON method
 	opTime
 	opQuantity
@@ -114,7 +114,7 @@ type typeKey struct {
 	wanted string // the selection's key
 }
 
-// TypeInfoOf returns a type's TypeInfo for a selection. The type may contain itself.
+// TypeInfoOf returns a type's TypeInfo for a selection. The type may be recursive.
 func TypeInfoOf(t reflect.Type, s *selection.Tree) *TypeInfo {
 	typeInfos.Lock()
 	defer typeInfos.Unlock()

@@ -56,7 +56,7 @@ const (
 // untypedSizes is the amount of memory of each kind that the nodes need.
 type untypedSizes struct{ text, strings, numbers, arrays, elements int }
 
-// maxReusedNodes is the longest row that is kept for the next value.
+// maxReusedNodes is the maximum length of a row that is kept for the next value.
 const maxReusedNodes = 1 << 12
 
 // begin prepares for an object. If there are too many positions, it discards all of them.

@@ -14,8 +14,8 @@ type ArrayMaker struct {
 	short   [maxShort + 1]atomic.Pointer[reflect.Type] // array types by length
 }
 
-// maxShort is the longest slice for which an array type is created, because array types are never
-// freed.
+// maxShort is the maximum length of slices for which array types are created. It is small because
+// array types are never freed.
 const maxShort = 8
 
 func NewArrayMaker(element reflect.Type) *ArrayMaker {

@@ -8,7 +8,7 @@ import (
 )
 
 // Reusable stores a value for reuse, such as a large buffer. After [Reusable.Release], it refers to the value
-// only weakly, so that the next garbage collection may free it. The zero Reusable is empty.
+// only weakly, so the next garbage collection may free it. The zero Reusable is empty.
 type Reusable[V any] struct {
 	used *V
 	weak weak.Pointer[V]
@@ -32,8 +32,8 @@ func (r *Reusable[V]) Set(v *V) *V {
 func (r *Reusable[V]) Release() { r.used = nil }
 
 // WeakTable stores a decoder's data about each place, such as text that many objects contain. The table is
-// referenced strongly while an object is decoded, and weakly between objects. Objects keep the texts they use
-// alive (W03).
+// referenced strongly while an object is decoded, and weakly between objects. Texts are kept alive by the
+// objects that use them (W03).
 type WeakTable[V any] struct {
 	table []V // indexed by place; nil between objects
 	weak  Reusable[[]V]

@@ -31,8 +31,8 @@ const (
 	// match. Below it, the samples may be a better one.
 	goodRatio = 6
 
-	// maxBases is the maximum number of bases per group. A controller may own objects of several shapes, such
-	// as the head and the workers of a RayCluster.
+	// maxBases is the maximum number of bases per group. A controller may own objects of different shapes,
+	// such as the head and the workers of a RayCluster.
 	maxBases = 8
 
 	// maxTries is the maximum number of bases to try for a text. Objects without a sibling pay for every
@@ -148,7 +148,7 @@ func (c *Compressor) groupCount() int {
 // scratch contains buffers to compress into.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxReusedScratch is the size of the largest buffer that is kept in scratch.
+// maxReusedScratch is the maximum size of a buffer that is kept in scratch.
 const maxReusedScratch = 1 << 17
 
 // compress compresses raw against a base, or on its own if b is nil.
@@ -244,7 +244,7 @@ const (
 	// sampleSize is the number of bytes kept from each sampled object.
 	sampleSize = maxBase / sampleCount
 
-	// firstPeriod is the number of objects that must be seen before there are samples. Samples take
+	// firstPeriod is the number of objects that must be seen before there are samples. Samples use
 	// up to 64 KB, and another 32 KB once they are used.
 	firstPeriod = 32
 )

@@ -17,8 +17,8 @@
 // dictionary; appendDelta compresses against a base by walking both siblings in parallel.
 //
 // A text becomes a base itself if none of its group's bases is a good match. A group has a few bases, for
-// objects of several shapes, and replaces the oldest first. Samples are replaced, too. Bases are not
-// reference-counted: the garbage collector frees a base after the last text that refers to it (W03).
+// objects of different shapes, and replaces the oldest one first. Samples are replaced, too. Bases are
+// not reference-counted: the garbage collector frees a base after the last text that refers to it (W03).
 //
 // # Concurrency
 //

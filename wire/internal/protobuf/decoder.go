@@ -14,12 +14,12 @@ import (
 // Decoder decodes protobuf objects one after another, using their tables. It is not safe for concurrent use.
 //
 // It handles the form that API servers write: the elements of a list or map are adjacent,
-// messages occur once, lists are unpacked. For anything else it gives up with ErrUnusual,
-// and the reference decodes the object again. Therefore it does not have to know which input is invalid.
+// messages occur once, and lists are not packed. For anything else it gives up with ErrUnusual, and the
+// reference decodes the object again. It therefore does not need to know which input is invalid.
 type Decoder struct {
 	share.Sharer
 	text     memory.Text
-	Versions bool // several versions of the same object are expected
+	Versions bool // the input may contain several versions of the same object
 
 	textMode textMode
 	filter   filter

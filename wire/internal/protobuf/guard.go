@@ -32,7 +32,7 @@ type guarded struct {
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
 
-// GuardOf returns the guard for a type that does not contain itself, or nil if there is nothing to check.
+// GuardOf returns the guard for a type, which must not be recursive, or nil if there is nothing to check.
 // known contains the types seen so far.
 func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	g, ok := known[t]
@@ -99,7 +99,7 @@ func guardedOf(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	return guarded{below: GuardOf(t, known)}
 }
 
-// guardedElement returns the check for a field each of whose occurrences creates a value of type t.
+// guardedElement returns the check for a field if each occurrence of it creates a value of type t.
 func guardedElement(t reflect.Type, known map[reflect.Type]*Guard) guarded {
 	f := guardedOf(t, known)
 	return guarded{memory: f.memory + int64(t.Size()), below: f.below}

@@ -117,7 +117,7 @@ type tableKey struct {
 	fields string // the selection's key
 }
 
-// TableOf returns a type's table for selection s. The type must not contain itself.
+// TableOf returns a type's table for selection s. The type must not be recursive.
 func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
 	key := tableKey{t, s.Key()}
 	compile, ok := tables.Load(key)
@@ -156,7 +156,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
-			continue // it is in the envelope
+			continue // the envelope contains it
 		}
 		sub, kept := s.Of(f)
 		if !kept {
@@ -363,7 +363,7 @@ func (f *tableField) unshareable(value []byte) bool {
 	return err != nil || f.pairs.value.unshareable(value)
 }
 
-// anyUnshareable is unshareable for several occurrences of a field.
+// anyUnshareable is like unshareable, for several occurrences of a field.
 func (f *tableField) anyUnshareable(run []byte) bool {
 	if !f.reachesQuantity {
 		return false
@@ -377,7 +377,7 @@ func (f *tableField) anyUnshareable(run []byte) bool {
 	return false
 }
 
-// partUnshareable is unshareable for a part.
+// partUnshareable is like unshareable, for a part.
 func (f *tableField) partUnshareable(raw []byte) bool {
 	if f.op == opStructPtr || f.op == opUnmarshalerPtr {
 		return f.unshareable(raw)

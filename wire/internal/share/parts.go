@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parts is a table of parts by hash. Lookups take no lock. A hash has a few adjacent slots. If all are taken,
-// a new part replaces the first one, which merely loses an opportunity to share. The table grows and shrinks
-// with the number of parts.
+// parts is a table of parts, keyed by hash. Lookups do not lock. Each hash has a few adjacent slots. If all
+// are taken, a new part replaces the first one, which merely loses an opportunity to share. The table grows
+// and shrinks with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64

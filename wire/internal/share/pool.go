@@ -47,7 +47,7 @@ func newPartKind() *partKind { return &partKind{salt: partKinds.Add(1) * oddSalt
 // oddSalt spreads small numbers over 64 bits.
 const oddSalt = 0x9e3779b97f4a7c15
 
-// stringKind is the kind of all strings, regardless of their field.
+// stringKind is the kind of all strings, whichever field they are in.
 var stringKind = newPartKind()
 
 // NewPool returns an empty pool.
@@ -98,7 +98,7 @@ func (p *Pool) RememberString(hash uint64, raw []byte) string {
 	return memory.String(own)
 }
 
-// Forget removes all parts from the pool. Objects keep theirs.
+// Forget makes the pool forget all parts. Objects keep theirs.
 func (p *Pool) Forget() {
 	p.small.Store(newSmallValues())
 	p.salt.Add(oddSalt) // parts with the old hashes are no longer found

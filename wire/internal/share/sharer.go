@@ -156,9 +156,9 @@ type Site struct {
 // WithNumber returns a site for the same kind of part with a different number.
 func (s *Site) WithNumber(number int) *Site { return &Site{kind: s.kind, Number: number} }
 
-// OwnMemory is the minimum size in bytes at which a value is certain to have its own allocation. The
-// allocator may combine smaller values in one allocation, and does not allocate empty ones, so the pool would
-// find out late, or never, that they were collected.
+// OwnMemory is the minimum size in bytes of a value that is certain to have its own allocation. The allocator
+// may combine smaller values in one allocation, and does not allocate empty ones, so the pool would find out
+// late, or never, that they were collected.
 const OwnMemory = 16
 
 var sites = struct {
