@@ -84,8 +84,8 @@ type Garble struct{ Frame int }
 // Alter changes the response body at byte At, counted from 0 in the original body: Flip is XORed into
 // that byte, then Cut bytes from there on are replaced with Insert. The response still ends normally, so
 // the change can only be noticed by reading the body, and the altered body may even be another valid
-// object. Several Alters apply to one response in order of At; of those with the same At, only the first
-// applies.
+// object. If several Alters apply to one response, they are applied in order of At; of those with the
+// same At, only the first one is.
 type Alter struct {
 	At     int64
 	Flip   byte

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// listed generates the list's objects one by one.
+// listed generates the objects in the list one by one.
 func (l *Load) listed(expired bool) iter.Seq[*version] {
 	return func(yield func(*version) bool) {
 		for _, i := range l.order {

@@ -94,7 +94,7 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 func applyPatch(kind types.PatchType, before, body []byte, typed object.Object) (after []byte, err error) {
 	switch kind {
 	case types.JSONPatchType:
-		var ops []struct{ Op, Path, From string } // the library validates them only one by one
+		var ops []struct{ Op, Path, From string } // the library validates each operation only when applying it
 		if err := json.Unmarshal(body, &ops); err != nil {
 			return nil, unreadablePatch(err)
 		}

@@ -129,7 +129,8 @@ func (l *cborList) check(itemsLackKind bool) (selector string, err error) {
 	return selectedCBOR(l.others), l.checkListKind(list.APIVersion, list.Kind, itemsLackKind || !l.seenItems)
 }
 
-// selectedCBOR is selectedJSON for CBOR. list contains all of the list's fields except its items.
+// selectedCBOR is like selectedJSON, but for CBOR. list contains all of the list's fields except
+// its items.
 func selectedCBOR(list []byte) string {
 	if !bytes.Contains(list, []byte("shardInfo")) {
 		return ""

@@ -64,8 +64,8 @@
 // A Decoder is immutable and safe for concurrent use. An iterator is not safe for
 // concurrent use, and reads only while it is ranged over: if the consumer stops or blocks, reading stops,
 // which in turn blocks the sender. If a body arrives faster than one goroutine can decode it, the iterator
-// starts a goroutine for each of the other processors. These goroutines only decode, and have exited by the
-// time the iterator returns. Nothing it yields refers to its buffer.
+// starts a goroutine for each additional CPU. These goroutines only decode, and have exited by the time the
+// iterator returns. Nothing it yields refers to its buffer.
 //
 // # Failure
 //

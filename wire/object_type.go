@@ -113,8 +113,8 @@ func (t *objectType) kindFromScheme(opts Options) error {
 }
 
 // checkScheme returns an error if the Go type is registered in the scheme only under other kinds, because
-// decoding into it would then misinterpret the bytes. A type for a different version of the same kind is
-// allowed.
+// decoding into it would then misinterpret the bytes. It is fine if the type belongs to a different
+// version of the same kind.
 func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 	if t.form != formTyped || scheme == nil {
 		return nil
@@ -165,7 +165,7 @@ func (t *objectType) checkKind(apiVersion, kind string) error {
 	return t.wrongKind(apiVersion, kind, "")
 }
 
-// checkNamed is checkKind for an object that must specify its kind.
+// checkNamed is like checkKind, but for an object that must specify its kind.
 func (t *objectType) checkNamed(apiVersion, kind string) error {
 	if apiVersion == "" || kind == "" {
 		return t.wrongKind(apiVersion, kind, "")
@@ -173,8 +173,8 @@ func (t *objectType) checkNamed(apiVersion, kind string) error {
 	return t.checkKind(apiVersion, kind)
 }
 
-// checkListKind is checkKind for a list. itemsLackKind indicates that some items do not specify
-// their kind or that there are no items; in that case the list's kind must match. A
+// checkListKind is like checkKind, but for a list. itemsLackKind indicates that some items do not
+// specify their kind or that there are no items; in that case the list's kind must match. A
 // CustomResourceDefinition may choose any kind for its list; Kubernetes itself always appends
 // "List".
 func (t *objectType) checkListKind(apiVersion, kind string, itemsLackKind bool) error {

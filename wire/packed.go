@@ -123,10 +123,10 @@ func (o *Packed) Open() (object.Object, error) {
 	return o.packer.publish(o, opened), nil
 }
 
-// OpenBoth opens o and old, another state of the same object. It is faster than opening them one by one, and
-// the two objects share unchanged values. It opens neither of them and returns false if one cannot be opened
-// or is already in use, or if a small old object would then keep a large o alive. It also returns false with
-// [Packer.OnOpen], because a change to one object could corrupt the other.
+// OpenBoth opens both o and old, which is another state of the same object. It is faster than opening them
+// one by one, and the two objects share unchanged values. It opens neither of them and returns false if one
+// cannot be opened or is already in use, or if a small old object would then keep a large o alive. It also
+// returns false with [Packer.OnOpen], because a change to one object could corrupt the other.
 func (o *Packed) OpenBoth(old *Packed) (now, was object.Object, ok bool) {
 	p, c := o.packer, o.meta.codec
 	if p.pool == nil || p.onOpen != nil || c.table == nil || old.meta.codec != c || o.meta.unpacked != nil || old.meta.unpacked != nil {

@@ -346,7 +346,7 @@ func (p *Packer) publish(o *Packed, opened object.Object) object.Object {
 	return opened
 }
 
-// shareOpened is publish without keeping the object alive.
+// shareOpened is like publish, but does not keep the object alive.
 func (p *Packer) shareOpened(o *Packed, opened object.Object) object.Object {
 	lock := p.lock(o)
 	lock.Lock()

@@ -166,7 +166,7 @@ func (l *protobufList) readItem(size uint64) error {
 	return err
 }
 
-// selectedProtobuf is selectedJSON for protobuf.
+// selectedProtobuf is like selectedJSON, but for protobuf.
 func selectedProtobuf(metadata []byte) string {
 	return string(lastField(lastField(metadata, 5), 1))
 }

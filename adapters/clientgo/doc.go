@@ -18,7 +18,7 @@
 // # Concurrency
 //
 // All functions and methods are safe for concurrent use. Each handler runs in its own goroutine, one call
-// at a time and without locks held.
+// at a time, with no locks held.
 //
 // # Packed caches
 //
@@ -31,9 +31,9 @@
 // If an object's bytes are corrupted in memory, reads that would return it fail until the informer has
 // refetched it.
 //
-// Failures to list and watch are passed to the watch error handler, all others to utilruntime.ErrorHandlers.
-// An informer's WaitForSync and a factory's WaitForCacheSyncWithContext report why an informer has not
-// synced.
+// Failures to list or watch are passed to the watch error handler, and all others to
+// utilruntime.ErrorHandlers. An informer's WaitForSync and a factory's WaitForCacheSyncWithContext report
+// why an informer has not synced.
 //
 // # Debugging
 //

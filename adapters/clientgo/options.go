@@ -64,8 +64,8 @@ func WithTransform(transform cache.TransformFunc) Option {
 
 // WithKeep sets the object fields that the informers keep, such as wire.WithoutManagedFields. The decoder
 // skips all other fields, and objects share equal values in the remaining ones. Informers for objects without
-// such a field fail to sync with wire.ErrFields. WithKeep requires a factory created for a config, which does
-// its own decoding; the constructors for clientsets panic.
+// such a field fail to sync with wire.ErrFields. WithKeep requires a factory created for a config, because
+// such a factory decodes objects itself; the constructors for clientsets panic.
 func WithKeep(wanted wire.Fields) Option {
 	return func(o *options) { o.keep, o.keeps = wanted, true }
 }

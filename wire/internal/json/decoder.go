@@ -67,7 +67,7 @@ func (d *Decoder) Decode(info *TypeInfo, at unsafe.Pointer, i frame.Item) error 
 	return d.end(err)
 }
 
-// DecodeUntyped is Decode for objects without a Go type.
+// DecodeUntyped is like Decode, but for objects without a Go type.
 func (d *Decoder) DecodeUntyped(i frame.Item) (map[string]any, error) {
 	d.begin(i)
 	v, err := d.untyped.value(d.untyped.root)

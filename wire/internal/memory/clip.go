@@ -121,7 +121,7 @@ func holdsSlice(t reflect.Type) bool {
 // slicesIn caches the results of holdsSlice, a bool for each reflect.Type.
 var slicesIn sync.Map
 
-// leadsToSlice is holdsSlice without the cache. met contains the types on the path to t.
+// leadsToSlice is like holdsSlice, but without the cache. met contains the types on the path to t.
 func leadsToSlice(t reflect.Type, met map[reflect.Type]bool) bool {
 	if met[t] {
 		return false

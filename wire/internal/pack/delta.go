@@ -39,12 +39,12 @@ func appendDelta(dst, sibling, src []byte) []byte {
 func canDelta(sibling, src int) bool { return sibling+src <= math.MaxUint16 }
 
 const (
-	// minAligned is the shortest match for which a copy with the previous offset pays off: the copy
-	// takes two bytes, and a literal after it takes one more.
+	// minAligned is the minimum length of a match for which a copy with the previous offset pays
+	// off: the copy takes two bytes, and a literal after it takes one more.
 	minAligned = 4
 
-	// minMatch is the shortest match for which a copy with a different offset pays off, and also the number
-	// of bytes compared at once.
+	// minMatch is the minimum length of a match for which a copy with a different offset pays off. It is
+	// also the number of bytes compared at once.
 	minMatch = 8
 
 	// maxSkip is the maximum number of bytes to look ahead in both texts, which is longer than a

@@ -55,8 +55,8 @@ func (t Text) HeldBytes() int { return len(t.data) }
 // than expanding the bytes.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumOf returns a text's checksum. S2 blocks have none, and without one, a flipped bit would usually yield a
-// different object.
+// sumOf returns a text's checksum. S2 blocks do not have one, and without it, a flipped bit would usually
+// yield a different object.
 func sumOf(prefix, raw []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
 }

@@ -1,5 +1,5 @@
-// Package parallel decodes the values in a body on all processors and yields them in order. The goroutine
-// that reads the body finds the values and helps decode them. Other goroutines only decode, and exit when
+// Package parallel decodes the values in a body on all CPUs and yields them in order. The goroutine that
+// reads the body finds the values and helps decode them. Other goroutines only decode, and exit when
 // there is no work left.
 package parallel
 
@@ -18,10 +18,9 @@ import (
 // batchBytes is the minimum amount of input, in bytes, that is worth handing to another goroutine.
 const batchBytes = 32 << 10
 
-// Decoder decodes the values in a body on all processors and yields them in order. The
-// goroutine that ranges over the body reads it and finds the values. Once it has found a batch, another
-// goroutine may decode it. Before it reads more, it helps until everything found so far has been decoded and
-// yielded:
+// Decoder decodes the values in a body on all CPUs and yields them in order. The goroutine that ranges over
+// the body reads it and finds the values. Once it has found a batch, another goroutine may decode it. Before
+// it reads more, it helps until everything found so far has been decoded and yielded:
 //
 //	body → source → batch | batch | batch | rest     found in what has arrived
 //	                  ↓       ↓       ↓      ↓
@@ -91,7 +90,7 @@ type workerState[V any] struct {
 	free   []*batch[V]
 }
 
-// maxReusedItems is the largest number of items whose memory is kept between two reads.
+// maxReusedItems is the maximum number of items whose memory is kept between reads.
 const maxReusedItems = 1 << 6
 
 // New returns a Decoder for the values in a body. It flushes before s reads more.

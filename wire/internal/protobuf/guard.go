@@ -117,7 +117,7 @@ func (g *Guard) Check(msg []byte) error {
 	return err
 }
 
-// check is Check with the remaining budget.
+// check is like Check, with the remaining budget.
 func (g *Guard) check(msg []byte, budget *guard.Budget) error {
 	if g == nil {
 		return nil
@@ -173,8 +173,9 @@ func (f *guarded) take(budget *guard.Budget, again bool) bool {
 	return budget.Take(1, f.mapBytes.First)
 }
 
-// checkEntry is check for a map entry. Generated code ignores the wire types in an entry, and allows a key or
-// value to extend past the entry's end: with a million entries, each could copy all of the bytes after it.
+// checkEntry is like check, but for a map entry. Generated code ignores the wire types in an entry, and
+// allows a key or value to extend past the entry's end: with a million entries, each could copy all of the
+// bytes after it.
 func (g *Guard) checkEntry(entry []byte, budget *guard.Budget) error {
 	values := 0
 	for at := 0; at < len(entry); {
@@ -275,8 +276,7 @@ func looseSkip(msg []byte, at int) int {
 // Unmarshaler is a type with a generated Unmarshal method.
 type Unmarshaler interface{ Unmarshal(data []byte) error }
 
-// UnsupportedReason explains why a type cannot be decoded from protobuf. It returns "" for a type that can
-// be.
+// UnsupportedReason explains why a type cannot be decoded from protobuf, or returns "" if it can.
 func UnsupportedReason(t reflect.Type) string {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]()) {
 		return "it has no Unmarshal method"

@@ -44,8 +44,8 @@ func Prune(v reflect.Value, s *Tree) {
 	}
 }
 
-// PruneUntyped is Prune for JSON values without a type. It reports whether v itself is selected,
-// since a value that is neither an object nor a list has no fields to select.
+// PruneUntyped is like Prune, but for JSON values without a Go type. It reports whether v itself is
+// selected, since a value that is neither an object nor a list has no fields to select.
 func PruneUntyped(v any, s *Tree) bool {
 	if s == nil {
 		return true

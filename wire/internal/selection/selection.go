@@ -34,7 +34,7 @@ var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.name
 // IsIdentity reports whether every object keeps the field at path.
 func IsIdentity(path string) bool { return slices.Contains(identity[:], path) }
 
-// Only selects the fields at the given paths and the identity.
+// Only selects the identity and the fields at the given paths.
 func Only(paths []string) *Tree { return newSelection(paths, true) }
 
 // Without selects all fields except those at the given paths. The identity is always selected. It
@@ -95,7 +95,7 @@ func (s *Tree) Field(name string) (sub *Tree, kept bool) {
 	return sub, sub == nil || sub.others || len(sub.fields) > 0
 }
 
-// Of is Field for a struct field.
+// Of is like Field, but takes a struct field.
 func (s *Tree) Of(f reflect.StructField) (sub *Tree, kept bool) {
 	name, inlined := jsonName(f)
 	if inlined {
@@ -123,8 +123,8 @@ func (s *Tree) Key() string {
 	return b.String()
 }
 
-// jsonName returns a field's JSON name. inlined means that the field has no name because its own fields
-// appear in its place. A field that JSON omits has no name and is not inlined.
+// jsonName returns a field's JSON name. inlined indicates that the field has no name because its own
+// fields take its place. A field that JSON omits has no name and is not inlined.
 func jsonName(f reflect.StructField) (name string, inlined bool) {
 	tag := f.Tag.Get("json")
 	if tag == "-" {

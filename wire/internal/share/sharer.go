@@ -22,7 +22,7 @@ type Sharer struct {
 	held      memory.Reusable[journal]
 
 	// While a part that will be remembered is decoded, parts within it are looked up but not
-	// remembered, because its bytes include theirs. The parts that are found may hold at most room bytes in
+	// remembered, because its bytes include theirs. The parts found may keep at most room bytes alive in
 	// total.
 	keeping      bool
 	room         int

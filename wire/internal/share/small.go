@@ -11,7 +11,7 @@ type smallValues struct {
 
 func newSmallValues() *smallValues { return &smallValues{bools: [2]bool{false, true}} }
 
-// smallNumbers are the numbers below tooLarge. They are created on demand, a few at a time.
+// smallNumbers holds the numbers below tooLarge. They are allocated on demand, a few at a time.
 type smallNumbers[V int32 | int64] [tooLarge / atATime]atomic.Pointer[[atATime]V]
 
 const (
@@ -57,7 +57,7 @@ func (p *Pool) Int32(v int32) *int32 {
 	return p.small.Load().int32s.at(v)
 }
 
-// Int64 is Int32 for 64 bits.
+// Int64 is like Int32, but for 64 bits.
 func (p *Pool) Int64(v int64) *int64 {
 	if uint64(v) >= tooLarge {
 		return nil
@@ -83,7 +83,7 @@ func (s *Sharer) Int32(v int32) *int32 {
 	return new(v)
 }
 
-// Int64 is Int32 for 64 bits.
+// Int64 is like Int32, but for 64 bits.
 func (s *Sharer) Int64(v int64) *int64 {
 	if s.Pool != nil {
 		if shared := s.Pool.Int64(v); shared != nil {
