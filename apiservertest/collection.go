@@ -145,7 +145,7 @@ func (c *collection) apply(e *event, history int, seen uint64) {
 	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
 		c.floor = c.log[len(c.log)-history-1].rv
 	}
-	// Trimming only this rarely keeps the cost per change constant.
+	// Because trimming is this rare, its cost per change is constant.
 	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
 		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
 	}

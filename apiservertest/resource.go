@@ -57,7 +57,7 @@ type Resource struct {
 
 	// Strategies for individual built-in resources.
 
-	noDeleteCollection  bool // namespaces are deleted one by one
+	noDeleteCollection  bool // namespaces can only be deleted one by one
 	keepsStatusOnCreate bool // nodes are created with a status
 	createsOnUpdate     bool // PUT creates a missing object
 	needsVersion        bool // PUT requires a resourceVersion

@@ -28,8 +28,8 @@
 //
 // # Failure
 //
-// If an object's bytes are corrupted in memory, reads that would return it fail until the informer has
-// refetched it.
+// If an object's bytes become corrupted in memory, reads that would return the object fail until the
+// informer has refetched it.
 //
 // Failures to list or watch are passed to the watch error handler, and all others to
 // utilruntime.ErrorHandlers. An informer's WaitForSync and a factory's WaitForCacheSyncWithContext report

@@ -28,10 +28,10 @@
 // # Failure
 //
 // If a kind is not served, calls return the RESTMapper's error, such as a *meta.NoKindMatchError, and
-// may be retried. If an informer cannot sync, WaitForSync returns the state and the last failure of each
-// informer, WaitForCacheSync logs them, and the error from a read that waited includes them. A panic in
-// a handler, a predicate or a map function crashes the process unless utilruntime.ReallyCrash is false;
-// controller-runtime treats a panic in a reconciler as a failure.
+// may be retried. If an informer cannot sync, WaitForSync returns an error with the state and the last
+// failure of each informer. WaitForCacheSync logs them, and a read that waited includes them in its
+// error. A panic in a handler, a predicate or a map function crashes the process unless
+// utilruntime.ReallyCrash is false; controller-runtime treats a panic in a reconciler as a failure.
 //
 // # Debugging
 //

@@ -52,8 +52,8 @@ func (d *Decoder) part(k *TypeInfo, at unsafe.Pointer) error {
 	return nil
 }
 
-// worthKeeping reports whether a projected part may be remembered. The part keeps all its bytes alive, so
-// they must not use more memory than the part itself.
+// worthKeeping reports whether a projected part may be remembered. A remembered part keeps all its bytes
+// alive, so they must not use more memory than the part itself.
 func (d *Decoder) worthKeeping(k *TypeInfo, raw []byte) bool {
 	n := 1
 	if k.op != opPointer {

@@ -76,7 +76,7 @@ type table struct {
 type tableField struct {
 	name     string
 	number   int // index in the table
-	place    int // index of the data that the decoder remembers about the field
+	place    int // index of the decoder's data about the field
 	offset   uintptr
 	typeInfo *TypeInfo
 	share    *share.Site // for a string, if sharing it may pay off

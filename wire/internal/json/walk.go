@@ -76,8 +76,8 @@ func (w *walk) skipContainer() {
 	w.at, w.next = int(over.End), int(over.Next)
 }
 
-// text reads a string and returns the bytes between its quotes. plain means that they are the text; otherwise
-// they contain escapes and may be invalid.
+// text reads a string and returns the bytes between its quotes. If plain is set, those bytes are the text;
+// otherwise they contain escapes and may be invalid.
 func (w *walk) text() (text []byte, plain bool, err error) {
 	if w.peek() != '"' {
 		return nil, false, fault.ErrUnusual

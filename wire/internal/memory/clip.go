@@ -92,7 +92,8 @@ func (c *clipper) visit(v reflect.Value) bool {
 	return true
 }
 
-// isReachable reports whether code in another package can reach the field, or a field that it embeds.
+// isReachable reports whether code in another package can access the field, or a field that it
+// embeds.
 func isReachable(f reflect.StructField) bool {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
