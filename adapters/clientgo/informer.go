@@ -163,8 +163,8 @@ func (i *informer) refuse(err error) {
 }
 
 // begin creates the Millrace informer from the current settings. As in client-go, the environment
-// variable KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector. Unlike in client-go, which
-// panics, a mutation is reported as a failure.
+// variable KUBE_CACHE_MUTATION_DETECTOR enables the mutation detector. Unlike client-go, which
+// panics, the informer reports a mutation as a failure.
 func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -57,7 +57,7 @@ func NewPool() *Pool {
 	return p
 }
 
-// hash returns the hash by which lookup, repeats and remember identify a part's bytes.
+// hash returns the hash that identifies a part's bytes in lookup, repeats and remember.
 func (p *Pool) hash(kind *partKind, raw []byte) uint64 {
 	return maphash.Bytes(p.seed, raw) ^ kind.salt ^ p.salt.Load()
 }
