@@ -11,18 +11,18 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// bar is a contestant's figure, relative to the peer's. Rates are inverted, so less is always better.
+// bar is a contestant's figure relative to the peer's. Rates are inverted so that less is always better.
 type bar struct {
-	label      string // of the figure; the same for all contestants in one group of bars
+	label      string // title of the figure, shared by all contestants in a group of bars
 	contestant string
 	ratio      float64
 }
 
-// maxBars is the maximum number of figures in a chart; the table lists all of them.
+// maxBars is the maximum number of figures shown in a chart. The table lists them all.
 const maxBars = 12
 
-// bars returns the bars for all figures with a target relative to the peer, or for wall and CPU time if there
-// are none.
+// bars returns the bars for every figure whose target is relative to the peer, or for wall and CPU time if
+// there are none.
 func (s *section) bars() []bar {
 	var bars []bar
 	figures := 0
@@ -54,7 +54,7 @@ func (s *section) drawn(g group, metric string, targeted bool) bool {
 	return s.targeted(lead, metric, g.peer())
 }
 
-// figure returns a bar for each contestant that was compared with the peer.
+// figure returns one bar per contestant that was compared with the peer.
 func (s *section) figure(g group, metric string) []bar {
 	label := results.Title(metric)
 	if results.MoreIsBetter(metric) {
@@ -95,7 +95,7 @@ type barChart struct {
 	limit  float64 // of the X axis
 }
 
-// maxRatio is where long bars are cut off, so that short ones remain distinguishable.
+// maxRatio is where long bars are cut off so that short ones stay distinguishable.
 const maxRatio = 3
 
 func newBarChart(bars []bar) *barChart {
@@ -179,7 +179,7 @@ func (ratioTicks) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// namesOf returns the contestants that occur in bars, in display order.
+// namesOf returns the contestants in bars, in display order.
 func namesOf(bars []bar) []string {
 	var names []string
 	for _, b := range bars {

@@ -28,9 +28,9 @@ const (
 	wider = 1.2
 )
 
-// ink is the colour of text and axes. An image cannot tell whether its page is light or dark. Therefore there
-// is no background, and ink and the contestants' colours are legible on both: their contrast with white and
-// with GitHub's dark #0d1117 is at least 4 (ink) or 3 (colours).
+// ink is the colour of text and axes. An image cannot tell whether its page is light or dark, so charts have
+// no background, and all colours must be legible on both: against white and GitHub's dark #0d1117, the
+// contrast is at least 4 for ink and 3 for the contestants' colours.
 func ink() color.Color { return color.RGBA{0x7a, 0x7f, 0x87, 0xff} }
 
 // faint is the colour of grid lines.
@@ -107,7 +107,7 @@ var (
 	variant = regexp.MustCompile(`font-variant:[^;"]*;`)
 )
 
-// tidied replaces the font with common fonts that have the same metrics as the one used for measuring.
+// tidied replaces the font with common fonts that have the same metrics.
 func tidied(svg []byte) []byte {
 	svg = family.ReplaceAll(svg, []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	return variant.ReplaceAll(svg, nil)

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// legendRow is a one-line legend under the title. The library's own legend would cover data.
+// legendRow is a one-line legend under the title. The library's built-in legend would cover data.
 type legendRow struct{ names []string }
 
 // legendHeight is the height of a legendRow.

@@ -46,8 +46,8 @@ func (s *section) drawGrowth() error {
 	return nil
 }
 
-// grown returns a line for each contestant that was measured with more than one number of objects and
-// otherwise the first group's parameters.
+// grown returns a line for each contestant that was measured at more than one number of objects. All other
+// parameters must be those of the first group.
 func (s *section) grown(metric string) []line {
 	var lines []line
 	rest := func(p results.Params) results.Params {
@@ -79,7 +79,7 @@ func (s *section) grown(metric string) []line {
 	return slices.DeleteFunc(lines, func(l line) bool { return len(l.points) < 2 })
 }
 
-// drawSeries draws each series of measurements over time.
+// drawSeries draws each time series.
 func (s *section) drawSeries() error {
 	for _, g := range s.groups {
 		names := map[string]results.Stat{}

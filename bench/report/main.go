@@ -4,11 +4,11 @@
 //	informer-bench report results.json
 //	go -C bench/report run . ../../results.json --out ../..
 //
-// It is a separate module because of its chart library, which should not become a dependency of programs that
-// import Millrace or of Millrace's commands.
+// It is a separate module so that its chart library does not become a dependency of Millrace's commands or of
+// programs that import Millrace.
 //
-// The same file always produces the same bytes. Charts from earlier reports are removed from the output
-// directory, bench/out/charts below --out.
+// The same file always produces the same bytes. It removes charts left by earlier reports from
+// bench/out/charts below --out.
 package main
 
 import (

@@ -54,7 +54,7 @@ func (p *page) environment(env *results.Env) {
 	}
 }
 
-// guide writes an explanation of the tables and their limitations.
+// guide explains how to read the tables, and their limitations.
 func (p *page) guide(env *results.Env) {
 	p.line(`## How to read this
 

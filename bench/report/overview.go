@@ -9,7 +9,7 @@ import (
 // headline is a figure on the first page: in its table, its picture, or both.
 type headline struct {
 	scenario   string
-	params     results.Params // a row must have these, and ordinary objects unless they specify others
+	params     results.Params // parameters that a row must have; objects are ordinary unless these say otherwise
 	contestant string
 	metric     string
 	what       string // description
@@ -26,8 +26,8 @@ const (
 	speed
 )
 
-// headlines returns the figures on the first page, in order. The table contains ten, on which users base
-// their decision.
+// headlines returns the figures on the first page, in order. Ten of them are in the table: the ones that
+// matter most when choosing a library.
 func headlines() []headline {
 	const ours, packed = results.Millrace, results.MillracePacked
 	hostile := results.Params{results.Hostile: 1}
@@ -79,7 +79,7 @@ func figures(sections []section) []figure {
 	return all
 }
 
-// in returns the headline's figure in its section, taken from the first group with the headline's parameters.
+// in returns the headline's figure from the first group in its section that has the headline's parameters.
 func (h headline) in(s *section) (figure, bool) {
 	for _, g := range s.groups {
 		row := g.of(h.contestant)
@@ -111,7 +111,7 @@ func (g group) of(contestant string) *results.Result {
 	return nil
 }
 
-// overview writes the first page: a table of the figures listed there, and a picture.
+// overview writes the first page: a table of headline figures, and a picture.
 func (p *page) overview(figures []figure, picture []byte) {
 	if len(figures) == 0 {
 		return

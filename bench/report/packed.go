@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// packed writes a table of the measured figures whose targets have a description, which are those for packed
-// caches.
+// packed writes a table of the measured figures for packed caches. Their targets are the ones with a
+// description.
 func (p *page) packed(r *results.Results) {
 	var rows [][]string
 	for _, v := range r.Check(results.Targets()) {

@@ -22,8 +22,8 @@ const (
 	headingHeight = 30
 )
 
-// picture draws the headlines that belong in it: a bar for Millrace above a bar of constant length for
-// client-go. It returns nothing if no headline was measured.
+// picture draws each of its headlines as a bar for Millrace above a bar of constant length for client-go. It
+// returns nothing if no headline was measured.
 //
 // The picture has no background, and its colours follow the viewer's colour scheme.
 func picture(figures []figure, env *results.Env) []byte {
@@ -82,8 +82,8 @@ text{fill:#9198a1}
 </style>
 `
 
-// drawFigure draws one row. It cuts off a bar that would run into the values; the numbers show how much
-// longer the bar would be.
+// drawFigure draws one row. It cuts off a bar that would run into the values; readers can still see the ratio
+// from the numbers.
 func drawFigure(w *bytes.Buffer, f figure, y int) {
 	ratio := f.ratio
 	if results.MoreIsBetter(f.metric) {

@@ -23,8 +23,8 @@ type group struct {
 	rows   []*results.Result // in the order of contestants
 }
 
-// peer returns the contestant to compare with: client-go, or controller-runtime if client-go did not take
-// part.
+// peer returns the contestant to compare with: client-go, or controller-runtime if client-go was not
+// measured.
 func (g group) peer() string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(g.rows, func(row *results.Result) bool { return row.Contestant == name })
@@ -35,8 +35,8 @@ func (g group) peer() string {
 	return results.ClientGo
 }
 
-// lead returns the row whose figures are drawn: the one for packed caches if they were measured, otherwise
-// Millrace's, or nil if neither exists.
+// lead returns the row to draw: the one for packed caches if they were measured, otherwise Millrace's. It
+// returns nil if neither was measured.
 func (g group) lead() *results.Result {
 	if row := g.of(results.MillracePacked); row != nil {
 		return row
@@ -92,8 +92,8 @@ func about() [][2]string {
 	}
 }
 
-// sectionsOf sorts results into sections: known scenarios first, in their order, then others in the order
-// of the file. Scenarios that were not run have no section.
+// sectionsOf groups results into sections: first the known scenarios in display order, then any others in
+// file order. Scenarios that were not run have no section.
 func sectionsOf(r *results.Results) ([]section, error) {
 	var all []section
 	at := func(scenario string) int {
@@ -159,7 +159,7 @@ func (s *section) targeted(row *results.Result, metric, peer string) bool {
 	})
 }
 
-// common returns the parameters that all groups have in common, which need not be repeated in every row.
+// common returns the parameters shared by all groups, which need not be repeated in every row.
 func (s *section) common() results.Params {
 	same := maps.Clone(s.groups[0].params)
 	maps.DeleteFunc(same, func(name string, value int) bool {
@@ -168,8 +168,7 @@ func (s *section) common() results.Params {
 	return same
 }
 
-// own returns a group's values for the parameters that differ between groups. A parameter missing from a
-// group is 0.
+// own returns a group's values for the parameters that differ between groups. Missing parameters are 0.
 func (s *section) own(g group) results.Params {
 	common, own := s.common(), results.Params{}
 	for _, other := range s.groups {

@@ -34,7 +34,7 @@ func (p *page) table(s *section) {
 	p.line("")
 }
 
-// contestants returns the contestants that occur in any group, in display order.
+// contestants returns the contestants in all groups, in display order.
 func (s *section) contestants() (names []string) {
 	for _, g := range s.groups {
 		for _, row := range g.rows {
@@ -47,8 +47,8 @@ func (s *section) contestants() (names []string) {
 	return names
 }
 
-// redundant reports whether a figure has no target and is just another figure in the table divided by the
-// number of objects or events.
+// redundant reports whether a figure has no target and merely restates another figure per object or per
+// event.
 func (s *section) redundant(metric string) bool {
 	whole := map[string]string{
 		results.CPUPerObject: results.CPU, results.CPUPerEvent: results.CPU,

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// targets writes the last section: one row per target and measured figure, with the outcome and, for missed
-// targets, the reason.
+// targets writes the last section. It has one row per target and measured figure, with the outcome and the
+// reason for each miss.
 func (p *page) targets(r *results.Results, sections []section) {
 	p.line("## Targets of the project\n")
 	p.line("The project sets itself limits, for --objects 50000, and says here which of them it reaches. A limit is")

@@ -13,8 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// repository returns the closest parent of the working directory (or the directory itself) that contains the
-// contestants.
+// repository returns the working directory, or its closest parent, that contains the contestants.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -34,8 +33,8 @@ func repository() (string, error) {
 // tags.
 type place struct{ module, directory, tags string }
 
-// placesOf returns the places to look for a contestant: its current one first, followed by those in earlier
-// revisions.
+// placesOf returns the places to look for a contestant: first where it is now, then where earlier revisions
+// kept it.
 func placesOf(contestant string) []place {
 	return map[string][]place{
 		results.Millrace:                {{"contestants/millrace", "whole", ""}, {"contestants/millrace", "", ""}, {"millrace", "", ""}},
@@ -51,8 +50,8 @@ func placesOf(contestant string) []place {
 	}[contestant]
 }
 
-// libraries maps a contestant to the module whose version identifies it. Millrace's version is the revision
-// of the source.
+// libraries maps a contestant to the module whose version identifies it. Millrace is identified by its source
+// revision instead.
 var libraries = map[string]string{results.ClientGo: "k8s.io/client-go", results.ControllerRuntime: "sigs.k8s.io/controller-runtime"}
 
 // builder builds entrants.

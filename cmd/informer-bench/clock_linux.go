@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the CPU time used by all threads of a process. It reads the clock that
-// clock_getcpuclockid(3) returns, whose ID is derived from the process ID.
+// cpuTime returns the CPU time used by all threads of a process. It reads the clock described in
+// clock_getcpuclockid(3), whose ID is derived from the process ID.
 func cpuTime(pid int) (time.Duration, error) {
 	const perProcess, scheduler = 0, 2
 	var t unix.Timespec
@@ -22,7 +22,7 @@ func cpuTime(pid int) (time.Duration, error) {
 }
 
 // memory returns a process's resident memory, and its peak since the process started or since the last
-// resetPeak. Unlike the maximum reported by getrusage(2), this peak excludes the parent's memory at the time
+// resetPeak. Unlike the maximum from getrusage(2), this peak does not include the parent's memory at the time
 // of the fork.
 func memory(pid int) (resident, peak uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -42,7 +42,7 @@ func compare(j scenario.Job, entrants []entrant, all rounds) (list []compared) {
 	return list
 }
 
-// derived reports whether a metric is just wall or CPU time in another unit. Judging it too would count the
+// derived reports whether a metric is just wall or CPU time in another unit. Comparing it too would count the
 // same difference twice.
 func derived(j scenario.Job, metric string) bool {
 	switch metric {
@@ -74,7 +74,7 @@ func ratioOf(f results.Comparison, spread string) string {
 	return fmt.Sprintf("%.3f"+spread, f.Ratio.Median, f.Ratio.Min, f.Ratio.Max)
 }
 
-// writeConclusion lists the figures that differ between two revisions.
+// writeConclusion lists the figures that changed between two revisions.
 func writeConclusion(out io.Writer, list []compared) error {
 	w := &errWriter{out: out}
 	for len(list) > 0 {

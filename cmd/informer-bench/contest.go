@@ -54,14 +54,15 @@ func (c *contest) of(j scenario.Job) []entrant {
 	})
 }
 
-// fits reports whether an entrant needs less than half of the machine's memory, or its needs are unknown.
+// fits reports whether an entrant needs less than half of the machine's memory. It returns true if the need
+// is unknown.
 func fits(j scenario.Job, e entrant, memory uint64) bool {
 	return memory == 0 || uint64(j.Objects)*uint64(j.Takes[e.contestant]) < memory/2
 }
 
-// run measures a job, round by round and entrant by entrant. It fails if two entrants did different work.
-// The order is reversed every second round, so no entrant always goes first. It returns the measures from all
-// rounds, and memory over time from the last round.
+// run measures a job, round by round and entrant by entrant. The order is reversed every second round so that
+// no entrant always goes first. run returns the measures from all rounds, and memory over time from the last
+// one. It fails if two entrants did different work.
 func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][]results.Point, error) {
 	var server *loadServer
 	if j.Script != scenario.Alone {
@@ -171,7 +172,7 @@ func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server
 	return o, nil
 }
 
-// because wraps err in ctx's cause if ctx is done, since err is then only a symptom.
+// because wraps err in ctx's cause if ctx is done, since err is then only a symptom of that.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
@@ -179,8 +180,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps are the harness's actions at marks. They are performed once before the work starts and, if work
-// continues after the sync, once after it.
+// steps are the harness's actions at marks: begin runs before the work starts, and synced after the sync if
+// there is more work to come.
 type steps struct{ begin, synced func() error }
 
 // converse exchanges messages with a contestant until the result arrives. If overTime is set, it samples the
@@ -265,7 +266,7 @@ func readClocks(pid int) (r reading, err error) {
 	return r, err
 }
 
-// agree checks that all contestants with a cache ended up with the same contents.
+// agree checks that all caches ended up with the same contents.
 func agree(outcomes map[string]protocol.Result) error {
 	first := ""
 	for _, name := range slices.Sorted(maps.Keys(outcomes)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// entrant is a contestant in a run. It is built from the surrounding source tree or from another revision.
+// entrant is a contestant as built for a run, from the surrounding source tree or from another revision.
 type entrant struct {
 	name       string // as requested and as named in results: "millrace@main"
 	contestant string // "millrace"
@@ -28,9 +28,9 @@ func parseEntrant(name string) (entrant, error) {
 	return entrant{name: name, contestant: contestant, revision: revision}, nil
 }
 
-// enter returns the requested entrants (by default, all contestants) that take part in at least one of the
-// scenarios. They are ordered by contestant; revisions of the same contestant keep the order in which they
-// were requested. It returns an error if there are none.
+// enter returns the requested entrants (by default, all contestants) that implement at least one of the
+// scenarios. They are ordered by contestant; revisions of the same contestant stay in the order requested. It
+// returns an error if there are none.
 func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	if len(asked) == 0 {
 		asked = scenario.Contestants()
@@ -57,8 +57,8 @@ func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	return all, nil
 }
 
-// paired reports whether each contestant runs at several revisions, so that only the differences between them
-// are of interest.
+// paired reports whether each contestant runs at several revisions, in which case only the differences
+// between revisions matter.
 func paired(entrants []entrant) bool {
 	return len(entrants) > 0 && !slices.ContainsFunc(entrants, func(e entrant) bool {
 		return !slices.ContainsFunc(entrants, func(other entrant) bool {

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// closeEnough is the ratio between the smallest sufficient limit and the largest insufficient one at
-	// which the search stops.
+	// closeEnough ends the search: it stops once the smallest sufficient limit is within this ratio of the
+	// largest insufficient one.
 	closeEnough = 1.03
 
 	// heapShare is the percentage of the limit to set as GOMEMLIMIT.
 	heapShare = 90
 
-	// slowness and grace limit how long a run with a memory limit may take compared to a run without one. A
-	// contestant that does nothing but collect garbage fails.
+	// slowness and grace limit how much longer a run may take with a memory limit than without, so a
+	// contestant that only collects garbage fails.
 	slowness, grace = 4, 10 * time.Second
 )
 
-// smallest finds the smallest memory limit under which an entrant completes the work. It returns the outcome
-// of the run with that limit.
+// smallest finds the smallest memory limit under which an entrant completes the work, and returns the outcome
+// of that run.
 func (c *contest) smallest(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
 	began := time.Now()
 	best, err := c.attempt(ctx, j, e, server, 0)
@@ -54,7 +54,7 @@ func canLimit() error {
 	return err
 }
 
-// bisect returns approximately the smallest sufficient limit, given one that is known to be sufficient.
+// bisect approximates the smallest sufficient limit, starting from one that is known to be sufficient.
 func bisect(most uint64, enough func(limit uint64) bool) uint64 {
 	for tooSmall := most / 32; float64(most) > closeEnough*float64(tooSmall); {
 		if limit := (most + tooSmall) / 2; enough(limit) {

@@ -1,15 +1,15 @@
-// Command informer-bench compares the performance of Millrace, client-go and controller-runtime. They take
-// turns doing the same work on the same machine.
+// Command informer-bench compares the performance of Millrace, client-go and controller-runtime. It makes
+// them take turns doing the same work on the same machine.
 //
 //	informer-bench list
 //	informer-bench run --scenario sync-protobuf,watch-protobuf --rounds 5 --json results.json
 //	informer-bench report results.json
 //
-// Every contestant is a separate program. The harness builds it from the repository's bench/contestants
-// directory and runs the contestants alternately (A B A B), once per round, against a server in another
-// process that has encoded everything in advance. Whenever a contestant sets a mark, the harness reads its
-// wall and CPU time and its peak memory from the operating system. It compares the contestants' final caches;
-// the run fails if any two differ.
+// Every contestant is a separate program, built from the repository's bench/contestants directory. The
+// harness runs them alternately (A B A B), once per round, against a server in another process that has
+// encoded everything in advance. Whenever a contestant sets a mark, the harness reads its wall and CPU time
+// and its peak memory from the operating system. It compares the contestants' final caches; the run fails if
+// any two differ.
 //
 // Absolute figures depend on the machine and on when they were measured. Ratios are portable, because each
 // compares two runs in the same round. Targets apply to the median ratio.

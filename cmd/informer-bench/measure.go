@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// measure computes metrics from the readings. Metric names include the unit. It fails if a mark is missing or
-// a figure is not a number.
+// measure computes metrics from the readings. Metric names include the unit. It returns an error if a mark is
+// missing or a figure is NaN or infinite.
 func measure(j scenario.Job, o *outcome) (measures, error) {
 	for _, name := range needed(j) {
 		if _, ok := o.marks[name]; !ok {
@@ -89,9 +89,9 @@ func figures(j scenario.Job, o *outcome) measures {
 	return m
 }
 
-// measureReconciles measures the startup (until each object has been reconciled) separately from the changes
-// that follow. The startup is timed from when the cache is complete, because other scenarios cover the time
-// before that. The time for the changes includes reading and decoding them.
+// measureReconciles measures the startup, until each object has been reconciled, separately from the changes
+// that follow. The startup is timed from the moment the cache is complete, since other scenarios cover what
+// comes before. The time for the changes includes reading and decoding them.
 func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	begin, cached, reconciled := marks[protocol.MarkBegin], marks[protocol.MarkCached], marks[protocol.MarkReconciled]
 	synced, done := marks[protocol.MarkSynced], marks[protocol.MarkDone]

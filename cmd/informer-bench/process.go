@@ -23,8 +23,8 @@ type process struct {
 	grumble *tail
 }
 
-// letGo is how long to wait for the rest of a program's output after it has exited or been killed, because
-// its children may keep the output open.
+// letGo is how long to wait for a program's remaining output after it has exited or been killed. Its children
+// may keep the output open.
 const letGo = time.Second
 
 // launch starts a program, which is killed when ctx is done.
@@ -41,7 +41,7 @@ func launch(ctx context.Context, name, path string, args ...string) (*process, e
 	}
 	p.cmd.WaitDelay = letGo
 	p.cmd.Cancel = func() error {
-		time.AfterFunc(letGo, func() { _ = stdout.Close() }) // nothing reads it any more
+		time.AfterFunc(letGo, func() { _ = stdout.Close() }) // no one reads it any more
 		return p.cmd.Process.Kill()
 	}
 	p.in, p.out = json.NewEncoder(p.stdin), bufio.NewScanner(stdout)
@@ -100,7 +100,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// tail is a writer that keeps only the end of its input.
+// tail is a writer that keeps only the last bytes written to it.
 type tail struct{ kept []byte }
 
 const tailSize = 4 << 10

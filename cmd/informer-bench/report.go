@@ -13,7 +13,7 @@ import (
 )
 
 // newReportCommand returns the command that runs the program in bench/report. Like the contestants, that
-// program is a separate module, so Millrace does not depend on the chart library.
+// program is a separate module, which keeps the chart library out of Millrace's dependencies.
 func newReportCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{

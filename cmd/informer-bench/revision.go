@@ -21,7 +21,7 @@ func describe(root string) string {
 }
 
 // checkOut checks out a revision into a new directory and returns the commit. The directory is a git
-// worktree, so nothing is fetched. Call remove to delete it.
+// worktree, so no fetch is needed. Call remove to delete it.
 func checkOut(ctx context.Context, root, revision, dir string) (commit string, remove func() error, err error) {
 	if commit, err = git(ctx, root, "rev-parse", "--verify", "--short=12", "--end-of-options", revision+"^{commit}"); err != nil {
 		return "", nil, fmt.Errorf("revision %s: %w", revision, err)

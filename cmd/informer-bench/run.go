@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// runFlags are the flags for the run command.
+// runFlags contains the flags for the run command.
 type runFlags struct {
 	scenarios   []string
 	contestants []string

@@ -41,10 +41,10 @@ type serveSpec struct {
 type serving struct {
 	URL       string `json:"url"`
 	ListRV    uint64 `json:"list_rv"`
-	ExpiredRV uint64 `json:"expired_rv"` // of the list after the resource version has expired
+	ExpiredRV uint64 `json:"expired_rv"` // of the list that follows an expired resource version
 }
 
-// order is a command from the harness to a load server, and answered is the response.
+// order is a command from the harness to a load server. answered is the response.
 type order struct {
 	Do        string  `json:"do"` // play, expire, reset, tell
 	Events    int64   `json:"events,omitempty"`
@@ -172,7 +172,7 @@ func widgetResource() apiservertest.Resource {
 	}
 }
 
-// warm makes the server encode everything that will be requested during a load.
+// warm makes the server encode everything that contestants will request.
 func warm(ctx context.Context, spec serveSpec, load *apiservertest.Load, url string) (first serving, err error) {
 	first.URL = url
 	resource := load.Resource()

@@ -65,8 +65,7 @@ func (s *loadServer) follow(ctx context.Context, j scenario.Job) error {
 		play := order{Do: "play", Events: int64(j.Params[scenario.Events]), PerSecond: float64(j.Params[scenario.PerSecond])}
 		return s.order(ctx, play, nil)
 	}
-	// When the event after the list arrives, the contestant knows that its handlers have received the whole
-	// list.
+	// The event after the list tells the contestant that its handlers have received the whole list.
 	if err := s.order(ctx, order{Do: "expire"}, nil); err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func column(of []measures, metric string) (values []float64) {
 	return values
 }
 
-// ratiosOf divides round by round, so that noise on the machine affects both sides. There is no ratio for a
-// metric that is zero on the other side.
+// ratiosOf divides round by round, so that noise on the machine affects both sides. If the other side's value
+// is zero, the metric has no ratio.
 func ratiosOf(of, to []measures) map[string]results.Stat {
 	ratios := map[string]results.Stat{}
 	if len(of) == 0 {

@@ -51,7 +51,7 @@ func metricsOf(rows []results.Result) []string {
 	return results.Ordered(all)
 }
 
-// judgedOf describes the outcomes of the targets for a contestant's metric.
+// judgedOf describes whether a contestant's metric meets its targets.
 func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	var judged []string
 	for _, v := range verdicts {
@@ -67,7 +67,7 @@ func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	return strings.Join(judged, "; ")
 }
 
-// writeGrowth prints the verdicts of targets that span several variants.
+// writeGrowth prints the verdicts on targets that span several variants.
 func writeGrowth(out io.Writer, variants []results.Result) error {
 	for _, v := range (&results.Results{Results: variants}).Check(results.Targets()) {
 		if !v.Target.Growth || !v.Measured {

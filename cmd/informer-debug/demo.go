@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// demoFlags holds demo's flags in addition to watch's.
+// demoFlags holds the flags that demo has in addition to watch's.
 type demoFlags struct {
 	rate     float64
 	faults   bool
@@ -78,8 +78,8 @@ another terminal.
 	return cmd
 }
 
-// demoBackoff returns a backoff that resets between faults. By default, faults every ten seconds would count
-// as one long outage, which is right everywhere except in a demo.
+// demoBackoff returns a backoff that resets between faults. By default, faults every ten seconds would be
+// treated as one long outage, which is right except in a demo.
 func demoBackoff() reflector.Backoff {
 	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: demo.FaultInterval / 3}
 }

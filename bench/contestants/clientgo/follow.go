@@ -15,13 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// starter is the interface that both kinds of factory have in common.
+// starter is the interface shared by both kinds of factory.
 type starter interface {
 	StartWithContext(ctx context.Context)
 	Shutdown()
 }
 
-// follower returns the typed informer for pods, over protobuf, or a dynamic or typed informer for custom
+// follower returns the typed informer for pods (over protobuf), or a dynamic or typed informer for custom
 // resources.
 func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: s.URL}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// footprint measures the goroutines and bytes that a synced informer and a handler use.
+// footprint measures how many goroutines and bytes a synced informer and a handler use.
 func (k Stack) footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := setWatchList(s); err != nil {
 		return nil, err

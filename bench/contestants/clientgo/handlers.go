@@ -49,7 +49,7 @@ func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	return r, nil
 }
 
-// slowHandler sends events while a handler sleeps. client-go always queues every event.
+// slowHandler sends events while a handler sleeps. client-go queues every one of them.
 func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	s.Until = feed.Until

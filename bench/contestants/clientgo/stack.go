@@ -1,5 +1,5 @@
-// Package clientgo implements client-go as an informer-bench contestant, either on its own or with Millrace
-// behind its interfaces. The programs in its subdirectories differ only in the Stack.
+// Package clientgo runs client-go under informer-bench, either on its own or with Millrace behind its
+// interfaces. The programs in its subdirectories differ only in the Stack.
 package clientgo
 
 import (

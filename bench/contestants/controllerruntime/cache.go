@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// prepare configures the process and returns the scheme.
+// prepare sets up process-wide state and returns the scheme.
 func prepare(s *protocol.Session) (*runtime.Scheme, error) {
 	value := "false"
 	if s.Params.On(scenario.WatchList) {

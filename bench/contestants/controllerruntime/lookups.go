@@ -61,7 +61,7 @@ func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.R
 	return r, errors.Join(err, <-ended)
 }
 
-// newLocal returns a cache that is filled from a feed. Reads do not copy unless Params.Copied is set.
+// newLocal returns a cache filled from a feed. Reads do not copy unless Params.Copied is set.
 func (k Stack) newLocal(s *protocol.Session, feed *scenario.Feed[*corev1.Pod]) (cache.Cache, error) {
 	types, err := prepare(s)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/scenario"
 )
 
-// watched contains the other kinds that the Widget controller watches, with their list types.
+// watched lists the other kinds watched by the Widget controller, with their list types.
 func watched() map[client.Object]client.ObjectList {
 	return map[client.Object]client.ObjectList{
 		&corev1.Pod{}: &corev1.PodList{}, &corev1.ConfigMap{}: &corev1.ConfigMapList{},

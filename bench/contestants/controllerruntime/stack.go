@@ -1,6 +1,6 @@
-// Package controllerruntime implements controller-runtime as an informer-bench contestant: its cache, as used
-// by its client and controllers, either on its own or with Millrace behind its interfaces. The programs in
-// its subdirectories differ only in the Stack.
+// Package controllerruntime runs controller-runtime under informer-bench: the cache as its client and
+// controllers use it, either on its own or with Millrace behind its interfaces. The programs in its
+// subdirectories differ only in the Stack.
 package controllerruntime
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// footprint measures the goroutines and bytes that a synced informer and a handler use.
+// footprint measures how many goroutines and bytes a synced informer and a handler use.
 func (k Stack) footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	f, err := k.newFactory(s)
 	if err != nil {

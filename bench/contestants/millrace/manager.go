@@ -76,7 +76,7 @@ func (k Stack) managerStart(ctx context.Context, s *protocol.Session) (*protocol
 // count adds the objects in a cache to a result.
 type count func(*protocol.Result)
 
-// watched makes a controller watch a kind whose events trigger no reconciles.
+// watched makes a controller watch a kind without reconciling anything for its events.
 func watched[T object.Object](m *manager.Manager, c *controller.Controller) count {
 	i := factory.Informer[T](m.Factory())
 	c.Watch(controller.MapFunc(i, func(T) []controller.Request { return nil }))

@@ -40,7 +40,7 @@ func (k Stack) restart(ctx context.Context, s *protocol.Session) (result *protoc
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 
-// runBefore runs the earlier factory until it has synced, and stops it.
+// runBefore runs the earlier factory until it has synced, then stops it.
 func (k Stack) runBefore(ctx context.Context, s *protocol.Session) error {
 	f, err := k.newFactory(s)
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// shareCache lists all objects, and then only the share of one of Params.Replicas replicas. It compares the
-// memory, CPU time and traffic of the second list with those of the first. The byte counts show whether the
-// server did the filtering.
+// shareCache lists all objects and then only the share belonging to one of Params.Replicas replicas, and
+// compares the memory, CPU time and traffic used. The byte counts reveal whether the server did the
+// filtering.
 func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (k Stack) hold(ctx context.Context, s *protocol.Session, part shard.Scope) 
 	return h, nil
 }
 
-// counted is a transport that counts received bytes.
+// counted wraps a transport and counts received bytes.
 type counted struct {
 	net.Conn
 	received *atomic.Int64

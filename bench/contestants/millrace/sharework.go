@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// shareWork measures several programs that share work, all within this process.
+// shareWork measures several programs sharing work. They all run inside this process.
 func shareWork(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
@@ -76,12 +76,11 @@ func least(n int, f func()) time.Duration {
 	return best
 }
 
-// reconcileTakes is how long each reconcile waits for the server.
+// reconcileTakes is the simulated time each reconcile spends waiting for the server.
 const reconcileTakes = 5 * time.Millisecond
 
-// throughput returns how many reconciles per second several programs achieve with one worker each. The clock
-// starts once all work is queued, so the result shows how well the work is distributed and does not include
-// requests.
+// throughput returns the combined reconciles per second of several programs with one worker each. The clock
+// starts once all work is queued, so the result reflects the distribution of work and excludes requests.
 func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64, error) {
 	cfg, ns := &config.Config{Host: s.URL}, fresh(fmt.Sprint("of-", replicas))
 	client, err := rest.NewClient(cfg, scheme.New())
@@ -149,7 +148,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 	return float64(s.Objects) / time.Since(began).Seconds(), nil
 }
 
-// fresh returns a name that has not been used on this server by any other round.
+// fresh returns a name that no other round has used on this server.
 func fresh(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
 // each calls do for 0 to n-1, up to 16 at a time.
@@ -167,7 +166,7 @@ func each(n int, do func(int) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// stable waits until each member owns the slots it should, and returns the owners.
+// stable waits until every slot has its intended owner, and returns the owners.
 func stable(ctx context.Context, groups []*membership.Group) ([]int, error) {
 	for {
 		owners, free := make([]int, 1024), 1024
@@ -216,7 +215,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// moves measures how many slots move, and how long they are without an owner, when a member joins, leaves or
+// moves measures how many slots move, and how long they go without an owner, when a member joins, leaves or
 // crashes.
 func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -1,5 +1,5 @@
-// Package millrace implements Millrace as an informer-bench contestant, with whole or packed
-// caches. The programs in its subdirectories differ only in the Stack.
+// Package millrace runs Millrace under informer-bench, with whole or packed caches. The programs in its
+// subdirectories differ only in the Stack.
 package millrace
 
 import (

@@ -9,8 +9,8 @@
 //	                            ←   {"event":"result","result":{"objects":50000,"digest":"…",…}}
 //	(end of stdin)              →                                the contestant exits
 //
-// At a mark the harness reads the contestant's wall and CPU clocks and its peak memory from the
-// operating system. The contestant waits in the meantime, so its own reporting is not measured.
+// At a mark the harness asks the operating system for the contestant's CPU time and peak memory, and notes
+// the wall time. The contestant waits meanwhile, so its own reporting is not measured.
 //
 // # Usage
 //

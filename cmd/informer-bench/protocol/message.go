@@ -22,7 +22,7 @@ type Start struct {
 	// Seed is the seed for objects that the contestant generates itself.
 	Seed uint64 `json:"seed"`
 
-	// Until is the resource version of the last event to wait for, or 0 if the work is done after the sync.
+	// Until is the resource version of the last event to wait for, or 0 if the work ends with the sync.
 	Until uint64 `json:"until,omitempty"`
 
 	// Params are the parameters of the scenario.
@@ -53,7 +53,7 @@ const (
 	MarkSynced = "synced" // the cache is complete and the handlers have received it
 	MarkDone   = "done"   // all work is done
 
-	// In scenarios with controllers, this mark comes between begin and synced.
+	// Scenarios with controllers also set this mark, between begin and synced.
 	MarkCached     = "cached"     // the cache is complete
 	MarkReconciled = "reconciled" // each object has been reconciled once
 )
@@ -78,7 +78,7 @@ type Result struct {
 	// Live is the heap in use after two collections, minus the heap in use before the work.
 	Live int64 `json:"live"`
 
-	// Metrics are metrics that only the contestant can measure, named as in the results file.
+	// Metrics contains metrics that only the contestant can measure, named as in the results file.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 }
 

@@ -46,8 +46,8 @@ func Main(scenarios map[string]Work) {
 	}
 }
 
-// NewSession returns the contestant's side of a conversation that has reached the start of the work. It reads
-// the harness's responses from in and writes to out.
+// NewSession returns the contestant's side of a conversation in which work is about to start. It reads the
+// harness's responses from in and writes to out.
 func NewSession(start Start, in io.Reader, out io.Writer) *Session {
 	return &Session{Start: start, in: json.NewDecoder(bufio.NewReader(in)), out: out}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Difference is the verdict on whether two contestants differ by more than noise.
+// Difference says whether two contestants differ by more than noise.
 type Difference int
 
 // The possible differences.
@@ -17,7 +17,7 @@ const (
 	Worse                     // worse by more than noise
 )
 
-// Comparison compares a figure between two contestants that took turns.
+// Comparison compares one figure of two contestants that took turns.
 type Comparison struct {
 	Metric   string
 	New, Old Stat
@@ -25,18 +25,19 @@ type Comparison struct {
 	// Ratio summarizes the per-round ratios new/old. It is zero if old is zero in any round.
 	Ratio Stat
 
-	// Rounds is the number of pairs, and WorseIn is the number of pairs in which new was worse.
+	// Rounds is the number of pairs. In WorseIn of them, new was worse.
 	Rounds, WorseIn int
 
 	Difference Difference
 }
 
 const (
-	// noticed is how far from 1 the median ratio must be to count as a difference, even if all rounds agree.
+	// noticed is how far from 1 the median ratio must be to be reported as a difference, even if all rounds
+	// agree.
 	noticed = 0.02
 
-	// significance is the largest accepted probability that chance alone causes a difference in one
-	// direction: with 5 rounds all must agree (1 in 32).
+	// significance is the highest acceptable probability of seeing a difference in one direction by chance.
+	// With 5 rounds, all must agree (1 in 32).
 	significance = 0.05
 )
 
@@ -46,10 +47,10 @@ const FewestRounds = 5
 // Compare compares a metric, round by round, with an older contestant's. It returns false if there are no
 // rounds, or if the numbers of rounds differ.
 //
-// The new contestant is better or worse by more than noise if three conditions hold. Enough rounds agree
-// that chance would cause it in fewer than one in twenty cases (a one-sided sign test). The median of the
-// pairwise ratios is more than 2 % from 1. And the medians differ by a relevant amount, because the ratio of
-// two tiny values is meaningless.
+// A difference is more than noise if three conditions hold. So many rounds agree that it would happen by
+// chance less than one time in twenty (a one-sided sign test). The median of the pairwise ratios is more than
+// 2 % away from 1. And the medians differ by a relevant amount, since the ratio of two tiny values is
+// meaningless.
 func Compare(metric string, latest, older []float64) (Comparison, bool) {
 	if len(latest) == 0 || len(latest) != len(older) {
 		return Comparison{}, false
@@ -84,7 +85,7 @@ func Compare(metric string, latest, older []float64) (Comparison, bool) {
 	return c, true
 }
 
-// byChance returns the probability that at least these out of these+those fair coin tosses come up heads.
+// byChance returns the probability of getting at least these heads in these+those tosses of a fair coin.
 func byChance(these, those int) float64 {
 	n, chance := these+those, 0.0
 	for k := these; k <= n; k++ {
@@ -112,7 +113,7 @@ func binomial(n, k int) float64 {
 	return c
 }
 
-// negligible returns the largest irrelevant difference, in the metric's unit.
+// negligible returns the largest difference that does not matter, in the metric's unit.
 func negligible(metric string) float64 {
 	switch {
 	case strings.Contains(metric, "allocs"):

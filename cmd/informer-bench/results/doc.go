@@ -18,10 +18,10 @@
 //
 // # Failure
 //
-// Load rejects files with a different schema version and files with ambiguous results. A target without
-// figures in the file is neither met nor missed; its verdict is "not measured".
+// Load rejects files with a different schema version or with ambiguous results. A target without figures in
+// the file is neither met nor missed, and its verdict is "not measured".
 //
 // # Debugging
 //
-// The file is indented JSON with sorted names, easy to read and compare.
+// The file is indented JSON with sorted keys, so it is easy to read and diff.
 package results

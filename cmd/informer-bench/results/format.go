@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Format formats a figure with three digits and the unit in the metric's name: 2.31 s, 44.1 µs, 1.25 GB,
-// 36.1k/s.
+// Format formats a figure with three significant digits and the unit from the metric's name: 2.31 s, 44.1 µs,
+// 1.25 GB, 36.1k/s.
 func Format(metric string, v float64) string {
 	switch {
 	case strings.HasSuffix(metric, "_per_s"):

@@ -62,7 +62,7 @@ func known() [][2]string {
 	}
 }
 
-// Title returns the title of a metric for tables, which defaults to its name.
+// Title returns a metric's title for use in tables. It defaults to the metric's name.
 func Title(metric string) string {
 	for _, k := range known() {
 		if k[0] == metric {

@@ -1,7 +1,7 @@
 package results
 
 // packedTargets are the targets for packed caches, in table order. If Keys is 1, handlers read only the keys,
-// in client-go as well.
+// and so do client-go's.
 func packedTargets() []Target {
 	keys, whole := Params{Keys: 1}, Params{Keys: 0}
 	targets := []Target{

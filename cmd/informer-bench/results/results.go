@@ -35,8 +35,8 @@ const (
 	ControllerRuntimePacked = "controllerruntime+millrace-packed" // with a packed cache
 )
 
-// Metric names. A name ends with the unit: seconds (_s), bytes (_bytes), per second (_per_s), or nothing for
-// plain numbers. A file may contain other metrics, which are displayed by name.
+// Metric names. A name ends with its unit: seconds (_s), bytes (_bytes), per second (_per_s), or none for
+// plain numbers. A file may contain other metrics, which are shown under their own names.
 const (
 	Wall           = "wall_s"                // from the first request to the end of the work
 	CPU            = "cpu_s"                 // user and system time used by the process
@@ -57,7 +57,7 @@ const (
 	Pause          = "pause_s"          // extra event latency while a handler joins
 	PeakOverSteady = "peak_over_steady" // peak memory during a relist, relative to memory before it
 	Held           = "held_bytes"       // memory held for a sleeping handler at the end
-	CaughtUp       = "caught_up_s"      // from waking up until all events are handled
+	CaughtUp       = "caught_up_s"      // from its wake-up until it has handled all events
 
 	FirstReconcile  = "first_reconcile_s"   // after the cache was complete
 	CPUPerReconcile = "cpu_per_reconcile_s" // at the start
@@ -80,7 +80,7 @@ const (
 
 	FirstCall = "first_call_s" // from the start until a handler is first called
 
-	ThroughputRatio = "throughput_ratio"  // total throughput of processes that share the work, relative to a single process
+	ThroughputRatio = "throughput_ratio"  // total throughput of processes sharing the work, relative to a single process
 	MemoryPart      = "memory_part"       // of one of the processes, relative to a single process
 	CPUPart         = "cpu_part"          //
 	BytesPart       = "bytes_part"        // received
@@ -99,7 +99,7 @@ const (
 // RSSOverTime is the name of the resident memory series, in bytes.
 const RSSOverTime = "rss_bytes"
 
-// Names of the parameters used by this package and the report.
+// Parameter names used by this package and the report.
 const (
 	Objects  = "objects"
 	Handlers = "handlers"
@@ -149,8 +149,8 @@ type Result struct {
 	Contestant string          `json:"contestant"`
 	Metrics    map[string]Stat `json:"metrics"`
 
-	// Ratio maps another contestant and a metric to the ratio of this contestant's figure to the other's: the
-	// median of the per-round ratios.
+	// Ratio maps another contestant and a metric to the median, over all rounds, of this contestant's figure
+	// divided by the other's.
 	Ratio map[string]map[string]float64 `json:"ratio,omitempty"`
 
 	// Series are measurements over time, from one round.
@@ -206,7 +206,7 @@ func Load(path string) (*Results, error) {
 	}
 	r := new(Results)
 	if err := json.Unmarshal(raw, r); err != nil {
-		// Later versions may use different types.
+		// A later version may use different types.
 		var other struct{ V int }
 		if json.Unmarshal(raw, &other) == nil && other.V > Version {
 			return nil, fmt.Errorf("read results: %s: %w", path, wrongVersion(other.V))
@@ -238,7 +238,7 @@ func (r *Results) Save(path string) error {
 }
 
 // Writable returns an error if it can tell, without writing anything, that Save would fail for path. Call it
-// before starting hours of work.
+// before starting a run that takes hours.
 func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("save results: %s is a directory", path)

@@ -24,7 +24,7 @@ func StatOf(rounds []float64) Stat {
 	return Stat{Min: sorted[0], Median: median, Max: sorted[len(sorted)-1]}
 }
 
-// Ratios summarizes the per-round ratios, so that noise on the machine affects both sides of a ratio. It
+// Ratios summarizes the ratios round by round, so that noise on the machine affects both sides of a ratio. It
 // returns false if either side lacks a round or a divisor is zero.
 func Ratios(rounds, reference []float64) (Stat, bool) {
 	if len(rounds) == 0 || len(rounds) != len(reference) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Bound is the side of the limit on which a figure should be.
+// Bound says whether a limit is a minimum or a maximum.
 type Bound int
 
 // The bounds.
@@ -19,7 +19,8 @@ const (
 type Target struct {
 	Scenario string
 
-	// Contestant is Millrace itself by default. All other contestants with targets use Millrace internally.
+	// Contestant defaults to Millrace itself. The only other contestants with targets are those that run on
+	// Millrace.
 	Contestant string
 
 	Params Params // the target applies only to rows with these values
@@ -42,14 +43,14 @@ type Target struct {
 }
 
 // Targets returns all targets: for ordinary objects, for objects with no repeated content, for the adapters,
-// for shared work and for packed caches. Sharing saves nothing if no content repeats, but the results must
-// not be worse than client-go's. There are no targets for near-identical Pods.
+// for shared work and for packed caches. Sharing saves nothing if no content repeats, but the results must be
+// no worse than client-go's. Near-identical Pods have no targets.
 func Targets() []Target {
 	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), sharingTargets(), packedTargets())
 }
 
-// adapterTargets require that adopting an adapter, a one-line change, pays off if the config is passed too,
-// and costs nothing if client-go still decodes.
+// adapterTargets require that adopting an adapter, a one-line change, pays off if it is given the config, and
+// costs nothing if client-go still does the decoding.
 func adapterTargets() (targets []Target) {
 	const same = 1.02 // smaller differences are noise
 	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {
@@ -96,7 +97,7 @@ func hostileTargets() (targets []Target) {
 // Values small enough to count as zero.
 const (
 	none = 0.01    // allocations, including the runtime's own
-	flat = 1 << 20 // bytes, less than garbage collector noise
+	flat = 1 << 20 // bytes, below the noise from the garbage collector
 )
 
 func usualTargets() []Target {

@@ -7,13 +7,13 @@ type Verdict struct {
 	Target Target
 	Row    *Result // nil if the target applies to none
 
-	// Got is the figure to compare with the limit. Measured reports whether that figure was measured.
+	// Got is the figure to compare with the limit, if Measured is true.
 	Got      float64
 	Measured bool
 }
 
-// Check checks each target against all rows that it applies to. Verdicts are in target order, then row order.
-// A target that applies to no row gets a single verdict, "not measured".
+// Check checks each target against the rows it applies to. Verdicts are in target order, then row order. A
+// target that applies to no row gets a single verdict, "not measured".
 func (r *Results) Check(targets []Target) []Verdict {
 	var all []Verdict
 	for _, t := range targets {
@@ -33,7 +33,7 @@ func (r *Results) Check(targets []Target) []Verdict {
 	return all
 }
 
-// grown reports whether x has the most objects among the rows for t, and more than at least one other row.
+// grown reports whether no row for t has more objects than x, and at least one has fewer.
 func (r *Results) grown(t Target, x *Result) bool {
 	for i := range r.Results {
 		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] > x.Params[Objects] {

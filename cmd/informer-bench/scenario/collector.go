@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// collected is the amount of work done by this process's garbage collector so far.
+// collected is the work done so far by this process's garbage collector.
 type collected struct {
 	cpu    float64 // CPU seconds, as estimated by the runtime
 	cycles uint64

@@ -17,8 +17,8 @@ import (
 // feedRV is the resource version of a Feed's list. The first event has the version after it.
 const feedRV = 1_000_000_000
 
-// Feed is the source in scenarios without a server: in-memory objects, and events that start on request. Each
-// contestant has its own way of passing the events to its informer.
+// Feed is the source in scenarios without a server: in-memory objects, and events that start on request. How
+// the events get into the informer is up to each contestant.
 type Feed[T metav1.Object] struct {
 	Items []T
 
@@ -35,7 +35,7 @@ func (f *Feed[T]) ListRV() string { return strconv.Itoa(feedRV) }
 // Go starts sending events. It must be called only once.
 func (f *Feed[T]) Go() { close(f.gate) }
 
-// Events yields the MODIFIED objects, starting when Go is called, until there are no more or ctx is done. It
+// Events yields the modified objects from the moment Go is called, until there are no more or ctx is done. It
 // may be ranged over only once, by a single watch.
 func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 	return func(yield func(T) bool) {
@@ -49,7 +49,7 @@ func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
 }
 
 // NewFeed returns a feed of realistic pods. All events are created in advance, so feeding them costs almost
-// nothing. Each event is a pod that shares everything except the resource version with its predecessor.
+// nothing. Each event's pod shares everything except the resource version with the previous one.
 func NewFeed(s *protocol.Session) *Feed[*corev1.Pod] {
 	f := &Feed[*corev1.Pod]{gate: make(chan struct{})}
 	for i := range s.Objects {
@@ -102,8 +102,8 @@ func EventIndex(o metav1.Object) int {
 	return rv - feedRV - 1
 }
 
-// NewSmallFeed returns a feed of objects that consist only of metadata. Events are created on demand:
-// Params.Events of them, or an unlimited number if that is 0.
+// NewSmallFeed returns a feed of metadata-only objects. It creates Params.Events events on demand, or an
+// unlimited number if that is 0.
 func NewSmallFeed(s *protocol.Session) *Feed[*metav1.PartialObjectMetadata] {
 	f := &Feed[*metav1.PartialObjectMetadata]{gate: make(chan struct{})}
 	for i := range s.Objects {

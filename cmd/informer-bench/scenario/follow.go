@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Follow sets the marks for a contestant that caches the server's objects: one immediately, one when the
-// contestant has synced and, if there are listeners, one when all of them have received the last event. It
-// stores measurements in s.Metrics.
+// Follow sets the marks for a contestant that caches the server's objects: immediately, when it has synced
+// and, if there are listeners, when all of them have received the last event. It stores measurements in
+// s.Metrics.
 func Follow(s *protocol.Session, listeners []*Listener) error {
 	if s.Params.On(Collected) {
 		debug.FreeOSMemory() // don't count memory left over from the list

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// FootprintSteps are the steps that Footprint measures.
+// FootprintSteps contains the steps measured by Footprint.
 type FootprintSteps struct {
 	// Sync creates an informer, waits until it has synced, and returns its result.
 	Sync func() (*protocol.Result, error)
@@ -15,7 +15,7 @@ type FootprintSteps struct {
 	// Handler adds a handler to the informer and waits until it has received all objects.
 	Handler func() error
 
-	// Keep is called last; it keeps everything reachable until then.
+	// Keep is called last. Everything it refers to stays reachable until then.
 	Keep func()
 }
 

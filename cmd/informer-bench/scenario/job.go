@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// DefaultObjects is the number of objects that the targets are based on.
+// DefaultObjects is the number of objects assumed by the targets.
 const DefaultObjects = 50_000
 
-// Parameters that are resolved before they reach a contestant.
+// These parameters are resolved before they reach a contestant.
 const (
 	scale          = "scale_percent"   // percentage of the number of objects
 	changedPercent = "changed_percent" // of the objects
@@ -46,7 +46,7 @@ func (s Scenario) Jobs(objects int) []Job {
 	return jobs
 }
 
-// Lists returns how many lists a correct contestant requests, or a negative number if that is unknown.
+// Lists returns the number of lists that a correct contestant requests. It is negative if unknown.
 func (j Job) Lists() int {
 	switch {
 	case j.Script == Restart, j.Params.On(Replicas):

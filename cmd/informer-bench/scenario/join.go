@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Join feeds events to a listener. After a third of them, it calls join to add another handler, and waits for
-// it.
+// Join feeds events to a listener. A third of the way through, it calls join to add another handler, and
+// waits for it to return.
 func Join(s *protocol.Session, begin func(), l *Listener, pauses *Pauses, join func() error) error {
 	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {

@@ -39,15 +39,13 @@ func NewListener(until uint64, sent string, events int) *Listener {
 	return l
 }
 
-// NewCounter returns a Listener that is done after the given number of events. It does not look at the
-// events: with many handlers, reading an object that is no longer in the CPU cache costs more than the call
-// itself.
+// NewCounter returns a Listener that is done after the given number of events. It does not look at them: with
+// many handlers, reading an object that has left the CPU cache costs more than the call itself.
 func NewCounter(events int) *Listener {
 	return &Listener{expect: int64(events), done: make(chan struct{})}
 }
 
-// HearUpdate handles an update. It ignores updates that change nothing, which some informers deliver after a
-// relist.
+// HearUpdate handles an update. It ignores no-op updates, which some informers deliver after a relist.
 func (l *Listener) HearUpdate(old, o object.Head) {
 	if l.expect > 0 || old.GetResourceVersion() != o.GetResourceVersion() {
 		l.Hear(o)

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 )
 
-// Lookups contains one function for each way to read a cache of Pods. Each returns the number of objects it
-// visits. It does not access the objects' fields, but copies each object if Params.Copied is set.
+// Lookups contains one function for each way to read a cache of Pods. Each returns the number of objects
+// visited. They do not access the objects' fields, but copy the objects if Params.Copied is set.
 type Lookups struct {
 	Get       func(key types.NamespacedName) (int, error)
 	Namespace func(namespace string) (int, error)
@@ -23,9 +23,9 @@ type Lookups struct {
 // lookedUp is the number of distinct keys, namespaces, labels and nodes to cycle through.
 const lookedUp = 10
 
-// Measure performs each kind of lookup repeatedly for Params.Millis, and measures the time and allocations
-// per lookup. Like testing.AllocsPerRun, it rounds allocations down to discount those of the program itself.
-// It performs each lookup once before measuring.
+// Measure repeats each kind of lookup for Params.Millis and measures the time and allocations per lookup,
+// after a single warm-up call. Like testing.AllocsPerRun, it rounds allocations down to discount those made
+// elsewhere in the program.
 func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Result, error) {
 	var (
 		keys  [lookedUp]types.NamespacedName

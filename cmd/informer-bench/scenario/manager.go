@@ -21,8 +21,8 @@ func NewFirst() *First { return &First{came: make(chan struct{})} }
 func (f *First) Reconciled() { f.once.Do(func() { close(f.came) }) }
 
 // ManagerStart sets a mark, starts the manager without waiting for it, and sets another mark at its first
-// reconcile. After that, count measures the caches, which must be complete. If ctx is canceled, ManagerStart
-// returns its cause.
+// reconcile. Then it calls count to measure the caches, which must be complete. If ctx is canceled,
+// ManagerStart returns its cause.
 func ManagerStart(ctx context.Context, s *protocol.Session, start func(), first *First, count func() (*protocol.Result, error)) (*protocol.Result, error) {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// packedScenarios are the scenarios for packed caches. In client-go, "handlers that want keys" read only the
-// keys of the objects they receive.
+// packedScenarios are the scenarios for packed caches. With client-go, "handlers that want keys" read only
+// the key of each object.
 func packedScenarios() []Scenario {
 	three := []string{results.Millrace, results.MillracePacked, results.ClientGo}
 	return []Scenario{{

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Pauses measures how much an existing handler's events are delayed while another handler joins.
+// Pauses measures how long events for an existing handler are delayed while another handler joins.
 type Pauses struct {
 	sent                 []int64      // when each event was fed, Unix ns; set before the event is sent
 	joinBegan, joinEnded atomic.Int64 // Unix ns; 0 before
@@ -42,8 +42,8 @@ func (p *Pauses) Hear(o metav1.Object) {
 	}
 }
 
-// Metrics returns the longest delays before and during the join, and their difference. The delay before the
-// join is due to the machine alone.
+// Metrics returns the longest delays before and during the join, and their difference. Any delay before the
+// join is caused by the machine alone.
 func (p *Pauses) Metrics() map[string]float64 {
 	return map[string]float64{
 		results.Pause:    max(0, (p.during - p.before).Seconds()),

@@ -16,7 +16,7 @@ import (
 )
 
 // Reads contains a function for each way of reading a synced cache of Pods. The functions return copies if
-// the contestant does.
+// that is the contestant's behavior.
 type Reads struct {
 	// Keys are the keys of all Pods.
 	Keys []types.NamespacedName
@@ -30,16 +30,16 @@ type Reads struct {
 // shelfSize is the approximate number of Pods on a shelf.
 const shelfSize = 1000
 
-// ShelfOf distributes Pods over shelves of a thousand, independently of their owners.
+// ShelfOf distributes Pods over shelves of about a thousand, regardless of their owners.
 func ShelfOf(p *corev1.Pod, all int) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(p.Name)) // a hash never fails
 	return strconv.Itoa(int(h.Sum32()) % max(1, all/shelfSize))
 }
 
-// Measure spends Params.Millis on each kind of read. It measures how long a Get takes for objects that are in
-// use because they are referenced, and for objects that have not been read for a long time. It also measures
-// how long it takes to read a thousand objects through an index.
+// Measure spends Params.Millis on each kind of read. It measures a Get of objects that are in use because
+// something refers to them, a Get of objects that have not been read for a long time, and reading a thousand
+// objects through an index.
 func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 	if len(r.Keys) != s.Objects {
 		return nil, fmt.Errorf("the cache has %d objects, want %d", len(r.Keys), s.Objects)
@@ -53,7 +53,7 @@ func (r Reads) Measure(s *protocol.Session) (*protocol.Result, error) {
 			return nil, err
 		}
 	}
-	protocol.HeapInUse() // the other objects are not read from here on
+	protocol.HeapInUse() // from here on, the other objects are not read
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}

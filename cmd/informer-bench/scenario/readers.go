@@ -11,18 +11,17 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// OnTheWay limits the number of events in flight between the feed and the handler while readers read, as in
-// client-go's own benchmark of this kind. Without the limit, the faster informer would be measured with a
-// longer queue.
+// OnTheWay limits the number of events in flight between the feed and the handler, as client-go's own
+// benchmark of this kind does. Without it, the faster informer would be measured with the longer queue.
 const OnTheWay = 10
 
-// ReaderSteps are the steps that ReadWhile measures.
+// ReaderSteps contains the steps measured by ReadWhile.
 type ReaderSteps struct {
 	// Go starts the events and Stop stops them.
 	Go, Stop func()
 
 	// List visits all cached objects in a namespace and returns their number. It does not access their
-	// fields, which costs the same with every informer and would dominate the result if there are many
+	// fields: that costs the same with every informer, and would dominate the result if there are many
 	// objects.
 	List func(namespace string) (int, error)
 

@@ -47,7 +47,7 @@ func (r *Reconciles) Reconciled(found bool) {
 // Count returns the number of reconciles so far.
 func (r *Reconciles) Count() int64 { return r.count.Load() }
 
-// ReconcileSteps are the steps that Run measures.
+// ReconcileSteps contains the steps measured by Run.
 type ReconcileSteps struct {
 	// Go starts everything and does not wait.
 	Go func()
@@ -56,9 +56,9 @@ type ReconcileSteps struct {
 	Sync func(ctx context.Context) error
 }
 
-// Run sets a mark when the cache is complete, when all objects have been reconciled, before the changes
-// start, and when all changes have been reconciled. It stores the time from the first mark to the first
-// reconcile in s.Metrics. If ctx is canceled, it returns the cause.
+// Run sets marks when the cache is complete, when all objects have been reconciled, before the changes start,
+// and when all changes have been reconciled. In s.Metrics it stores the time from the first mark to the first
+// reconcile. If ctx is canceled, it returns the cause.
 func (r *Reconciles) Run(ctx context.Context, s *protocol.Session, steps ReconcileSteps) error {
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Script determines the server's behavior once a contestant has synced.
+// Script determines how the server behaves once a contestant has synced.
 type Script int
 
 // The scripts.
@@ -41,13 +41,13 @@ type Scenario struct {
 	// OverTime means that memory is recorded over time, in addition to its peak.
 	OverTime bool
 
-	// Smallest means that each round searches for the smallest memory limit under which the work succeeds.
+	// Smallest means that each round looks for the smallest memory limit under which the work succeeds.
 	Smallest bool
 
 	// Rounds is the maximum number of rounds; zero means no limit.
 	Rounds int
 
-	// Afresh means that the server creates its objects again for each contestant, instead of keeping them in
+	// Afresh means that the server recreates its objects for each contestant instead of keeping them in
 	// memory.
 	Afresh bool
 
@@ -56,8 +56,8 @@ type Scenario struct {
 	Takes map[string]int
 }
 
-// Peer returns the contestant to compare Millrace with: client-go, or controller-runtime if client-go
-// does not take part. If neither takes part, it returns Millrace.
+// Peer returns the contestant to compare Millrace with: client-go, or controller-runtime if client-go is not
+// measured. If neither is, it returns Millrace.
 func (s Scenario) Peer() string {
 	for _, peer := range []string{results.ClientGo, results.ControllerRuntime} {
 		if slices.Contains(s.Contestants, peer) {
@@ -89,7 +89,7 @@ func Choose(names []string) ([]Scenario, error) {
 }
 
 // Following lists the scenarios in which contestants cache the server's objects, with Params.Handlers
-// handlers. They are done when the cache has synced and the handlers have received the event Until.
+// handlers. The work ends when the cache has synced and the handlers have received the event Until.
 func Following() []string {
 	return []string{
 		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "limit", "relist-unchanged", "relist-changed",

@@ -38,7 +38,7 @@ const sampleEvery = 50 * time.Millisecond
 
 // Oversleep feeds events to a listener and to a sleeper, which is woken when the listener has received all
 // events. In s.Metrics it records how much the live heap grew after the first tenth of the events, and how
-// long the sleeper took to catch up.
+// long the sleeper needed to catch up.
 func Oversleep(s *protocol.Session, begin func(), l *Listener, sleeper *Sleeper) error {
 	protocol.HeapInUse() // don't measure collection of the setup's garbage
 	if err := s.Mark(protocol.MarkBegin); err != nil {

@@ -28,7 +28,7 @@ func All() []Scenario {
 }
 
 // Contestants returns all contestants: the libraries, Millrace behind the other libraries' interfaces, the
-// limit for generated decoders and, last, the floor, of which only the times are compared.
+// bound for generated decoders and, last, the floor, for which only times are compared.
 func Contestants() []string {
 	return []string{
 		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// Widget is the Go type for the custom resource that objects.Widget creates, as the author of a controller
-// would write it.
+// Widget is the Go type for the custom resource created by objects.Widget, as a controller author would write
+// it.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

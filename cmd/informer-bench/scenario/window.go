@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Window limits the number of a Feed's events in flight. When the handler receives an event, the feed may
-// send another one.
+// Window limits how many of a Feed's events are in flight. Each event the handler receives lets the feed send
+// another.
 type Window struct {
 	taken chan struct{} // one token per event in flight
 	heard atomic.Int64
@@ -34,7 +34,7 @@ func (f *Feed[T]) Window(n int) *Window {
 	return w
 }
 
-// Hear must be called by the single handler for each event.
+// The only handler must call Hear for each event.
 func (w *Window) Hear() {
 	w.heard.Add(1)
 	<-w.taken

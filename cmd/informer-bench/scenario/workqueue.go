@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
-// Queue contains the work queue operations that are measured.
+// Queue contains the work queue operations to measure.
 type Queue interface {
 	Add(key types.NamespacedName)
 	AddAfter(key types.NamespacedName, delay time.Duration)

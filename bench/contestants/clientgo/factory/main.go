@@ -1,4 +1,4 @@
-// Command factory measures client-go's interface on top of Millrace informers that do their own listing,
+// Command factory measures client-go's interfaces backed by Millrace informers, which also do the listing,
 // watching and decoding.
 package main
 

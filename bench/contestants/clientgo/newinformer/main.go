@@ -1,4 +1,4 @@
-// Command newinformer measures Millrace informers that leave listing, watching and decoding to client-go.
+// Command newinformer measures Millrace informers that use client-go for listing, watching and decoding.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Command unmarshal is the informer-bench contestant that reads a list of Pods, calls the generated Unmarshal
-// method from k8s.io/api for each, and keeps nothing but the Pods. No cache that decodes whole objects this
-// way can be faster.
+// Command unmarshal reads a list of Pods for informer-bench, decodes each with the generated Unmarshal method
+// from k8s.io/api, and keeps only the Pods. No cache that decodes whole objects this way can be faster.
 package main
 
 import (
@@ -49,8 +48,8 @@ func list(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	return r, nil
 }
 
-// The fields of the two messages, all of them length-delimited: runtime.Unknown contains the list in raw, and
-// the list contains one item per items field. raw and items have the same tag, so the first one is raw.
+// The fields of the two messages are all length-delimited. runtime.Unknown contains the list in raw, and the
+// list contains one item per items field. Both fields have the same tag, so the first occurrence is raw.
 const (
 	magic       = "k8s\x00"
 	rawOrItems  = 2<<3 | 2

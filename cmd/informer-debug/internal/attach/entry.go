@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// WriteEntry writes an event on one line, with its time and the component it happened in.
+// WriteEntry writes an event on one line, with the time and the component where it happened.
 func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	whose := string(e.Role)
 	if e.Name != "" {
@@ -22,5 +22,5 @@ func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))
 }
 
-// ErrEnded means that a process's event stream ended without an error.
+// ErrEnded means that a process closed its event stream without an error.
 var ErrEnded = errors.New("the event stream ended: the process has stopped, or is stopping")

@@ -36,7 +36,7 @@ http://localhost:6060.`
 // defaultPort is the port on which most programs serve /debug.
 const defaultPort = "6060"
 
-// podForm is the syntax for a pod.
+// podForm is the syntax for specifying a pod.
 const podForm = "pod/[NAMESPACE/]NAME[:PORT]"
 
 // Forms lists the possible values of --attach, for flag descriptions.
@@ -67,7 +67,7 @@ func (f *Flags) Check() error {
 	return f.Connect.Check()
 }
 
-// Attach returns a client for the process, and the name to use for it in messages.
+// Attach returns a client for the process, and a name for use in messages.
 func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 	kind, rest, _ := strings.Cut(f.To, ":")
 	kind = strings.ToLower(kind)
@@ -143,8 +143,8 @@ func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name stri
 	return process, name, nil
 }
 
-// Unanswered returns the error to report for a process that did not respond. It returns nil if ctx timed
-// out, because only the command knows whether that is a failure.
+// Unanswered returns the error to report if a process did not respond. It returns nil if ctx timed out,
+// because only the command knows whether that is a failure.
 func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -189,10 +189,11 @@ func whyUnreached(err error) string {
 	return doesItRun
 }
 
-// doesItRun is the advice to give if nothing else is known.
+// doesItRun is the advice of last resort.
 const doesItRun = "is the process running there, and does it serve " + debug.Path + "? A manager does so at its PprofBindAddress"
 
-// whyRefused returns advice for a request refused by the process, or by another server at its address.
+// whyRefused returns advice for a request that was refused by the process, or by some other server at its
+// address.
 func whyRefused(r *debug.RefusedError) string {
 	switch {
 	case r.Code == http.StatusUnauthorized:
@@ -239,9 +240,9 @@ func (f *Flags) Silent(called string) error {
 	return fmt.Errorf("%s has not responded", called)
 }
 
-// Unheard describes the current wait if the last request has been unanswered for a while. Otherwise it
-// returns nil.
+// Unheard returns an error describing the wait if the last request has gone unanswered for a while, or nil
+// otherwise.
 func (f *Flags) Unheard() error { return f.silence.unheard() }
 
-// Hush silences the messages about late responses.
+// Hush turns off the messages about slow responses.
 func (f *Flags) Hush() { f.silence.hush() }

@@ -16,7 +16,7 @@ import (
 type pod struct {
 	namespace string // empty to use the namespace from the flags or the kubeconfig
 	name      string
-	port      string // must be a number: the API server's proxy does not resolve port names
+	port      string // numeric, because the API server's proxy does not resolve port names
 }
 
 // InPod reports whether the value of --attach is a pod rather than an address.

@@ -18,10 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// silentFor is the default for how long a process may stall before its request is abandoned.
+// silentFor is how long, by default, a process may stall before the request is abandoned.
 const silentFor = 90 * time.Second
 
-// The steps at which a request may be waiting.
+// The steps a request may be waiting in.
 const (
 	stepConnection = "waiting for a connection"
 	stepLookup     = "name lookup"
@@ -31,9 +31,9 @@ const (
 	stepBody       = "in the middle of the answer"
 )
 
-// silence is an http.RoundTripper that sends requests to a process. If a response is late, it prints a
-// message that explains the wait, but only one until another response arrives. It gives up on responses that
-// stall midway. It is safe for concurrent use.
+// silence is an http.RoundTripper that sends requests to a process. If a response is late, it prints one
+// message explaining the wait, and no more until a response arrives. It gives up on responses that stall
+// midway. It is safe for concurrent use.
 type silence struct {
 	next   http.RoundTripper
 	called string        // name used in messages
@@ -88,7 +88,7 @@ func (s *silence) traced(ctx context.Context, p *source.Progress) context.Contex
 	})
 }
 
-// tell prints what the request is waiting for, once until the next response.
+// tell prints what the request is waiting for, unless it has already done so since the last response.
 func (s *silence) tell(what error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *silence) hush() {
 	s.console = nil
 }
 
-// answerBody is a response body. It must arrive without long pauses, unless it is endless, such as an event
-// stream.
+// answerBody is a response body. Unless it is an endless stream, such as one of events, it must arrive
+// without long pauses.
 type answerBody struct {
 	io.ReadCloser
 	silence *silence

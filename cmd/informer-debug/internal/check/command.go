@@ -165,8 +165,8 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	return verdict(differ, len(informers), failed)
 }
 
-// atOnce is how many informers are compared concurrently, so that an informer that waits for its cache does
-// not use up the others' time.
+// atOnce is how many informers are compared concurrently, so that waiting for one informer's cache does not
+// use up the time for the others.
 const atOnce = 8
 
 // all starts comparing all informers. For each informer, it returns a function that waits for the
@@ -200,7 +200,7 @@ func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target,
 	}
 }
 
-// verdict returns an error if any comparison found differences or failed.
+// verdict returns an error if any comparison failed or found differences.
 func verdict(differ, all int, failed []error) error {
 	e := &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache differs from the server")}
 	missed := fmt.Errorf("%d of %d informers could not be compared", len(failed), all)
@@ -215,7 +215,7 @@ func verdict(differ, all int, failed []error) error {
 	return e
 }
 
-// warn prints a warning if the result may be meaningless.
+// warn prints a warning if the result may not mean anything.
 func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compare.Result) {
 	c := terminal.NewConsole(s, false)
 	if r.Doubt != "" && v.Flags.To != "" {

@@ -18,11 +18,11 @@ import (
 
 const (
 	churnPage      = 500
-	mostStates     = 100000    // maximum number of objects of which the last state is kept
+	mostStates     = 100000    // maximum number of objects whose last state is kept
 	mostStateBytes = 128 << 20 // maximum total size of these states, in bytes
 	mostKeys       = 10000     // objects counted individually
 	mostFields     = 2000      // fields counted individually
-	mostManagers   = 200       // maximum number of managers counted individually; fewer per field
+	mostManagers   = 200       // maximum number of managers counted individually; lower per field
 	mostOfField    = 8
 	mostPath       = 200 // maximum length of a field path
 )
@@ -32,8 +32,8 @@ type (
 	packedUntyped = *wire.Packed
 )
 
-// churning compares the object in each event with its previous state. Until the reflector has stopped,
-// it must be used only by the reflector's reading goroutine.
+// churning compares the object in each event with its previous state. Only the reflector's reading goroutine
+// may use it until the reflector has stopped.
 type churning struct {
 	at        cluster.Target
 	by        *wire.Packer
@@ -62,9 +62,9 @@ type churnKinds struct {
 	Deleted    int `json:"deleted"`    //
 	Resent     int `json:"resent"`     // repeated the same version
 	Unmoving   int `json:"unmoving"`   // updates that changed only managedFields and the resource version
-	Unheld     int `json:"unheld"`     // updates of objects whose previous state was not kept for lack of space
+	Unheld     int `json:"unheld"`     // updates of objects whose previous state did not fit in memory
 	Unreadable int `json:"unreadable"` // updates that could not be compared
-	Missed     int `json:"missed"`     // objects found by a later list to have changed, appeared or disappeared
+	Missed     int `json:"missed"`     // objects that a later list showed to have changed, appeared or disappeared
 }
 
 func newChurning(at cluster.Target, keep []string) (*churning, error) {
@@ -138,7 +138,7 @@ func (c *churning) event(e *wire.Event[packedUntyped]) {
 	}
 }
 
-// other counts an event that passes every predicate because it is not an update, or an update that cannot be
+// other counts an event that no predicate could drop: one that is not an update, or an update that cannot be
 // compared.
 func (c *churning) other(o packedUntyped) {
 	if whole, err := o.Open(); err == nil {
@@ -195,8 +195,8 @@ func (c *churning) compare(old, now untyped) error {
 	return nil
 }
 
-// clipped returns a copy of path, truncated to the maximum length. The copy does not keep the object in
-// memory.
+// clipped returns a copy of path, truncated to the maximum length. Unlike path, the copy does not keep the
+// object in memory.
 func clipped(path string) string {
 	if len(path) <= mostPath {
 		return strings.Clone(path)

@@ -129,7 +129,7 @@ func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) 
 	return f.watch(ctx, s, targets, console)
 }
 
-// churner is a [churning] and the function that feeds it until its context is done.
+// churner is a [churning] with the function that feeds it until its context is done.
 type churner struct {
 	*churning
 	run func(context.Context) error
@@ -168,8 +168,8 @@ func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []cl
 	})
 }
 
-// churn runs all churners until wait returns, and then prints their reports for the duration that wait
-// returned.
+// churn runs all churners until wait returns, and then prints their reports. They cover the duration returned
+// by wait.
 func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
@@ -235,8 +235,7 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	return exit.Unwritten(f.writeBusy(s, &told))
 }
 
-// named returns an error if nothing in the process matches a TYPE, in which case an empty result would be
-// misleading.
+// named returns an error if nothing in the process matches a TYPE, since an empty result would be misleading.
 func (f *churnFlags) named(ctx context.Context, process *debug.Client, called, types string) error {
 	if types == "" {
 		return nil

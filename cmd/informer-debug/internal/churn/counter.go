@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// counter counts events by name, for a limited number of names. Events for all other names are counted
+// counter counts events by name. The number of names is limited; events for any further names are lumped
 // together.
 type counter struct {
 	most   int

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// nobody is reported as the manager of fields missing from managedFields.
+// nobody is the manager reported for fields missing from managedFields.
 const nobody = "unknown"
 
-// owners uses an object's managedFields to determine who changed a field: the last writer among the
-// managers that own it.
+// owners determines who changed a field from the object's managedFields: the last writer among the managers
+// that own it.
 type owners struct {
 	entries []owner // entries changed by this write first, then newest first
 }
@@ -66,8 +66,8 @@ func rawFields(m *metav1.ManagedFieldsEntry) []byte {
 	return m.FieldsV1.Raw
 }
 
-// of returns the manager that changed the field at path, in the form returned by [diff.Between]. A
-// removed field has no owner, so the last writer is returned.
+// of returns the manager that changed the field at path, in the form returned by [diff.Between]. For a
+// removed field, which has no owner, it returns the last writer.
 func (all owners) of(path string, has bool) string {
 	words := splitPath(path)
 	best, found := owner{name: nobody}, false
@@ -106,8 +106,8 @@ func owns(fields map[string]any, words []string) bool {
 	return true
 }
 
-// isSet reports whether fields describes a list whose items are owned by value, which paths cannot
-// express.
+// isSet reports whether fields describes a list whose items are owned by value. Paths cannot express such
+// ownership.
 func isSet(fields map[string]any) bool {
 	for name := range fields {
 		if strings.HasPrefix(name, "v:") {

@@ -20,8 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// passing is a source for a reflector with a queue that drops everything. It counts objects as they pass
-// through.
+// passing is a source that counts objects as they pass through. Its reflector's queue drops everything.
 type passing struct {
 	*churning
 	from source.ListerWatcher
@@ -47,8 +46,8 @@ func (c *churning) passPacked() *passing {
 	return &passing{c, from, c.by, func(o object.Head) (packedUntyped, error) { return o.(packedUntyped), nil }}
 }
 
-// passAny returns a [passing] that reads a recording, in the encoding in which it was received. c may be
-// limited to one of the recorded namespaces.
+// passAny returns a [passing] that reads a recording, in the encoding received at the time. c may be limited
+// to one of the recorded namespaces.
 func passAny[T object.Object](c *churning, recorded cluster.Target) *passing {
 	return &passing{c, cluster.Source[T](recorded), nil, func(o object.Head) (packedUntyped, error) {
 		tree, err := diff.Content(o.(object.Object))
@@ -73,8 +72,8 @@ func (p *passing) run(ctx context.Context, opts reflector.Options, refusal func(
 	return err
 }
 
-// List implements source.ListerWatcher. It stops passing on objects once there is no more space; the watch
-// still reports changes to the rest.
+// List implements source.ListerWatcher. It stops passing on objects once space runs out, but the watch still
+// reports changes to the rest.
 func (p *passing) List(ctx context.Context, req source.Request) source.List[object.Head] {
 	req.Packer = p.by
 	list := p.from.List(ctx, req)
@@ -142,7 +141,7 @@ func (p *passing) elsewhere(o object.Head) bool {
 	return p.at.Namespace != "" && o.GetNamespace() != p.at.Namespace
 }
 
-// packed returns an object in packed form for later comparison, or nil if packing fails.
+// packed packs an object for later comparison. It returns nil if packing fails.
 func (p *passing) packed(o object.Head) packedUntyped {
 	packed, err := p.pack(o)
 	if err != nil {

@@ -43,7 +43,7 @@ type remainder struct {
 	Counted int `json:"counted"` // number of names
 }
 
-// churnedAt is a field with its managers.
+// churnedAt counts the changes to a field, by manager.
 type churnedAt struct {
 	count
 	Managers []count `json:"managers"`
@@ -56,7 +56,7 @@ type decodeCost struct {
 	Took     time.Duration `json:"took"`     // estimate for all events
 }
 
-// spared describes how much one predicate or Keep would save.
+// spared describes the savings from one predicate or Keep.
 type spared struct {
 	Name   string        `json:"name"`
 	Events int           `json:"events"`
@@ -185,8 +185,8 @@ func (r *churned) tables(t *terminal.Text) {
 	t.Line(fmt.Sprintf("DECODE is a share of %s for the objects of %d events; %d were measured, each decoded again from JSON", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
 }
 
-// share formats d as a time and as a share of the total decoding time. d may be slightly negative, since
-// it is the difference between two measurements.
+// share formats d as a time and as a share of the total decoding time. As the difference between two
+// measurements, d may be slightly negative.
 func (r *churned) share(d time.Duration) string {
 	if d <= 0 {
 		return "0"

@@ -14,7 +14,7 @@ import (
 )
 
 // measureAll is the number of events after which sampling starts. The first measureAll events are all
-// measured, then every second event for the same number of measurements, then every fourth, and so on.
+// measured, then every second event until as many again have been measured, then every fourth, and so on.
 const measureAll = 2000
 
 // savings computes how much predicates and Keep would save.
@@ -37,7 +37,7 @@ type predicate struct {
 	took     time.Duration // total decoding time of the measured events it would drop
 }
 
-// keep is a selection of fields with its counts.
+// keep counts what one selection of fields would save.
 type keep struct {
 	fields  wire.Fields
 	decoder wire.Decoder
@@ -127,7 +127,7 @@ func (s *savings) event(old, now untyped, changes []diff.Change) {
 	}
 }
 
-// measure decodes an object again, completely and with each Keep, if the event is to be measured.
+// measure decodes an object again, completely and with each Keep, if the event is in the sample.
 func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	if s.events%s.every != 0 {
 		return 0, false
@@ -146,8 +146,8 @@ func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
 	return whole, true
 }
 
-// decode decodes a body completely and with each Keep. They take turns going first, since whichever goes
-// first runs with cold CPU caches.
+// decode decodes a body completely and with each Keep. They take turns at going first, since the first one
+// runs with cold CPU caches.
 func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
 	took := make([]time.Duration, 1+len(s.keeps))
 	for n := range took {
