@@ -35,10 +35,9 @@ type Client struct {
 	behind atomic.Int64 // a time.Duration: how far the process's clock is behind ours
 }
 
-// Attach returns a client for the process that serves [Path] under base, such as
-// "http://localhost:6060". If client is nil, http.DefaultClient is used. Redirects are not followed: a
-// process never sends any, and an impostor could use them to send the caller's credentials to any
-// address.
+// Attach returns a client for the process that serves [Path] under base, such as "http://localhost:6060". If
+// client is nil, http.DefaultClient is used. Redirects are not followed: a process never sends any, and an
+// impostor could use one to have the caller's credentials sent elsewhere.
 func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
@@ -49,14 +48,14 @@ func Attach(base string, client *http.Client) *Client {
 		conceal: func(text string, _ *http.Request) string { return text }}
 }
 
-// ConcealWith sets a function that removes a request's credentials from response text used in errors.
-// Such text may come from another server, such as a proxy that echoes the request. If the HTTP client
-// was built from a config.Config, pass its Conceal method. Call ConcealWith before using the client.
+// ConcealWith sets a function that removes a request's credentials from response text quoted in errors. Such
+// text may come from another server, such as a proxy that echoes the request. If the HTTP client was built
+// from a config.Config, pass its Conceal method. Call ConcealWith before using the client.
 func (c *Client) ConcealWith(conceal func(text string, sent *http.Request) string) {
 	c.conceal = conceal
 }
 
-// RefusedError is an error response from the process, or from another server answering in its place.
+// RefusedError is an error response from the process, or from another server at its address.
 type RefusedError struct {
 	Code int // HTTP status
 	Text string
@@ -72,7 +71,7 @@ type Which struct {
 	Informer string // name, such as "pods in namespace shop", or just the resource if unambiguous
 	Type     string // object type, such as "*v1.Pod"
 	Cluster  string
-	Own      bool // match only the process's own cluster, whose name is empty
+	Own      bool // if set, match only the process's own cluster, whose name is empty
 }
 
 func (w Which) values() url.Values {
@@ -100,8 +99,8 @@ type Page struct {
 	Continue  string // Objects.Continue of the previous page
 }
 
-// Status returns the status of the process. If the process's clock differs from ours by seconds or more,
-// all times are converted to our clock, so that they correctly show how long ago something happened.
+// Status returns the status of the process. If the process's clock differs from ours by seconds or more, all
+// times are converted to our clock, so that ages computed from them are correct.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	s, err := get[Status](ctx, c, "status", nil)
 	if err != nil || s.At.IsZero() {
@@ -111,9 +110,9 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// clock returns how far the process's clock is behind ours, given the apparent age of a response that
-// just arrived. It ignores differences small enough to be network latency, so that equal times stay
-// equal from one response to the next.
+// clock returns how far the process's clock is behind ours, given the apparent age of a response that just
+// arrived. It ignores differences that could just be network latency, so that a given time does not change
+// from one response to the next.
 func (c *Client) clock(ago time.Duration) time.Duration {
 	const onItsWay = 2 * time.Second
 	behind := time.Duration(c.behind.Load())
@@ -177,8 +176,8 @@ func (c *Client) Why(ctx context.Context, informer, controller string, key objec
 	return get[Why](ctx, c, "why", ofKey(v, key))
 }
 
-// WhyOf is like [Client.Why], for objects that the process may be unable to assign to a replica. hash is
-// the object's hash under the shard.Key of the process's groups (see Why.Unowned).
+// WhyOf is like [Client.Why], for objects whose owner the process may be unable to determine. hash is the
+// object's hash under the shard.Key of the process's groups (see Why.Unowned).
 func (c *Client) WhyOf(ctx context.Context, informer, controller string, key object.Key, hash uint64) (*Why, error) {
 	v := url.Values{"hash": {strconv.FormatUint(hash, 16)}}
 	set(v, "informer", informer)
@@ -224,10 +223,11 @@ func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, 
 	return answer, nil
 }
 
-// mostTries is how many times a request is sent to a busy process that sends Retry-After.
+// mostTries is how many times to send a request to a process that is busy and responds with Retry-After.
 const mostTries = 5
 
-// open sends a query and returns the body of a successful response of content type want.
+// open sends a query and returns the response body. The response must be successful and have content type
+// want.
 func (c *Client) open(ctx context.Context, what string, v url.Values, want string) (io.ReadCloser, error) {
 	for try := 1; ; try++ {
 		body, again, err := c.ask(ctx, what, v, want)
@@ -242,7 +242,7 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 	}
 }
 
-// ask is open without retries. If the process is busy, again is the time to wait before a retry.
+// ask is like open, but does not retry. If the process is busy, again is how long to wait before retrying.
 func (c *Client) ask(ctx context.Context, what string, v url.Values, want string) (body io.ReadCloser, again time.Duration, err error) {
 	address := c.base + what
 	if len(v) > 0 {
@@ -299,8 +299,8 @@ func soon(seconds string) time.Duration {
 	return min(max(0, time.Duration(n)*time.Second), 5*time.Second)
 }
 
-// said returns the message if text is a metav1.Status, or "". An API server acting as a proxy sends
-// those.
+// said returns the message in text if it is a metav1.Status, as sent by an API server acting as a proxy.
+// Otherwise it returns "".
 func said(text []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
@@ -309,8 +309,8 @@ func said(text []byte) string {
 	return status.Message
 }
 
-// Events yields events as they happen, until ctx is done, the process exits, or the caller breaks out of
-// the loop. If an event's Lost is positive, that many events were lost, and its Entry is zero.
+// Events yields events as they happen, until ctx is done, the process exits, or the caller breaks out of the
+// loop. If an event's Lost is positive, the event stands for that many lost ones, and its Entry is zero.
 func (c *Client) Events(ctx context.Context, informer string, key object.Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		v := url.Values{}

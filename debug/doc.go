@@ -5,14 +5,14 @@
 //
 //	http.Handle(debug.Path, debug.New(debug.Options{Informers: debug.Of(factory)}))
 //
-// A manager.Manager serves it at its PprofBindAddress. Browsers can open the page at [Path]. Programs
-// can use a [Client] from [Attach], as informer-debug --attach does.
+// A manager.Manager serves it at its PprofBindAddress. Browsers can open the page at [Path]. Programs can use
+// a [Client] returned by [Attach], as informer-debug --attach does.
 //
 // # Protocol
 //
-// Version 1 of the protocol is served under Path+"v1/". All responses except events and recording are
-// JSON. Field names include the unit, such as lagSeconds. Unknown values are omitted, and fields may be
-// added over time. Each request corresponds to a method of [Client]:
+// Version 1 of the protocol is served under Path+"v1/". All responses except events and recording are JSON.
+// Field names include the unit, such as lagSeconds. Unknown values are omitted. Fields may be added over
+// time. Each request corresponds to a method of [Client]:
 //
 //	status      status of the whole process
 //	objects     heads of cached objects: informer, cluster, type, namespace, selector, search, limit, continue
@@ -27,21 +27,21 @@
 //	goroutines  number of goroutines per package
 //	stacks      stacks of running handler and reconciler calls: name
 //
-// An empty cluster, as in "cluster=", selects the process's own cluster; without the parameter, any
+// An empty cluster parameter ("cluster=") selects the process's own cluster. Without the parameter, any
 // cluster matches. Every response has a Millrace-Debug header with the protocol version, v1.
 //
-// An error is a plain-text sentence with status 400, 403 (a cross-origin request from a browser), 404,
-// 405, 409 (several informers match), 500 (the inspected code panicked or failed) or 503 (too many
-// requests; a Client retries after the time in Retry-After).
+// Errors are plain-text sentences with status 400, 403 (a cross-origin request from a browser), 404, 405, 409
+// (several informers match), 500 (the inspected code panicked or failed) or 503 (too many requests; a Client
+// retries after the time in Retry-After).
 //
 // # Guarantees
 //
 // Observers never block the program. No pipeline lock is held while a response is sent, at most four
-// responses are built at a time, and at most eight event or recording streams are open. If the client of
-// an event stream is too slow, the stream drops events and reports how many; a recording stream reads
-// the file only as fast as its client. A client that stops reading is disconnected after ten seconds. If
-// a function in Options panics, the client receives the error. If it hangs, so does that response;
-// requests that have waited ten seconds for their turn fail with status 503.
+// responses are built at a time, and at most eight event or recording streams are open. If the client of an
+// event stream is too slow, the stream drops events and reports how many; a recording stream reads the file
+// only as fast as its client. A client that stops reading is disconnected after ten seconds. If a function in
+// Options panics, the client receives the error. If it hangs, so does that response, and requests that have
+// waited ten seconds for their turn fail with status 503.
 //
 // Only object metadata is shown (see [Head]). Contents, and index values derived from them, are shown
 // only if Options.Contents is set, and never for Secrets. A recording that contains Secrets is not

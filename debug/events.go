@@ -19,7 +19,7 @@ const (
 	mostAtOnce = 500                    // maximum number of events sent per check
 )
 
-// Lost stands for Count missing events in a stream.
+// Lost reports Count missing events in a stream.
 type Lost struct{ Count uint64 }
 
 // events streams new events as server-sent events: "entry" with a flight.Entry and "lost" with a Lost.
@@ -76,7 +76,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// place reserves a slot for a stream, or responds with an error if all are in use.
+// place reserves a slot for a stream. If all are in use, it responds with an error.
 func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	select {
 	case p.streams <- struct{}{}:
@@ -87,7 +87,7 @@ func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
 	}
 }
 
-// stream writes a response in parts, each with a deadline.
+// stream writes a response in chunks, each with a deadline.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -111,7 +111,7 @@ func (s *stream) send(entries []flight.Entry, lost uint64) error {
 func (s *stream) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
 
 func (s *stream) write(text []byte) error {
-	// A writer that does not support deadlines, such as a test's recorder, has no slow reader either.
+	// Writers that do not support deadlines, such as a test's recorder, do not have slow readers.
 	_ = s.control.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := s.w.Write(text); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 		e.servers = make(map[*http.Server]chan struct{})
 	}
 	e.servers[server] = ended
-	// Keep the channel in the map, because requests may still arrive during shutdown.
+	// Keep the channel in the map, since requests may still arrive during shutdown.
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
 	return ended
 }
@@ -151,7 +151,7 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 type Timeline struct {
 	Key     object.Key
 	Entries []flight.Entry // oldest first
-	Lost    uint64         // number of events for any key that the recorder has dropped
+	Lost    uint64         // number of events that the recorder has dropped, for all keys
 }
 
 func (p *Process) timeline(q query) (*Timeline, error) {
@@ -166,7 +166,7 @@ func (p *Process) timeline(q query) (*Timeline, error) {
 
 // Busiest lists the keys with the most changes and reconciles.
 type Busiest struct {
-	Within time.Duration // the requested period, or as far back as the recorder goes
+	Within time.Duration // the requested period, or less if the recorder does not go back that far
 	Keys   []flight.Busy
 }
 

@@ -18,7 +18,7 @@ type Goroutines struct {
 	Owners []GoroutinesOf // most goroutines first
 }
 
-// GoroutinesOf counts the goroutines whose outermost function belongs to one package.
+// GoroutinesOf counts the goroutines whose outermost function is in a given package.
 type GoroutinesOf struct {
 	Package   string
 	Count     int
@@ -31,7 +31,7 @@ type Function struct {
 	Count int
 }
 
-// goroutines counts goroutines using a profile, which stops the world only briefly.
+// goroutines counts goroutines by means of a profile, which stops the world only briefly.
 func goroutines() (*Goroutines, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
@@ -74,7 +74,7 @@ func readGroups(b *bytes.Buffer) (groups []group, err error) {
 		}
 		last := &groups[len(groups)-1]
 		if labels, ok := strings.CutPrefix(line, "# labels: "); ok {
-			_ = json.Unmarshal([]byte(labels), &last.labels) // if invalid, treat it like any other goroutine
+			_ = json.Unmarshal([]byte(labels), &last.labels) // if the labels are invalid, treat it like any other goroutine
 		} else if m := frameLine.FindStringSubmatch(line); m != nil {
 			last.frames = append(last.frames, frame{m[1], m[2]})
 		}

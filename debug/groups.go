@@ -13,8 +13,8 @@ type Membership interface {
 	Slot(n int) membership.Holding
 }
 
-// Group describes a group of processes that share work, as seen by a member or from outside. Sets of
-// slots are written as in 0-3,7.
+// Group describes a group of processes that share work, as seen by a member or from outside. Sets of slots
+// are written like this: 0-3,7.
 type Group struct {
 	Namespace string // namespace of its Leases
 	Name      string
@@ -28,7 +28,7 @@ type Group struct {
 	Orphans   string // slots claimed by no member
 	Orphaned  int    // number of Orphans
 
-	// Imbalance is how far the most loaded member, relative to its weight, exceeds its fair share: 0.09
+	// Imbalance is by how much the most loaded member, relative to its weight, exceeds its fair share: 0.09
 	// means 9%.
 	Imbalance float64
 
@@ -50,8 +50,8 @@ type Member struct {
 	Wants    int    // number of slots assigned to it
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
-	Late     bool          // has been silent longer than a live member would be
-	Expired  bool          // has been silent for too long
+	Late     bool          // has been silent for longer than a live member would be
+	Expired  bool          // has been silent for so long that it is considered dead
 	Trouble  string        // why it does not participate; empty if it does
 }
 
@@ -60,9 +60,9 @@ type Move struct {
 	Slots  string
 	Count  int
 	From   string
-	To     string        // empty if no member takes them
+	To     string        // empty if no member will take them
 	Waited time.Duration // since it was first seen; 0 if unknown
-	Hands  int           // unfinished pieces of work in the slots, if this member owns them
+	Hands  int           // amount of unfinished work in the slots, if this member owns them
 }
 
 // GroupOf converts a status.
@@ -89,7 +89,7 @@ func GroupOf(s membership.Status) Group {
 			Identity: m.Identity, Lease: m.Lease, Layout: m.Layout, Weight: m.Weight, Slots: m.Claims.String(),
 			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
 		}
-		if m.Trouble != "" { // membership counts it as claiming every slot
+		if m.Trouble != "" { // package membership treats it as claiming every slot
 			one.Slots, one.Has = "", 0
 		} else if part := float64(s.Slots*m.Weight) / float64(max(weights, 1)); part > 0 {
 			g.Imbalance = max(g.Imbalance, float64(one.Has)/part-1)
@@ -106,8 +106,8 @@ func GroupOf(s membership.Status) Group {
 	return g
 }
 
-// groups returns the status of all groups. If a group's Status method panics, the panic is reported as
-// the group's failure.
+// groups returns the status of all groups. If a group's Status method panics, the group's failure reports the
+// panic.
 func (p *Process) groups() (all []Group) {
 	for _, m := range p.opts.memberships() {
 		var g Group

@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// Client returns a client that queries p directly, without a network connection. It lets a program
+// Client returns a client that queries p directly, without a network connection, so that a program can
 // inspect itself.
 func (p *Process) Client() *Client {
 	return Attach("http://process", &http.Client{Transport: local{p}})
 }
 
-// local is an http.RoundTripper that calls a handler in this process. Each request runs in a goroutine
-// that ends once the response has been read or closed, or the request's context is done.
+// local is an http.RoundTripper that calls a handler in this process. Each request runs in a goroutine that
+// exits once the response has been read or closed, or the request's context is done.
 type local struct{ handler http.Handler }
 
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -35,7 +35,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 			a.WriteHeader(http.StatusInternalServerError)
 		}
 		a.WriteHeader(http.StatusOK)
-		stop() // otherwise the normal end would look like a canceled request
+		stop() // otherwise normal completion would look like a canceled request
 		if err == nil {
 			err = context.Cause(ctx) // if the handler returned because of ctx, the response is incomplete
 		}

@@ -28,8 +28,8 @@ type Objects struct {
 	Cached   int    // number of objects in the cache
 	Heads    []Head
 
-	// Continue is the token for the next page, or empty on the last one. Pages are not a consistent
-	// snapshot: each is read from the current cache.
+	// Continue is the token for the next page, or empty on the last one. Pages are not a consistent snapshot:
+	// each is read from the cache as it is at the time.
 	Continue string
 }
 
@@ -45,8 +45,8 @@ type Head struct {
 	Owners     []Owner
 }
 
-// mostHeads is the approximate maximum size of the heads in a page, in bytes. A page ends after the head
-// that exceeds it.
+// mostHeads is the approximate maximum size of the heads in a page, in bytes. The head that exceeds it is the
+// last one.
 const mostHeads = 8 << 20
 
 // size estimates the JSON size of a head, in bytes.
@@ -61,7 +61,7 @@ func (h *Head) size() int {
 	return n
 }
 
-// written estimates the JSON size of a string, in which some characters are escaped to six bytes.
+// written estimates the JSON size of a string. Escaping turns some characters into six bytes.
 func written(text string) int {
 	escaped := 0
 	for _, c := range []byte(text) {
@@ -89,8 +89,7 @@ func headOf(o object.Head) Head {
 	return h
 }
 
-// choose returns the informer that a query selects. A match of the full name takes precedence over other
-// matches.
+// choose returns the informer that a query selects. A match of the full name takes precedence.
 func (p *Process) choose(q query) (one, error) {
 	name, cluster, typ := q.get("informer"), q.get("cluster"), q.get("type")
 	var found, exact []one
@@ -133,12 +132,12 @@ func (p *Process) choose(q query) (one, error) {
 // describe returns an unambiguous name for an informer.
 func describe(i one) string { return (&Informer{i.cluster, i.status}).String() }
 
-// means reports whether text, which may have been typed by a user, selects the informer.
+// means reports whether text, which a user may have typed, selects the informer.
 func means(text string, i one) bool {
 	return text == "" || flight.Names(text, i.status.Reflector.Resource) || text == describe(i)
 }
 
-// mostRequirements limits the size of a selector, because it is matched against every object in a cache.
+// mostRequirements limits the size of selectors, since they are matched against every object in a cache.
 const mostRequirements = 64
 
 // selectorOf parses the selector parameter of a query.
@@ -232,7 +231,7 @@ func compareKeys(o object.Head, key object.Key) int {
 	return cmp.Or(strings.Compare(o.GetNamespace(), key.Namespace), strings.Compare(o.GetName(), key.Name))
 }
 
-// pageOf is a heap of the smallest heads seen so far, with the largest of them on top.
+// pageOf is a heap containing the smallest heads seen so far. The largest of them is on top.
 type pageOf struct {
 	heads []object.Head
 	limit int
@@ -318,7 +317,7 @@ func contentsIn(o object.Object) (json.RawMessage, error) {
 // secret reports whether an object is, or may be, a Secret.
 func secret(i one, o object.Object) bool { return named(i) || confidential.Object(o) }
 
-// named reports whether an informer's name, kind or Go type suggests Secrets.
+// named reports whether an informer's name, kind or Go type hints at Secrets.
 func named(i one) bool {
 	return confidential.Named(i.status.Reflector.Resource, i.status.Kind.Kind, i.status.Type)
 }

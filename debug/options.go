@@ -17,8 +17,8 @@ import (
 // Path is the URL path where a [Process] must be served. It ends with a slash.
 const Path = "/debug/millrace/"
 
-// Options selects what a [Process] shows. With the zero value, it shows only the flight recorder, memory
-// and goroutines. The functions are called for each response, possibly concurrently. They may panic.
+// Options selects what a [Process] shows. With the zero value, it shows only the flight recorder, memory and
+// goroutines. The functions are called for each response, possibly concurrently, and may panic.
 type Options struct {
 	// Program is the name of the process. The default is the name of the executable.
 	Program string
@@ -45,7 +45,7 @@ type Options struct {
 	// set, and never if it contains Secrets.
 	Recording *recording.Recorder
 
-	// Contents makes whole objects, except Secrets, visible to every client with access.
+	// Contents makes whole objects, except Secrets, visible to every client that has access.
 	Contents bool
 }
 
@@ -54,7 +54,7 @@ type Informers interface {
 	Status() []sharedinformer.Status
 }
 
-// viewed is implemented by an [Informers] that also gives access to the caches.
+// viewed is implemented by any [Informers] that also provides access to the caches.
 type viewed interface {
 	Views() []sharedinformer.View
 }
@@ -65,7 +65,7 @@ type Cluster struct {
 	Informers Informers
 }
 
-// Of returns a function for Options.Informers that returns the informers of a single cluster.
+// Of returns a function for use as Options.Informers. It returns the informers of a single cluster.
 func Of(informers ...Informers) func() []Cluster {
 	var all []Cluster
 	for _, each := range informers {
@@ -74,7 +74,7 @@ func Of(informers ...Informers) func() []Cluster {
 	return func() []Cluster { return all }
 }
 
-// Queue is a work queue with any key type. Create one with [QueueOf].
+// Queue is a work queue with keys of any type. Create one with [QueueOf].
 type Queue interface {
 	Status() workqueue.Status
 	Contents(n int) workqueue.Contents[string]

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/shard/membership"
 )
 
-// Sharing identifies a sharded informer that cannot determine whether the object belongs to its share.
-// Repeat the query with the object's hash under Key (see shard.KeyNamed).
+// Sharing identifies a sharded informer that cannot tell whether the object belongs to its share. To find
+// out, repeat the query with the object's hash under Key (see shard.KeyNamed).
 type Sharing struct {
 	Informer string
 	Key      string
@@ -25,7 +25,7 @@ type scoped interface{ Scope() shard.Scope }
 // owners reports the member that owns the object in each group that shards one of the process's
 // informers. hash is the object's hash, if the client knows it.
 func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown []Sharing) {
-	told := map[string]bool{} // report each slot of a group only once
+	told := map[string]bool{} // report each of a group's slots only once
 	for _, each := range all {
 		of, ok := each.view.(scoped)
 		if !ok || !means(i.informer, each) {

@@ -15,12 +15,12 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// pagePolicy restricts the page to its own scripts and its own server. Data can only be rendered as
-// text, because browsers that support trusted types refuse to parse it as HTML.
+// pagePolicy restricts the page to its own scripts and its own server. Browsers that support trusted types
+// refuse to parse data as HTML, so it can only be rendered as text.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// forms maps file extensions to content types, independently of the system's MIME configuration.
+// forms maps file extensions to content types, whatever the system's MIME configuration.
 var forms = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -53,9 +53,9 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf("There is no %s. See the page at %s; programs can query %sv1/status.", clipped(r.URL.Path), Path, Path), http.StatusNotFound)
 }
 
-// foreign reports whether a query is a cross-origin request from a browser. The other page could not
-// read the response but could occupy all streams. Browsers send Sec-Fetch-Site over HTTPS and to
-// loopback addresses. Links to the page itself are allowed from anywhere.
+// foreign reports whether a query is a cross-origin request from a browser. Another site's page could not
+// read the response, but it could occupy all streams. Browsers send Sec-Fetch-Site over HTTPS and to loopback
+// addresses. Links to the page itself are allowed from anywhere.
 func foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")
@@ -68,7 +68,7 @@ const (
 	protocol = "v1"
 )
 
-// readOnly allows only GET and HEAD, rejects cross-origin queries, and keeps browsers from executing or
+// readOnly allows only GET and HEAD, rejects cross-origin queries, and prevents browsers from executing or
 // caching responses.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

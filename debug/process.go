@@ -18,7 +18,7 @@ import (
 // Limits on concurrent requests.
 const (
 	mostAnswers = 4  // responses being built
-	mostWaiting = 64 // requests waiting for their turn or being answered
+	mostWaiting = 64 // requests that are waiting for their turn or being answered
 	mostStreams = 8
 )
 
@@ -31,7 +31,7 @@ const (
 // mostItems limits the number of items in a response.
 const mostItems = 1000
 
-// Process exposes the current process. It is an http.Handler for [Path] and everything below it. Create
+// Process exposes the process it runs in. It is an http.Handler for [Path] and everything below it. Create
 // one with [New].
 type Process struct {
 	opts    Options
@@ -84,9 +84,9 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// answer builds and sends a response, after waiting for its turn. The whole response is built before any
-// of it is sent, so that slow clients do not delay other requests. The limit on waiting requests also
-// limits the number of responses in memory.
+// answer waits for its turn, then builds and sends a response. The whole response is built before any of it
+// is sent, so that slow clients do not delay other requests. The limit on waiting requests also limits how
+// many responses are in memory.
 func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, query) (any, error)) {
 	select {
 	case p.waiting <- struct{}{}:
@@ -96,7 +96,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 		return
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // a partially parsed query could select more than intended
+	if err != nil { // a partially parsed query might select more than intended
 		fail(w, refuse(http.StatusBadRequest, "Invalid query: %v.", err))
 		return
 	}
@@ -134,7 +134,7 @@ func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	send(w, body)
 }
 
-// send writes a response. The client must read each part within patience, and keep up leastRate overall.
+// send writes a response. The client must read each chunk within patience, and at least at leastRate overall.
 func send(w http.ResponseWriter, body []byte) {
 	last := time.Now().Add(patience + time.Duration(len(body))*time.Second/leastRate)
 	w.Header().Set("Content-Type", "application/json")
@@ -145,8 +145,7 @@ func send(w http.ResponseWriter, body []byte) {
 		if due.After(last) {
 			due = last
 		}
-		// A writer that does not support deadlines, such as a test's recorder, has no slow reader
-		// either.
+		// Writers that do not support deadlines, such as a test's recorder, do not have slow readers.
 		_ = control.SetWriteDeadline(due)
 		if _, err := w.Write(part); err != nil {
 			return // the client has disconnected or does not read
@@ -172,7 +171,7 @@ type query struct{ values map[string][]string }
 
 func (q query) get(name string) string { return strings.Join(q.values[name], ",") }
 
-// number parses a number from 1 to most. It returns otherwise if the parameter is missing.
+// number parses a number from 1 to most. If the parameter is missing, it returns otherwise.
 func (q query) number(name string, otherwise, most int) (int, error) {
 	text := q.get(name)
 	if text == "" {

@@ -19,7 +19,7 @@ type Keys struct {
 	Running []Key // longest running first
 	Waiting []Key // longest waiting first
 	Delayed []Key // earliest due first
-	Parked  []Key // waiting for a cache to see their write; earliest deadline first
+	Parked  []Key // waiting for a cache to catch up with their write; earliest deadline first
 }
 
 // Key is one key in a queue.
@@ -28,9 +28,9 @@ type Key struct {
 	Priority int           `json:",omitzero"`
 	For      time.Duration // how long it has been running or waiting
 	Due      time.Duration // time until a delayed or parked key is queued
-	Again    bool          `json:",omitzero"` // will be queued again when done
+	Again    bool          `json:",omitzero"` // will be requeued when done
 	Requeues int           `json:",omitzero"` // consecutive failures
-	Write    string        // for a parked key: the write not yet seen
+	Write    string        // for a parked key: the write that the cache has not seen yet
 }
 
 // queue returns the keys of one controller or queue.
@@ -72,8 +72,8 @@ func controllerKeys(c controller.View, limit int) *Keys {
 	return keys
 }
 
-// maxKey limits the length of a key as text, which is formatted by a user's function. Object keys, with
-// namespace and cluster, are shorter.
+// maxKey limits the length of keys formatted by a user's function. Object keys are always shorter, even with
+// namespace and cluster.
 const maxKey = 1 << 10
 
 func keysOf(contents workqueue.Contents[string]) *Keys {
@@ -103,8 +103,8 @@ func namesOf(informers []one) map[string]bool {
 	return names
 }
 
-// concerns reports whether a controller may be responsible for the object. That is the case if one of
-// its sources is a selected informer, or is unknown and may therefore request any object.
+// concerns reports whether a controller may be responsible for the object: one of its sources is a selected
+// informer, or is unknown and could therefore request any object.
 func (i *inquiry) concerns(sources []controller.SourceStatus) bool {
 	return len(sources) == 0 || slices.ContainsFunc(sources, func(s controller.SourceStatus) bool { return i.meant[s.Name] || !i.shown[s.Name] })
 }

@@ -11,7 +11,7 @@ import (
 // recordingForm is the content type used for recordings.
 const recordingForm = "application/octet-stream"
 
-// recording streams the recording file from the start, followed by everything appended later. The stream
+// recording streams the recording file from the start, and then everything that is appended to it. The stream
 // ends with the recording, or when the oldest requests are dropped from the file.
 func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	recorder := p.opts.Recording
@@ -61,9 +61,9 @@ func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Recording returns a stream of the process's recording, for use with recording.Save: the whole file so
-// far, followed by everything appended later. The stream ends when the recording ends, when the process
-// drops the oldest requests from its file, or when ctx is done. The caller must close it.
+// Recording returns a stream of the process's recording, for use with recording.Save: the whole file so far,
+// and then everything that is appended to it. The stream ends when the recording ends, when the process drops
+// the oldest requests from its file, or when ctx is done. The caller must close it.
 func (c *Client) Recording(ctx context.Context) (io.ReadCloser, error) {
 	return c.open(ctx, "recording", url.Values{}, recordingForm)
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Handler returns a handler that serves the process c is attached to under [Path], with this program's
-// page. It relays only version 1 queries, and only responses that are JSON, events or a recording. No
-// headers are relayed. The server must control access; see serving.Local.
+// Handler returns a handler for [Path] that serves the process c is attached to, using this program's page.
+// It relays only version 1 queries, and only responses that are JSON, events or a recording. No headers are
+// relayed. The server must control access; see serving.Local.
 func (c *Client) Handler() http.Handler {
 	relay := &relay{client: c}
 	mux := http.NewServeMux()
@@ -30,8 +30,8 @@ type relay struct {
 	ends   endings
 }
 
-// pass forwards one query and streams its response, until either side closes the connection or the
-// server shuts down.
+// pass forwards one query and streams the response until either side closes the connection or the server
+// shuts down.
 func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -72,8 +72,8 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 	}
 }
 
-// passedOn converts an error to an error response: the process's own text or, if there is none, a
-// message that the process does not respond.
+// passedOn converts an error to an error response. It uses the process's own text or, if there is none, says
+// that the process does not respond.
 func passedOn(err error) error {
 	refused, ok := errors.AsType[*RefusedError](err)
 	switch {
@@ -88,15 +88,14 @@ func passedOn(err error) error {
 	return refuse(http.StatusBadGateway, "The process does not respond: %v.", err)
 }
 
-// copyAnswer copies a response in parts, flushing each part and giving each a deadline.
+// copyAnswer copies a response in chunks. It flushes each chunk and gives each a deadline.
 func copyAnswer(w http.ResponseWriter, body io.Reader) error {
 	control := http.NewResponseController(w)
 	part := make([]byte, 32<<10)
 	for {
 		n, err := body.Read(part)
 		if n > 0 {
-			// A writer that does not support deadlines, such as a test's recorder, has no slow reader
-			// either.
+			// Writers that do not support deadlines, such as a test's recorder, do not have slow readers.
 			_ = control.SetWriteDeadline(time.Now().Add(patience))
 			if _, err := w.Write(part[:n]); err != nil {
 				return nil // the client has disconnected or does not read

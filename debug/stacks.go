@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// Stack is the stack shared by one or more goroutines that are executing a handler or reconciler.
+// Stack is the stack of one or more goroutines that are executing a handler or reconciler.
 type Stack struct {
 	Informer, Handler string   `json:",omitzero"` // if in a handler
 	Controller        string   `json:",omitzero"` // if in a reconciler
@@ -54,7 +54,7 @@ func stacks(name string) (*Stacks, error) {
 			continue
 		}
 		if s.Handler != "" {
-			s.Controller = "" // the goroutine was started by a reconcile and inherited its labels
+			s.Controller = "" // started by a reconcile, so it inherited the labels
 		}
 		for caller := packageOf(g.frames[end].function); end > 0 && packageOf(g.frames[end-1].function) == caller; {
 			end-- // skip function adapters such as HandlerFunc

@@ -64,14 +64,13 @@ type Informer struct {
 	sharedinformer.Status
 }
 
-// Which returns a selector that matches this informer and any others with the same name, type and
-// cluster.
+// Which returns a selector for this informer and any others with the same name, type and cluster.
 func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
 }
 
-// String returns the informer's name with its type and, if it is not the process's own, its cluster,
-// such as "pods (*v1.Pod) of cluster west". The result can be used as Which.Informer.
+// String returns the informer's name with its type and, unless it is the process's own, its cluster, such as
+// "pods (*v1.Pod) of cluster west". The result can be used as Which.Informer.
 func (i *Informer) String() string {
 	text := i.Reflector.Resource
 	if i.Type != "" {
@@ -88,9 +87,9 @@ func (i *Informer) String() string {
 const longSilent = 2 * time.Minute
 
 // Trouble describes the problem that currently keeps changes from reaching the cache: failures, polling
-// instead of watching, a hanging transform or hook, or a watch that has received nothing for two
-// minutes, not even the bookmark the API server sends every minute. It returns "" if there is no problem
-// or changes are merely queued for the cache.
+// instead of watching, a hanging transform or hook, or a watch that has received nothing for two minutes, not
+// even the bookmark the API server sends every minute. It returns "" if there is no problem or if changes are
+// just queued for the cache.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Polling && r.Failure != nil:
@@ -103,8 +102,8 @@ func (i *Informer) Trouble(now time.Time) string {
 	return silent(&i.Status, now)
 }
 
-// silent returns a message if a watch has received nothing for too long. It returns "" otherwise, and
-// also if the reflector may have stopped reading because the cache cannot keep up.
+// silent returns a message if a watch has received nothing for too long. Otherwise it returns "", as it does
+// if the reflector may have stopped reading because the cache cannot keep up.
 func silent(s *sharedinformer.Status, now time.Time) string {
 	silence := s.Reflector.Silence(now)
 	switch {
@@ -197,7 +196,7 @@ func memory(informers []Informer) (m Memory) {
 	return m
 }
 
-// one is an informer, with its status and a view of its cache.
+// one is an informer with its status and a view of its cache.
 type one struct {
 	cluster string
 	status  sharedinformer.Status

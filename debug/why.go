@@ -59,7 +59,7 @@ const (
 	ParkedForRV  Cause = "parked"            // waiting for the cache to see the controller's last write
 	BackingOff   Cause = "backing off"       // failed and will be retried
 	Scheduled    Cause = "scheduled"         // will be reconciled again later, as requested by the reconciler
-	NotAsked     Cause = "not asked"         // a change was delivered, but no source requested a reconcile
+	NotAsked     Cause = "not asked"         // a change was delivered, but did not cause a source to request a reconcile
 	Reconciled   Cause = "reconciled"        // reconciled and unchanged since
 	NoController Cause = "no controller"     // there are no controllers
 	Unknown      Cause = "unknown"           // nothing is known about the object
@@ -136,7 +136,7 @@ func located(all []one, informer string, key object.Key) (object.Key, error) {
 	}
 }
 
-// recorded converts an informer's description to its name in the flight recorder.
+// recorded converts an informer's description to the name used in the flight recorder.
 func recorded(all []one, text string) string {
 	for _, each := range all {
 		if text == describe(each) {
@@ -146,8 +146,8 @@ func recorded(all []one, text string) string {
 	return text
 }
 
-// rank orders causes by how well they explain a delay: first current obstacles, in the order a change
-// encounters them, then mere facts.
+// rank orders causes by how well they explain a delay: current obstacles first, in the order in which a
+// change runs into them, then mere facts.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
 		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, WatchSilent, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
@@ -155,11 +155,10 @@ func rank(c Cause) int {
 	}, c)
 }
 
-// order sorts the reasons. If byName is set, it keeps all of them. Otherwise, if there are other
-// reasons, it drops reports from controllers for other objects that are not running or know nothing
-// about the key. Also, if any controller knows the key, it drops reports from controllers that do not,
-// and moves reports from controllers that are not running to the end, since these may be for other
-// objects.
+// order sorts the reasons. If byName is set, it keeps all of them. Otherwise it drops reports from
+// controllers for other objects that are not running or know nothing about the key, if other reasons remain.
+// If any controller knows the key, it also drops reports from controllers that do not, and moves those from
+// controllers that are not running to the end, because they may be for other objects.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
@@ -180,7 +179,7 @@ func (i *inquiry) order(byName bool) {
 	slices.SortStableFunc(i.reasons, func(a, b Reason) int { return place(a) - place(b) })
 }
 
-// longCall is the minimum duration of a running call for its stack to be reported.
+// longCall is how long a call must have been running for its stack to be reported.
 const longCall = 5 * time.Second
 
 // inquiry collects reasons for one key.
@@ -192,7 +191,7 @@ type inquiry struct {
 	now      time.Time
 	shown    map[string]bool // names of all informers
 	meant    map[string]bool // names of the informers that contain or may contain the object
-	asking   bool            // reasons are currently being added for a controller
+	asking   bool            // currently adding reasons for a controller
 	aside    bool            // that controller is for other objects
 	holders  []Which         // informers that contain the object
 	reasons  []Reason
@@ -236,7 +235,7 @@ func (i *inquiry) caches(all []one) {
 	i.arriving(meant)
 }
 
-// elsewhere reports whether an informer is limited to a different namespace.
+// elsewhere reports whether an informer only covers a different namespace.
 func (i *inquiry) elsewhere(of one) bool {
 	namespace := namespaceOf(of.status.Reflector.Resource)
 	return i.key.Namespace != "" && namespace != "" && namespace != i.key.Namespace
@@ -349,7 +348,7 @@ func (i *inquiry) late(of one) {
 	}
 }
 
-// old describes the age of a reflector's state, or returns "" if it is unknown.
+// old describes the age of a reflector's state. It returns "" if the age is unknown.
 func old(r reflector.Status, now time.Time) string {
 	if r.Age(now) == 0 {
 		return ""
@@ -434,8 +433,8 @@ func unsyncedOf(sources []controller.SourceStatus) (text string) {
 	return text
 }
 
-// early reports a request that a running controller holds back because its namespace has not synced.
-// Such a request is not in the queue, but the flight recorder shows that no worker has started it.
+// early reports a request that a running controller holds back because its namespace has not synced. Such a
+// request is not in the queue, but according to the flight recorder no worker has started it.
 func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	why, asked, taken := unsyncedOf(s.Sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
 	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
@@ -446,7 +445,7 @@ func (i *inquiry) early(c controller.View, s controller.Status) bool {
 	return true
 }
 
-// crowded reports a request that may be queued beyond the listed part of the queue.
+// crowded reports a request that may be further down the queue than the part listed.
 func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
 	asked, taken := i.last(c, flight.Asked), i.last(c, flight.Taken)
 	switch {
@@ -542,7 +541,7 @@ func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 }
 
 // heard returns the last delivery to the controller's handler, and the object's last change in the same
-// informer, delivered or not. Changes to objects of other types with the same key are ignored.
+// informer, whether delivered or not. Changes to objects of other types with the same key are ignored.
 func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 	for n := len(i.line) - 1; n >= 0 && told == nil; n-- {
 		if e := &i.line[n]; e.Kind == flight.Told && e.Role == flight.Handler && strings.HasPrefix(e.Name, "controller "+c.Name()+": ") {
@@ -559,7 +558,7 @@ func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
 
 func age(now, then time.Time) string { return short(now.Sub(then)) }
 
-// short formats a duration with readable precision.
+// short formats a duration with a readable precision.
 func short(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d >= 10*time.Second:
@@ -578,7 +577,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// inARow formats how many times in a row something failed, and when it last failed.
+// inARow formats the number of consecutive failures and the time of the last one.
 func inARow(failures int, last string) string {
 	if failures < 2 {
 		return last + " ago"

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// recordFlags holds the flags that select the objects to record and the file to write.
+// recordFlags holds the flags that specify the objects to record and the output file.
 type recordFlags struct {
 	sight    sight.Flags
 	file     string
@@ -157,8 +157,8 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 	return allLeftOut(status, "--max-size", "record with a larger one, for a shorter time, or fewer objects")
 }
 
-// resolve returns an error if the cluster does not serve one of the types. It is called before any file is
-// touched. Discovery runs again for the recording, since its responses are needed for a replay.
+// resolve returns an error if the cluster does not serve one of the types, before any file is touched.
+// Discovery runs again during the recording, since a replay needs the responses.
 func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	targets, err := f.sight.TargetsOf(ctx, cfg, types, c)
 	for _, t := range targets {
@@ -167,8 +167,8 @@ func (f *recordFlags) resolve(ctx context.Context, cfg *config.Config, types str
 	return err
 }
 
-// ended drops errors that only report a requested end. If --duration expires before anything is recorded, it
-// returns a different error.
+// ended drops errors that merely mean the recording was stopped on request. If --duration expires before
+// anything is recorded, it returns a different error.
 func (f *recordFlags) ended(ctx context.Context, err error, recorded bool) error {
 	if err != nil && !recorded && errors.Is(context.Cause(ctx), exit.ErrDuration) {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing was recorded within --duration of %s: %w", f.duration, err)}
@@ -260,7 +260,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 	return nil
 }
 
-// endedWell drops errors that only report a requested end.
+// endedWell drops errors that merely mean an informer was stopped on request.
 func endedWell(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(context.Cause(ctx), exit.ErrDuration) || errors.Is(ctx.Err(), context.Canceled)) {
 		return nil

@@ -24,10 +24,10 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 )
 
-// surroundings contains everything that a run needs from its process.
+// surroundings contains everything a run needs from its process.
 type surroundings struct {
 	terminal.Streams
-	program string // name under which it was invoked: its own, or a kubectl plugin's
+	program string // name it was invoked under: its own, or a kubectl plugin's
 
 	// listen opens the endpoint for demo's server.
 	listen func(*apiservertest.Server) (*apiservertest.Endpoint, error)

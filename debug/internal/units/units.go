@@ -1,10 +1,10 @@
 // Package units converts between Go values and JSON whose field names include the unit.
 //
-// A field QueueAge of type time.Duration becomes the number "queueAgeSeconds". A time is encoded as an
-// RFC 3339 string, an error as its text, and a value of a numeric type with a MarshalText method as its
-// name. All other structs are encoded field by field, in order and with embedded structs inlined, even
-// if they have methods such as MarshalJSON. Nil values, empty strings and zero times are omitted; zero
-// numbers, booleans and structs are omitted if the field's tag has omitzero.
+// A field QueueAge of type time.Duration becomes the number "queueAgeSeconds". A time becomes an RFC 3339
+// string, an error becomes its text, and a value of a numeric type with a MarshalText method becomes its
+// name. All other structs are encoded field by field, in order and with embedded structs inlined, even if
+// they have methods such as MarshalJSON. Nil values, empty strings and zero times are omitted. So are zero
+// numbers, booleans and structs if the field's tag has omitzero.
 package units
 
 import (

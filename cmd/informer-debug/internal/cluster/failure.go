@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// FailureText describes a failure briefly: phase, object, reason and attempts. It omits the resource,
-// since there is only one.
+// FailureText describes a failure briefly: phase, object, reason and number of attempts. It omits the
+// resource, since there is only one.
 func FailureText(f *failure.Failure) string {
 	resource, _, _ := strings.Cut(f.Resource, " with ")
 	text := failure.Reason(f.Err)
@@ -36,13 +36,12 @@ func FailureText(f *failure.Failure) string {
 	return text
 }
 
-// firstTries is the number of failed attempts at the initial list after which the server is considered
-// unavailable. They take about three seconds.
+// firstTries is how many attempts at the initial list may fail before the server is considered unavailable.
+// They take about three seconds.
 const firstTries = 3
 
-// Judge decides whether to retry after a failure. Before the first sync, while the user is waiting, Judge
-// gives up after repeated errors and on errors that retrying rarely fixes. After the first sync it always
-// retries.
+// Judge decides whether to retry after a failure. Before the first sync the user is waiting, so Judge gives
+// up after repeated errors and on errors that retrying rarely fixes. After it, Judge always retries.
 func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
 		return failure.Retry

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// namespacePatience is the timeout for checking that a namespace exists, which is only a courtesy.
+// namespacePatience is the timeout for checking that a namespace exists. The check is just a courtesy.
 const namespacePatience = 3 * time.Second
 
 // DoubtNamespace prints a warning if the target's namespace does not exist, since the server then

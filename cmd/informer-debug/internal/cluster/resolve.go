@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// resolveTries is how many times discovery is tried, a second apart.
+	// resolveTries is the number of attempts at discovery, a second apart.
 	resolveTries = 3
 
 	// resolvePatience limits the total time for all attempts if the server does not respond.

@@ -50,8 +50,8 @@ func Unwatchable(m discovery.Mapping) error {
 		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
-// RootCause returns the first failure if all of discovery failed, since its requests then usually failed
-// for the same reason.
+// RootCause returns the first failure if all of discovery failed, since the requests then usually share a
+// cause.
 func RootCause(err error) error {
 	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
 		return err
@@ -62,8 +62,7 @@ func RootCause(err error) error {
 	return err
 }
 
-// Unavailable returns the error for an unusable server. The error wraps shown, and its advice is derived from
-// cause.
+// Unavailable returns the error for an unusable server. It wraps shown, with advice that depends on cause.
 func (t Target) Unavailable(shown, cause error) *exit.Error {
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: shown}
 	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)

@@ -52,7 +52,7 @@ func (d *Difference) String() string {
 	return fmt.Sprintf("%-8s %s  %s", d.Kind, object.FormatKey(d.Key), text)
 }
 
-// cached is the content of a cache that is complete up to version rv.
+// cached is a cache's contents, complete up to version rv.
 type cached struct {
 	rv      string
 	synced  bool
@@ -61,15 +61,14 @@ type cached struct {
 
 // comparison compares one informer's cache with lists from the server.
 //
-// Let L be the version of a list. If the cache is complete up to L but differs from the list, and the
-// cached state is not newer than L, then the cache is wrong. There is one exception: an object missing
-// from the cache may have been deleted, or have stopped matching the selector, after L. So the objects
-// that differ are read again from the server:
+// Let L be a list's version. If the cache is complete up to L but differs from the list, and the cached state
+// is not newer than L, then the cache is wrong. There is one exception: an object missing from the cache may
+// have been deleted, or have stopped matching the selector, after L. So the server is asked again for the
+// objects that differ:
 //
-//  1. If an object is still as it was in the list, the difference is real: the cache should have that
-//     state.
-//  2. Otherwise it has changed since. The second read replaces the list for these keys. A difference
-//     that remains is real, unless the object is missing from the cache and now has another UID: then it
+//  1. If an object has not changed since the list, the difference is real: the cache should have that state.
+//  2. Otherwise it has changed since. The second read replaces the list for these keys. Any remaining
+//     difference is real, unless the object is missing from the cache and now has a different UID: then it
 //     was deleted in between, and the cache is right.
 type comparison struct {
 	process   *debug.Client
@@ -99,16 +98,14 @@ type Result struct {
 	// Relabelled lists objects that have the same version as on the server but different labels in the cache.
 	Relabelled []object.Key `json:",omitzero"`
 
-	// Unsure is the reason the differences may be temporary, if time ran out. It is empty if they are
-	// real.
+	// Unsure explains why the differences may be temporary, if time ran out. It is empty if they are real.
 	Unsure string `json:",omitzero"`
 
-	// Undelivered is how long ago the changes were made on the server, if the watch has received nothing
-	// since.
+	// Undelivered is how long ago the server made the changes, if the watch has received nothing since.
 	Undelivered time.Duration `json:",omitzero"`
 
-	// Doubt is the reason to suspect that the server belongs to a different cluster than the process, or
-	// empty if there is none.
+	// Doubt is the reason to suspect that the server and the process belong to different clusters, or empty
+	// if there is none.
 	Doubt string `json:",omitzero"`
 }
 
@@ -133,7 +130,7 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 	}
 	slices.SortFunc(result.Relabelled, compareKeys)
 	first := list
-	defer func() { // objects created after the first list count as being on the server too
+	defer func() { // objects created after the first list are on the server, too
 		for _, d := range result.Differences {
 			if _, known := first.objects[d.Key]; !known && d.Kind != kindGhost {
 				result.Objects++
@@ -184,8 +181,8 @@ func compareKeys(a, b object.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// suspects returns the differences once the cache is complete up to the list. If there are none, it returns
-// immediately, because objects with the same version are equal.
+// suspects waits until the cache is complete up to the list and returns the differences. If there are none
+// now, it does not wait, because objects with the same version are equal.
 func (c *comparison) suspects(ctx context.Context, list *served) (found []Difference, err error) {
 	for {
 		cache, err := c.cached(ctx)
@@ -201,7 +198,7 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []Differ
 	}
 }
 
-// late prints what the comparison is waiting for if the wait is long, but only once.
+// late reports, once, what the comparison is waiting for if the wait is long.
 func (c *comparison) late(differing []Difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
@@ -276,7 +273,8 @@ func differences(c *cached, s *served) (found []Difference) {
 	return found
 }
 
-// doubt returns the reason the cache, read before the list, may belong to another cluster, if any.
+// doubt returns the reason to suspect that the cache, which was read before the list, belongs to another
+// cluster. It returns "" if there is none.
 func doubt(c *cached, s *served) string {
 	alike := 0
 	for key, has := range c.objects {
@@ -293,8 +291,7 @@ func doubt(c *cached, s *served) string {
 	return ""
 }
 
-// cached reads the keys and versions in the cache. Each page is complete at least up to the version of
-// the first one.
+// cached reads the keys and versions in the cache. Each page is at least as recent as the first one.
 func (c *comparison) cached(ctx context.Context) (*cached, error) {
 	all := &cached{objects: map[object.Key]version{}}
 	page := debug.Page{Namespace: c.namespace, Limit: 1000}

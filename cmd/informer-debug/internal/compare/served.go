@@ -35,25 +35,25 @@ type served struct {
 	at      time.Time           // when the list was complete
 }
 
-// covers reports whether the list would include an object with this key.
+// covers reports whether an object with this key would be in the list.
 func (s *served) covers(key object.Key) bool { return s.only == nil || s.only[key] }
 
-// part is one of an informer's scopes, with the resource that lists its objects.
+// part is one of an informer's scopes, with the resource to list.
 type part struct {
 	sight.Scope
 	resource *rest.Resource[*metav1.PartialObjectMetadata]
 }
 
 const (
-	// expiries is how many times a list is restarted because its continue token has expired.
+	// expiries is how often a list may be restarted because its continue token has expired.
 	expiries = 3
 
 	// mostSingly is the maximum number of objects to read one by one. If there are more, a full list is used.
 	mostSingly = 100
 )
 
-// read lists the objects of all parts with quorum reads. The result has the version of the newest list.
-// If keys is not nil, only objects with these keys are returned.
+// read lists the objects in all parts with quorum reads. The result's version is that of the newest list. If
+// keys is not nil, only objects with these keys are returned.
 func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served, error) {
 	all := &served{objects: map[object.Key]version{}, only: keys}
 	for _, p := range parts {
@@ -111,7 +111,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 	}
 }
 
-// partsOf determines where the informer's objects are served, restricted to the namespace from the flags.
+// partsOf determines where the informer's objects are served. A namespace given by flag restricts the result.
 func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []sight.Scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
 		mapping, err := at.Resolve(ctx, s.Resource, cluster.Patience(v.Config), c)
@@ -132,7 +132,7 @@ func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []si
 	return parts, nil
 }
 
-// listError is the error from a list that failed on the server.
+// listError is returned if a list fails on the server.
 type listError struct{ err error }
 
 // Error returns the server's message.

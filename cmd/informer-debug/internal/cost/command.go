@@ -151,7 +151,7 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	return nil
 }
 
-// everything returns all resources that support list and watch.
+// everything returns all resources that can be listed and watched.
 func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []cluster.Target, error) {
 	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
 	cfg, err := config.LoadWith(f.Connect.Load)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// estimate is an estimated number of bytes, with the lowest and highest values obtained from individual
-// quarters of the sample. All three are equal if every object was measured.
+// estimate is an estimated number of bytes, with the lowest and highest estimates from any single quarter of
+// the sample. All three are equal if every object was measured.
 type estimate struct {
 	Bytes int64 `json:"bytes"`
 	Low   int64 `json:"low"`
@@ -22,7 +22,7 @@ type estimate struct {
 }
 
 // estimate extrapolates from the quarters of a sample to all objects. If once is true, the first quarter
-// includes a fixed cost that does not scale, so the cost per object is derived from the other quarters.
+// includes a one-time cost, so the cost per object is derived from the other quarters.
 func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	var objects, bytes int64
 	for n, count := range counts {
@@ -52,7 +52,7 @@ func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 	return estimate{to(grown / float64(by)), to(low), to(high)}
 }
 
-// String returns the estimate, followed by half the spread of the quarters if they differ.
+// String returns the estimate and, if the quarters differ, half their spread.
 func (e estimate) String() string {
 	text := terminal.Bytes(e.Bytes)
 	if e.Bytes > 0 && e.High > e.Low {

@@ -1,3 +1,3 @@
-// Package cost implements the cost command, which estimates how much memory it takes to cache a cluster.
-// It reads samples, loads them into memory in one form after the other, and extrapolates from the heap size.
+// Package cost implements the cost command, which estimates how much memory it takes to cache a cluster. It
+// reads samples, loads them into memory in each form in turn, and extrapolates from the heap size.
 package cost

@@ -110,11 +110,11 @@ func packing[T object.Object](opts wire.Options) func() reader {
 	}
 }
 
-// weight contains the size in bytes of each quarter of a sample, measured with the previous quarters in
+// weight contains the size in bytes of each quarter of a sample, measured while the previous quarters are in
 // memory.
 type weight struct{ of [fourths]int64 }
 
-// weigh loads the parts one by one, measuring the heap after each. It first loads and drops one page, so
+// weigh loads the parts one by one, measuring the heap after each. It first loads and discards one page, so
 // that permanent structures such as decoder tables are not counted.
 func weigh(parts [fourths][]page, readers func() reader, holder func() (hold func(object.Head), held any)) (w weight, err error) {
 	warm, _ := holder()
@@ -174,8 +174,8 @@ func inCache() (func(object.Head), any) {
 	}, cache
 }
 
-// heapInUse returns the size of the live heap. It runs the garbage collector at least twice, until
-// nothing more is freed, because memory held by pools, finalizers and cleanups takes an extra cycle.
+// heapInUse returns the size of the live heap. It runs the garbage collector at least twice and until nothing
+// more is freed, because memory held by pools, finalizers and cleanups takes an extra cycle to free.
 func heapInUse() uint64 {
 	least := uint64(math.MaxUint64)
 	for range 8 {

@@ -32,7 +32,7 @@ const (
 	mostRuns     = 20       // positions in a list at which the sample is taken
 	mostRequests = 100      // per type
 	mostSkipped  = 2000     // objects per metadata request when skipping to the next position
-	fourths      = 4        // parts of a sample, for estimating the error
+	fourths      = 4        // parts of a sample, used to estimate the error
 	answerWithin = time.Minute
 	mostRefusal  = 1 << 20 // bytes to read of an error response
 )
@@ -111,8 +111,8 @@ func (s *sample) read(ctx context.Context) error {
 	return err
 }
 
-// count pages through the rest of a list if the server does not report its length. It does not change
-// the position of s.
+// count pages through the rest of a list whose length the server does not report. It does not change the
+// position of s.
 func (s *sample) count(ctx context.Context) error {
 	ahead := *s
 	var err error
@@ -211,7 +211,7 @@ func (s *sample) get(ctx context.Context, limit int, accept string, read func(io
 	return s.getWith(ctx, limit, accept, func(resp *http.Response) ([]byte, error) { return read(resp.Body) })
 }
 
-// getWith requests the next page of the list, after waiting until the request is due.
+// getWith waits until the next request is due, and requests the list's next page.
 func (s *sample) getWith(ctx context.Context, limit int, accept string, read func(*http.Response) ([]byte, error)) (body []byte, contentType string, err error) {
 	select {
 	case <-time.After(time.Until(s.r.next)):
@@ -250,8 +250,8 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 	return body, resp.Header.Get("Content-Type"), err
 }
 
-// refusal returns the error for a response that is not a list. If it did not come from the API server,
-// its text is untrusted and not shown.
+// refusal returns the error for a response that is not a list. It omits text that did not come from the API
+// server, since that is untrusted.
 func (s sample) refusal(resp *http.Response) error {
 	_, err := s.pass(resp.Header.Get("Content-Type"), io.LimitReader(resp.Body, mostRefusal))
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {

@@ -1,3 +1,3 @@
-// Package debugtest provides helpers for testing the command's packages: streams that can be read while
-// being written, small clusters, and a function that runs one subcommand.
+// Package debugtest provides helpers for testing the command's packages: streams that can be read while they
+// are being written, small clusters, and a function that runs a subcommand.
 package debugtest

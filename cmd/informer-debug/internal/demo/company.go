@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Company is the rest of the program around the demo's informer: a controller that fails on some objects
-// and is slow on others, a slow handler, and the debug page.
+// Company is the rest of the demo program besides its informer: a controller that fails on some objects and
+// is slow on others, a slow handler, and the debug page.
 type Company struct {
 	page     net.Listener
 	recorder *flight.Recorder
@@ -55,8 +55,8 @@ func (c *Company) Flight() *flight.Recorder {
 	return c.recorder
 }
 
-// Accompany runs the rest of the program around an informer until ctx is done. The informer must not be
-// running yet.
+// Accompany runs the rest of the program for an informer until ctx is done. The informer must not be running
+// yet.
 func Accompany[T object.Object](ctx context.Context, c *Company, informer *sharedinformer.Informer[T]) (wait func() error, err error) {
 	janitor, err := controller.New("janitor", controller.Func(reconcile), controller.Options{Concurrency: 2, Flight: c.recorder})
 	if err != nil {
@@ -91,8 +91,8 @@ func (s companion) Status() []sharedinformer.Status { return []sharedinformer.St
 // Views returns the view of the informer's cache.
 func (s companion) Views() []sharedinformer.View { return []sharedinformer.View{s.view} }
 
-// reconcile looks busy. It fails half of the time on objects named ledger, and is slow on those named
-// checkout.
+// reconcile pretends to be busy. It fails half of the time on objects named ledger, and is slow on those
+// named checkout.
 func reconcile(ctx context.Context, r controller.Request) (controller.Result, error) {
 	busy := time.Duration(rand.IntN(20)) * time.Millisecond
 	if strings.HasPrefix(r.Name, "checkout") {

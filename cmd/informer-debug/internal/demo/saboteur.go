@@ -23,14 +23,14 @@ type Saboteur struct {
 	Console *terminal.Console     // prints a message per fault
 }
 
-// sabotage is one kind of fault. Most kinds close the connections, so that the client sends its next
+// sabotage is one kind of fault. Most kinds close all connections, which makes the client send its next
 // request immediately.
 type sabotage struct {
 	what string
 	do   func(ctx context.Context, srv *apiservertest.Server)
 }
 
-// Run injects one fault after another until ctx is done.
+// Run keeps injecting faults until ctx is done.
 func (s *Saboteur) Run(ctx context.Context) {
 	faults := sabotages()
 	wait := firstFault

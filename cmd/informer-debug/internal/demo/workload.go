@@ -28,8 +28,8 @@ const (
 // MaxRate is the maximum workload, in changes per second.
 const MaxRate = 10_000
 
-// Workload simulates all writers in a cluster: pods are created, scheduled, started, restarted and
-// deleted, and nodes renew their leases. It is not safe for concurrent use.
+// Workload simulates everything that writes in a cluster: it creates, schedules, starts, restarts and deletes
+// pods, and renews the nodes' leases. It is not safe for concurrent use.
 type Workload struct {
 	srv   *apiservertest.Server
 	rand  *rand.Rand
@@ -161,8 +161,8 @@ func (w *Workload) restart(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].RestartCount++
 }
 
-// write stores a pod that was modified in place. It overwrites changes made by other clients, and drops
-// pods they have deleted.
+// write stores a pod that was modified in place. It overwrites other clients' changes, and forgets pods that
+// they have deleted.
 func (w *Workload) write(pod *corev1.Pod) error {
 	pod.ResourceVersion = ""
 	_, err := w.srv.Update(pod)

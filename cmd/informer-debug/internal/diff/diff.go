@@ -21,7 +21,7 @@ type Change struct {
 	Had, Has bool   // whether the field exists in the old and in the new state
 }
 
-// Between returns the differences between two states, most important first: spec and status before
+// Between returns the differences between two states, the most important ones first: spec and status before
 // metadata, plain values before trees, times last. It omits fields that change with every write
 // (resourceVersion, generation, managedFields).
 func Between(old, new object.Object) ([]Change, error) {
@@ -149,7 +149,7 @@ func byName(list []any, field string) (map[string]any, bool) {
 	return named, true
 }
 
-// join appends a field name to a path. A name that contains a dot, such as a label key, is put in brackets.
+// join appends a field name to a path. Names containing a dot, such as label keys, are put in brackets.
 func join(path, name string) string {
 	switch {
 	case strings.Contains(name, "."):

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	comparePatience = 10 * time.Second // timeout for comparing with the server, including waiting for caches that lag
+	comparePatience = 10 * time.Second // timeout for comparing with the server, including the wait for lagging caches
 	certain         = 5 * time.Second  // a live watch delivers a change within this time
 	comparedAtOnce  = 4
-	comparedObjects = 20_000 // maximum number of objects per cache; listing more would burden the server unasked
+	comparedObjects = 20_000 // maximum number of objects per cache; listing more would burden a server without being asked to
 )
 
 // compare compares the process's caches with the cluster of the kubeconfig. A missing kubeconfig or an
-// unreachable cluster is not held against the process.
+// unreachable cluster is not a problem with the process.
 func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.Sight) {
 	const about = "caches"
 	at, err := v.Server(s)
@@ -126,8 +126,8 @@ func differ(n int) string {
 	return fmt.Sprintf("%d objects differed", n)
 }
 
-// leavesAllOut returns the selector of an informer whose cache is empty although the server has objects
-// of its kind.
+// leavesAllOut returns the selector of an informer whose cache is empty even though the server has objects of
+// its kind.
 func leavesAllOut(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer) (selector string, err error) {
 	scopes, err := sight.Scopes(i)
 	if err != nil || scopes[0].Selector() == "" {

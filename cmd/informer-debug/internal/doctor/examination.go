@@ -25,10 +25,10 @@ const (
 	longCall     = 5 * time.Second  // time after which a call's current function is reported
 	longRunning  = time.Minute      // time after which a call seems to hang
 	longWaiting  = time.Minute      // a key starves
-	hugeBucket   = 1000             // number of objects under one index value, if they are the majority
+	hugeBucket   = 1000             // number of objects under one index value, if that is the majority
 	growth       = 10               // number of keys added to a queue
 	oftenWithin  = 60               // seconds in which
-	oftenEnough  = 60               // this many reconciles of a key look like a loop; this many changes make it hot
+	oftenEnough  = 60               // this many reconciles of a key look like a loop, and this many changes make it hot
 	oftenRelists = 5                // too many lists in an hour
 	failsInRow   = 3                // number of failures after which the cause seems permanent
 	keysRead     = 100              // of a queue
@@ -45,7 +45,7 @@ type examination struct {
 	stacks  []debug.Stack // stacks of the calls in progress
 }
 
-// run examines the process twice, waiting for the period in between.
+// run examines the process twice, one period apart.
 func (x *examination) run(ctx context.Context, period time.Duration) error {
 	before, err := x.process.Status(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 		} else if _, refused := asRefused(err); err != nil && !refused {
 			return err
 		} else {
-			key.uid = "of cluster " + which.Cluster // informers with the same name in one cluster are rejected; empty ones have no UID
+			key.uid = "of cluster " + which.Cluster // two informers in a cluster cannot have the same name, and empty ones have no UID
 		}
 		same[key] = append(same[key], which)
 	}
@@ -126,14 +126,14 @@ func (x *examination) twice(ctx context.Context, all []debug.Informer) error {
 	return nil
 }
 
-// anything warns if a process exposes nothing, since an empty report would suggest good health.
+// anything warns if a process exposes nothing, since an empty report would look like a clean bill of health.
 func (x *examination) anything(s *debug.Status) {
 	if len(s.Informers)+len(s.Controllers)+len(s.Queues)+len(s.Groups) == 0 && s.Election == nil {
 		x.add(levelWarning, "process "+s.Process.Program, "pass its components to debug.Options; a manager does so automatically", "exposes no informers, controllers, queues or election")
 	}
 }
 
-// election reports the current leader. It is not a problem if this replica is not the leader.
+// election reports the current leader. Not being the leader is not a problem.
 func (x *examination) election(s *debug.Status) {
 	e := s.Election
 	switch {
@@ -157,7 +157,7 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 	var had uint64
 	for n := range before.Informers {
 		if b := &before.Informers[n]; b.Which() == i.Which() {
-			had = max(had, b.Reflector.Relists) // if several informers have the same name, the increase is a lower bound
+			had = max(had, b.Reflector.Relists) // a lower bound if several informers have the same name
 		}
 	}
 	switch all := i.Reflector.Relists; {
@@ -224,11 +224,10 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 	}
 }
 
-// forbidden matches an API server's response to a user who is not allowed to list or watch.
+// forbidden matches the API server's response if a user is not allowed to list or watch.
 var forbidden = regexp.MustCompile(`is forbidden: User "([\w:.@-]+)" cannot (?:list|watch) `)
 
-// howToAllow returns the command that prints a role for the user of an informer that is not allowed to
-// list or watch, or "".
+// howToAllow returns the command that prints a role allowing the informer's user to list and watch, or "".
 func howToAllow(i *debug.Informer) string {
 	user := forbidden.FindStringSubmatch(missing(i.Reflector))
 	scopes, err := sight.Scopes(i)
@@ -242,7 +241,7 @@ func howToAllow(i *debug.Informer) string {
 	return "informer-debug doctor " + sight.Resource(i.Reflector.Resource) + where + " --as " + user[1] + " prints a role that allows it"
 }
 
-// where returns the functions that the matching calls are currently in, as the end of a sentence.
+// where completes a sentence with the functions that the matching calls are currently in.
 func (x *examination) where(match func(*debug.Stack) bool) string {
 	var places []string
 	for n := range x.stacks {
@@ -269,7 +268,7 @@ func last(f *failure.Failure) string {
 	return ", last with: " + failure.Reason(f.Err)
 }
 
-// indexes finds index values shared by most objects, since looking these up returns most objects.
+// indexes finds index values shared by most objects. Looking one up returns most of the cache.
 func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
 	all, err := x.process.Indexes(ctx, i.Which(), 1)
 	if _, refused := asRefused(err); refused { // not a Millrace informer, or two with the same name
@@ -316,7 +315,8 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 	return nil
 }
 
-// leftOut notes changes that led to no requests, since a controller that filters out its changes looks idle.
+// leftOut notes changes that did not lead to requests, since a controller that filters out its changes looks
+// idle.
 func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) {
 	const few = 3
 	for _, source := range c.Sources {
@@ -330,7 +330,7 @@ func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) 
 	}
 }
 
-// stopped reports a controller that is not running. Waiting for the lease is not a problem.
+// stopped reports a controller that is not running, unless it is waiting for the lease.
 func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 	what := fmt.Sprintf("is %s", c.State)
 	if e != nil && !e.Leading {
@@ -429,7 +429,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	}
 }
 
-// busiest finds keys that are reconciled very often, and objects that change very often.
+// busiest finds keys that are reconciled too often, and objects that change too often.
 func (x *examination) busiest(ctx context.Context) error {
 	const do = "informer-debug churn %s shows who writes which fields"
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
@@ -461,7 +461,7 @@ func (x *examination) busiest(ctx context.Context) error {
 	return nil
 }
 
-// typeOf returns the arguments that make a command watch the informer's objects in key's namespace.
+// typeOf returns the command-line arguments that select the informer's objects in key's namespace.
 func typeOf(informer string, key object.Key) string {
 	name := sight.Resource(informer)
 	if _, err := object.ParseResourceArg(name); err != nil {
@@ -473,9 +473,9 @@ func typeOf(informer string, key object.Key) string {
 	return name
 }
 
-// writtenBy reports whether a controller seems to cause the changes to an object it reconciles, that is,
-// whether at least half of them arrived during a reconcile or just after. It also returns true if there were
-// no changes, in which case the controller must be requeuing the key itself.
+// writtenBy reports whether a controller seems to cause the changes to an object it reconciles: at least half
+// of them arrived during a reconcile or just after. It also returns true if there were no changes, because
+// then the controller must be requeuing the key itself.
 func (x *examination) writtenBy(ctx context.Context, name string, key object.Key) (bool, error) {
 	line, err := x.process.Timeline(ctx, "", key)
 	if err != nil {
@@ -488,7 +488,7 @@ func (x *examination) writtenBy(ctx context.Context, name string, key object.Key
 		case e.Role == flight.Controller && e.Name == name && e.Kind == flight.Taken:
 			taken, until = e.At, time.Time{}
 		case e.Role == flight.Controller && e.Name == name && e.Kind == flight.Done:
-			until = e.At.Add(e.Took) // the event may arrive as late as the response to the write
+			until = e.At.Add(e.Took) // the event may take as long to arrive as the response to the write
 		case e.Role == flight.Informer && e.Kind == flight.Applied && e.Change == "update":
 			changes++
 			if at := e.At.Add(-max(e.Received, 0)); !taken.IsZero() && !at.Before(taken) && (until.IsZero() || !at.After(until)) {

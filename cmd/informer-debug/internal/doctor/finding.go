@@ -23,7 +23,7 @@ type finding struct {
 	Level string
 	About string
 	What  string
-	Do    string `json:",omitzero"` // what to do; empty if there is nothing to do
+	Do    string `json:",omitzero"` // what to do about it; empty if nothing
 	YAML  string `json:",omitzero"` // a manifest that fixes it
 }
 

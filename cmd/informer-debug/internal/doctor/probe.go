@@ -31,7 +31,7 @@ const (
 	slowAnswer = time.Second        // a response is slow
 	probeFor   = 10 * time.Second   // timeout per request
 	clockOff   = 5 * time.Second    // clocks differ
-	clockWrong = time.Minute        // clock difference at which leases and tokens suffer
+	clockWrong = time.Minute        // clock difference that affects leases and tokens
 	soon       = 7 * 24 * time.Hour // warning period before a certificate expires
 	soonToken  = 10 * time.Minute   // warning period before a token expires
 	mostProbed = 8 << 20            // bytes to read of a response
@@ -145,7 +145,7 @@ func (p *probe) latency(about, what string, took time.Duration) {
 	p.add(levelOK, about, "", "%s took %s to begin", what, terminal.Duration(took))
 }
 
-// encodings checks which media types the server supports.
+// encodings finds out which media types the server supports.
 func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	var have []string
 	for name, media := range map[string]string{"protobuf": wire.MediaProtobuf, "CBOR": wire.MediaCBOR} {
@@ -161,7 +161,7 @@ func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	p.add(levelOK, at.String(), "", "is available as %s", strings.Join(have, " and "))
 }
 
-// watches examines a watch: its start, streaming lists and bookmarks.
+// watches examines how watches start, streaming lists and bookmarks.
 func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, period time.Duration) {
 	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, at.Mapping).Namespace(at.Namespace)
 	limited, cancel := context.WithTimeout(ctx, probeFor)
@@ -202,7 +202,7 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 	p.bookmarks(ctx, at, of, rv, period)
 }
 
-// bookmarks opens a watch for the period and counts bookmarks.
+// bookmarks counts the bookmarks received on a watch during the period.
 func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resource[*metav1.PartialObjectMetadata], rv string, period time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, period)
 	defer cancel()

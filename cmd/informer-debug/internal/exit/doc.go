@@ -1,3 +1,3 @@
-// Package exit determines how a command ends: the exit code, the output on stderr, and the meaning of
-// timeouts and Ctrl-C.
+// Package exit determines how commands exit: the exit code, the output on stderr, and the effect of timeouts
+// and Ctrl-C.
 package exit

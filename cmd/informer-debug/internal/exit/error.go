@@ -20,10 +20,10 @@ const (
 	CodeTimeout     = 124
 )
 
-// See is a reference to the exit codes, for the end of a command's help.
+// See refers to the exit codes. It goes at the end of a command's help.
 const See = `"informer-debug --help" lists the exit codes.`
 
-// Help lists the exit codes, for the end of the program's help.
+// Help lists the exit codes. It goes at the end of the program's help.
 const Help = `Exit codes:
   0    success, or stopped by Ctrl-C, --count, or demo's --duration
   1    runtime error, for example stdout was closed; Ctrl-C before there was a result to show

@@ -217,7 +217,7 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 	return g.objects(ctx, types, name)
 }
 
-// overBefore returns the error for a get that ended before it had anything to show.
+// overBefore returns the error for a get that was cut short before it had anything to show.
 func (f *getFlags) overBefore(ctx context.Context, missing error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

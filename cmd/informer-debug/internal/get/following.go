@@ -31,7 +31,7 @@ type rowChange struct {
 	err   error // why the changes ended
 }
 
-// follow shows the objects of one informer, or one of them, and then the changes.
+// follow shows one informer's objects, or a single one of them, and then the changes.
 func (g *getter) follow(ctx context.Context, types, name string) error {
 	names := g.sight.Names(types)
 	if len(names) != 1 {
@@ -165,7 +165,7 @@ func (g *getter) addRow(c rowChange) {
 	g.rows.Row(cells...)
 }
 
-// listen sends every change in one of our own informers.
+// listen sends all changes from one of our own informers.
 func (g *getter) listen(name string, send func(rowChange) bool) {
 	o := g.sight.Informers[0]
 	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // informers on a cluster have this type

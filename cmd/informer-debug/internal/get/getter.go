@@ -68,7 +68,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	return exit.Unwritten(g.print(ctx, groups, name != ""))
 }
 
-// noteTrouble prints the reasons why a process's objects may differ from the server's.
+// noteTrouble explains why a process's objects may differ from the server's.
 func (g *getter) noteTrouble(ctx context.Context, types string) {
 	if g.sight.Flags.To == "" {
 		return
@@ -97,7 +97,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 	}
 }
 
-// noteWithheld prints for how many objects the contents are withheld, and why.
+// noteWithheld prints how many objects' contents are withheld, and why.
 func (g *getter) noteWithheld(groups []group) {
 	withheld, of, why := 0, 0, ""
 	for _, one := range slices.Concat(groups...) {
@@ -110,7 +110,7 @@ func (g *getter) noteWithheld(groups []group) {
 	}
 }
 
-// noteNothing prints that there are no objects, along with a possible reason.
+// noteNothing prints that there are no objects, and a possible reason.
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	where := "the cache"
 	if ns := g.sight.Flags.Namespace; ns != "" {
@@ -216,7 +216,7 @@ func (g *getter) heads(all []item) error {
 	return t.Write()
 }
 
-// headTable returns a table whose columns are fields of the heads.
+// headTable returns a table with fields from the heads as columns.
 func (g *getter) headTable() *terminal.Table {
 	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
 	if g.output.Form == output.Wide {

@@ -26,8 +26,8 @@ type item struct {
 	withheld string         // why the contents are withheld
 }
 
-// readObject reads an object from a cache, with its tree if requested. If the object is gone, it returns
-// nil, or an error if anyway is true.
+// readObject reads an object from a cache, with its tree if requested. If the object is gone, it returns nil
+// or, if anyway is true, an error.
 func readObject(ctx context.Context, v *sight.Sight, which debug.Which, key object.Key, anyway bool) (*item, error) {
 	o, err := v.Process.Object(ctx, which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && !anyway && refused.Code == http.StatusNotFound {
@@ -102,7 +102,7 @@ func readAll(ctx context.Context, v *sight.Sight, which debug.Which, search stri
 	}
 }
 
-// itemOf returns an object from one of our own informers as package debug would show it.
+// itemOf converts an object from one of our own informers to the form package debug would return.
 func itemOf(resource string, o *unstructured.Unstructured) item {
 	one := item{resource: resource, head: debug.Head{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), RV: o.GetResourceVersion(),

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// poll detects changes in another process's cache. It reads the keys that appear in the process's
-// events. Since events may be dropped or start late, it also compares all heads periodically.
+// poll detects changes in another process's cache. It reads each key that appears in the process's events.
+// Since events may be dropped or start late, it also compares all heads periodically.
 type poll struct {
 	*getter
 	which debug.Which
@@ -145,7 +145,7 @@ func (p *poll) one(ctx context.Context, key object.Key) error {
 	return nil
 }
 
-// is sends an object's current state if it has changed. Nil means that the object is gone.
+// is sends an object's current state if it has changed. A nil object is gone.
 func (p *poll) is(key object.Key, now *item) {
 	was, had := p.known[key]
 	if had && (now == nil || was.head.UID != now.head.UID) {

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// process shows controllers, queues or stacks if types is one of these words and no informer has that name.
+// process shows the controllers, queues or stacks if that is what types says and no informer has that name.
 func (g *getter) process(ctx context.Context, types, name string) (is bool, err error) {
 	show := map[string]func(context.Context, *debug.Status, string) (any, func(io.Writer) error, error){
 		"controllers": g.controllers, "queue": g.queue, "queues": g.queue, "stack": g.stacks, "stacks": g.stacks,
@@ -46,7 +46,7 @@ func (g *getter) process(ctx context.Context, types, name string) (is bool, err 
 	return true, exit.Unwritten(text(g.Out))
 }
 
-// partNames lists the values of TYPE for a process's components other than informers.
+// partNames lists the values of TYPE that stand for components other than informers.
 var partNames = []string{"controllers", "queue", "queues", "stack", "stacks"}
 
 // orPart extends the error for a TYPE that the server does not serve. If TYPE is one of partNames, it
@@ -79,7 +79,7 @@ func (g *getter) controllers(_ context.Context, s *debug.Status, name string) (a
 	return found, func(io.Writer) error { return t.Write() }, nil
 }
 
-// queue shows a queue's keys. The name is optional if there is only one controller.
+// queue shows a queue's keys. The name may be omitted if there is only one controller.
 func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, func(io.Writer) error, error) {
 	if name == "" {
 		if len(s.Controllers) != 1 {

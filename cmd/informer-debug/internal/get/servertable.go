@@ -76,8 +76,7 @@ func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) 
 	return all, nil
 }
 
-// errNoTables is returned for servers that do not support tables, such as demo's. It is not reported to
-// the user.
+// errNoTables is returned if a server does not support tables, like demo's. It is not reported to the user.
 var errNoTables = errors.New("the server does not support tables")
 
 func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, address string) (*metav1.Table, error) {

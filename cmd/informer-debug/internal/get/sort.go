@@ -31,8 +31,8 @@ func sortBy(place jsonpath.Path, all []item) (found bool) {
 	return found
 }
 
-// compareValues orders values: first nil, then booleans, numbers and quantities, strings, and trees.
-// Times are strings that happen to sort correctly.
+// compareValues orders values: nil first, then booleans, numbers and quantities, strings, and trees. Times
+// are strings, which happen to sort correctly.
 func compareValues(a, b any) int {
 	rank := func(v any) (int, float64, string) {
 		switch v := v.(type) {

@@ -1,7 +1,7 @@
 // Package jsonpath evaluates JSONPath templates and paths with kubectl's parser
 // (https://kubernetes.io/docs/reference/kubectl/jsonpath/).
 //
-// Objects are trees as decoded from JSON into any, with numbers of any type. They are not modified.
+// Objects are trees decoded from JSON into any, with numbers of any type. They are not modified.
 package jsonpath
 
 import (
@@ -30,7 +30,7 @@ func (t *Template) Execute(w io.Writer, tree any) error {
 	return t.parsed().Execute(w, tree)
 }
 
-// parsed parses the text again for each use, because evaluation modifies the parser.
+// parsed returns a fresh parser, because evaluation modifies it.
 func (t *Template) parsed() *kubectl.JSONPath {
 	p := kubectl.New("jsonpath").AllowMissingKeys(true)
 	if err := p.Parse(t.text); err != nil {

@@ -16,8 +16,8 @@ type column struct {
 	path   jsonpath.Path
 }
 
-// parseColumns parses HEADER:PATH,HEADER:PATH. In a file, the first line contains the headers and the
-// second line the paths.
+// parseColumns parses HEADER:PATH,HEADER:PATH. In a file, the first line contains the headers and the second
+// one the paths.
 func parseColumns(text string, ofFile bool) ([]column, error) {
 	var columns []column
 	add := func(header, path string) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
-// Document prints trees in one of the formats that need whole objects. Several objects are printed as a
-// List, as in kubectl; jsonl prints one object per line.
+// Document prints trees in one of the formats that need whole objects. Like kubectl, it prints several
+// objects as a List, except that jsonl prints one object per line.
 func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, single bool) error {
 	if o.Form == JSONL {
 		for _, tree := range trees {
@@ -51,7 +51,7 @@ func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, sing
 	return writeJSON(w, what, "    ")
 }
 
-// fill prints a template's complete output, or prints nothing and returns an error.
+// fill prints a template's complete output. If it returns an error, it has printed nothing.
 func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {

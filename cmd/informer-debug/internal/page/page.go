@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Of returns a handler that serves a process's page and redirects the root path to it.
+// Of returns a handler that serves a process's page. It redirects the root path to the page.
 func Of(process *debug.Client) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(debug.Path, process.Handler())

@@ -1,3 +1,3 @@
 // Package playback replays a recording in place of a cluster. It finds the recorded informers and their
-// scopes, sets the speed, and waits for the end.
+// scopes, controls the speed, and waits for the recording to end.
 package playback

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Help describes --replay in a command's help.
+// Help describes --replay, for a command's help.
 const Help = `--replay FILE replays a recording to informers instead of using a cluster. Without TYPE, it
 replays all recorded informers.`
 
@@ -32,8 +32,8 @@ type Flags struct {
 	File string // value of --replay; empty for none
 }
 
-// Add registers the flags. speed is the default speed for commands that can show the recording while it
-// is replayed. Commands that show only its end pass "".
+// Add registers the flags. speed is the default speed for commands that can show the recording while it is
+// replayed. Commands that show only the final state pass "".
 func (f *Flags) Add(cmd *cobra.Command, speed string) {
 	cmd.Flags().StringVar(&f.File, "replay", "", "recording to use instead of a cluster, as written by record")
 	if f.Text = "max"; speed != "" {
@@ -41,7 +41,7 @@ func (f *Flags) Add(cmd *cobra.Command, speed string) {
 	}
 }
 
-// Refuse makes a command that cannot use recordings reject --replay with advice on what to do instead.
+// Refuse makes a command that cannot use recordings reject --replay and suggest an alternative.
 func Refuse(cmd *cobra.Command, instead string) {
 	file := cmd.Flags().String("replay", "", "")
 	_ = cmd.Flags().MarkHidden("replay") // fails only if the flag does not exist
@@ -124,8 +124,8 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	return p, nil
 }
 
-// withoutSecrets drops and reports informers for Secrets whose contents were not recorded. It returns an
-// error if the user asked for Secrets, or if nothing is left.
+// withoutSecrets drops informers for Secrets whose contents were not recorded, and reports that. It returns
+// an error if the user asked for Secrets, or if nothing is left.
 func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
 	const withheld = "the contents of Secrets were not recorded"
 	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
@@ -170,8 +170,7 @@ func (p *Player) Close() {
 	p.file.Close()
 }
 
-// Settled waits until everything an informer received is in its cache and has been delivered to its
-// handlers.
+// Settled waits until everything an informer received has reached its cache and handlers.
 func Settled(ctx context.Context, status func() sharedinformer.Status) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

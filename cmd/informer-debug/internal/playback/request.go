@@ -17,13 +17,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// together is the maximum interval between the ends of informers that count as having ended together,
-// for example with their process.
+// together is how close in time informers must have ended to be treated as having ended together, for example
+// when their process exited.
 const together = time.Second
 
-// Recorded returns the first request of each wanted informer, and the names of all informers. If a
-// process had several informers with the same scope, it picks the one that ran longest or, if they ended
-// together, the one that started first, because the others received no more data.
+// Recorded returns the first request of each wanted informer, and the names of all informers. If a process
+// had several informers with the same scope, it picks the one that ended last or, if they ended together, the
+// one that started first, because the others did not receive anything more.
 func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
 	begun, ended := map[recorded]bool{}, map[recorded]time.Duration{}
 	for _, q := range file.Requests {
@@ -52,7 +52,7 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 			found[at] = q
 		}
 	}
-	slices.Sort(has) // informers that started together come in arbitrary order
+	slices.Sort(has) // informers that started together are in arbitrary order
 	switch {
 	case len(has) == 0 && file.LeftOut.Requests > 0:
 		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests left: all %d, with %s, were dropped to limit its size", file.Path, file.LeftOut.Requests, terminal.Bytes(file.LeftOut.Bytes)), Hint: "record again with a larger --max-size, or the recorder's option MaxSize"}
@@ -72,7 +72,7 @@ type recorded struct {
 
 func recordedOf(q *recording.Request) recorded { return recorded{InformerOf(q), q.Informer} }
 
-// Only returns a filter that accepts all requests sent by the informers that sent the requests in first.
+// Only returns a filter that accepts all requests from the informers that sent the requests in first.
 func Only(first ...*recording.Request) func(*recording.Request) bool {
 	played := map[recorded]bool{}
 	for _, q := range first {
@@ -81,8 +81,8 @@ func Only(first ...*recording.Request) func(*recording.Request) bool {
 	return func(q *recording.Request) bool { return played[recordedOf(q)] }
 }
 
-// Protobuf reports whether the informer that sent a request received protobuf, possibly after errors in
-// other formats.
+// Protobuf reports whether the informer that sent a request received protobuf, perhaps after errors in other
+// formats.
 func Protobuf(file *recording.File, q *recording.Request) bool {
 	of := Only(q)
 	return slices.ContainsFunc(file.Requests, func(o *recording.Request) bool {

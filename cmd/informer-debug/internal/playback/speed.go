@@ -33,8 +33,8 @@ func (f *Speed) Check() error {
 	return nil
 }
 
-// Timing returns timeouts for an informer, shortened according to the speed, but never below a minimum
-// that slow machines need.
+// Timing returns an informer's timeouts. They are shortened according to the speed, but stay long enough for
+// slow machines.
 func (f *Speed) Timing() reflector.Timing {
 	if f.Times <= 1 {
 		return reflector.Timing{}
@@ -47,7 +47,7 @@ func (f *Speed) Timing() reflector.Timing {
 	}
 }
 
-// Judge retries after recorded failures, and stops at the end of the recording.
+// Judge retries after recorded failures, until the recording ends.
 func Judge(f *failure.Failure) failure.Verdict {
 	if _, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err); unrecorded {
 		return failure.Stop

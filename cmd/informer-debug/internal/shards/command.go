@@ -184,7 +184,7 @@ type shardsLook struct {
 	called  string
 	cluster cluster.Target
 	console *terminal.Console
-	begun   map[string]time.Time // for a cluster: when each move was first seen
+	begun   map[string]time.Time // when each move was first seen, for a cluster
 }
 
 func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
@@ -284,7 +284,7 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 				begun[key] = at
 			}
 			if m.Since = begun[key]; l.begun == nil {
-				m.Since = time.Time{} // this refresh is the first to see it
+				m.Since = time.Time{} // first seen by this refresh
 			}
 		}
 		all = append(all, debug.GroupOf(s))

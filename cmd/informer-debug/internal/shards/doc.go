@@ -1,3 +1,3 @@
-// Package shards implements the shards command, which shows how replicas divide their work, according to
-// the members' Leases or to one member.
+// Package shards implements the shards command, which shows how replicas divide their work, according to all
+// members' Leases or to a single member.
 package shards

@@ -173,7 +173,7 @@ func silentSlots(g *debug.Group) (n int) {
 	return n
 }
 
-// owned describes how many slots the reporting member works on, and lists them if which is true.
+// owned returns the number of slots the reporting member works on and, if which is true, the slots.
 func owned(g *debug.Group, which bool) string {
 	set, err := shard.ParseSlots(g.Owned, g.Slots)
 	switch {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// completionPatience is the timeout for all requests in one completion. If the server is slower,
-	// there are no suggestions.
+	// completionPatience is the timeout for all requests in one completion. If it expires, there are no
+	// suggestions.
 	completionPatience = 3 * time.Second
 
 	mostCompletions = 500
@@ -153,7 +153,7 @@ func (c *Completer) requests() []*recording.Request {
 	return file.Requests
 }
 
-// names returns the names of objects of a type. It returns none for a recording, which would have to be
+// names returns the names of a type's objects. It returns none for a recording, which would have to be
 // replayed first.
 func (c *Completer) names(ctx context.Context, typ, begin string) (names []string) {
 	if c.replays() {

@@ -41,8 +41,8 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 	return found, nil
 }
 
-// Named returns the informer with this full name or, if there is none, all informers the name may refer
-// to.
+// Named returns the informer with this full name or, if there is none, all informers that the name could
+// mean.
 func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
 		if name == i.String() {
@@ -68,8 +68,8 @@ func Several(name string, found []debug.Informer) error {
 	return exit.Usage("%q matches %d informers: select one by its full name: %s", name, len(found), strings.Join(Distinct(found), "; "))
 }
 
-// Distinct returns unique names for informers, by adding types and clusters to duplicate names. Each
-// name selects its informer on the command line.
+// Distinct returns unique names for informers, adding types and clusters to duplicates. Each name can be used
+// on the command line to select its informer.
 func Distinct(all []debug.Informer) (names []string) {
 	same := map[string]int{}
 	for n := range all {
@@ -85,7 +85,7 @@ func Distinct(all []debug.Informer) (names []string) {
 	return names
 }
 
-// AndTrouble describes the problem that delays an informer's changes, if any, as the end of a sentence.
+// AndTrouble completes a sentence with the problem that delays an informer's changes, if there is one.
 func AndTrouble(i *debug.Informer, now time.Time) string {
 	if text := i.Trouble(now); text != "" {
 		return ", and " + text

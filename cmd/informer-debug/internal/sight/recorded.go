@@ -42,7 +42,7 @@ func (f *Flags) openRecording(ctx context.Context, s terminal.Streams, types str
 	return v, nil
 }
 
-// again recreates the informer that sent a request, with its original scope.
+// again recreates the informer that sent a request, with the same scope.
 func (v *Sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
 	at, err := v.Played.Target(q)
 	if err != nil {
@@ -117,8 +117,8 @@ func (v *Sight) waitRecorded(ctx context.Context) error {
 	return nil
 }
 
-// RecordedNamespace returns the namespace of an object in a recorded informer. Recordings do not show
-// whether a custom resource is namespaced.
+// RecordedNamespace returns the namespace of an object in a recorded informer. It assumes that custom
+// resources are namespaced, because recordings do not show whether they are.
 func (o *Own) RecordedNamespace(flag string) string {
 	if m, ok := discovery.Builtin(o.Target.Mapping.Kind); ok && !m.Namespaced {
 		return ""

@@ -20,8 +20,8 @@ type Scope struct {
 	fields    string
 }
 
-// Scopes returns the scope of each of an informer's lists, of which there may be one per namespace. It
-// returns an error if the name was chosen by the program and does not describe the scope.
+// Scopes returns the scope of each of an informer's lists. There may be one per namespace. It returns an
+// error if the program chose a name that does not describe the scope.
 func Scopes(i *debug.Informer) (all []Scope, err error) {
 	names := []string{i.Reflector.Resource}
 	if len(i.Namespaces) > 0 {
@@ -65,8 +65,8 @@ func (s Scope) Within(namespace string) (Scope, bool) {
 // Selector returns the scope's selectors as text, or "" if all objects are selected.
 func (s Scope) Selector() string { return strings.Trim(s.labels+" "+s.fields, " ") }
 
-// LeavesOut returns why the scope does not select an object, or "" if it does or may. It does not evaluate field
-// selectors.
+// LeavesOut explains why the scope does not select an object. It returns "" if the scope does or may, because
+// field selectors are not evaluated.
 func (s Scope) LeavesOut(o metav1.Object) string {
 	if s.Namespace != "" && s.Namespace != o.GetNamespace() {
 		return "its namespace is " + o.GetNamespace()

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Help describes TYPE in a command's help.
+// Help describes TYPE, for a command's help.
 const Help = `Without --attach, it runs its own informer for each TYPE on the cluster of your kubeconfig.
 TYPE is as in kubectl: a plural, singular or short name or a kind, optionally followed by
 [.VERSION][.GROUP], a category such as "all", or several of these separated by commas.`
@@ -92,8 +92,8 @@ func (f *Flags) OnlyNamed(name string) {
 	f.Fields = fields.AndSelectors(f.Fields, named)
 }
 
-// Sight is a set of informers to inspect, in this process or another. In both cases they are read
-// through Process. The caller must close the Sight.
+// Sight is a set of informers to inspect, in this process or another. Either way they are read through
+// Process. The caller must close the Sight.
 type Sight struct {
 	Process   *debug.Client    // reads the informers
 	Called    string           // name used in messages
@@ -111,7 +111,7 @@ type Sight struct {
 type Own struct {
 	Informer
 	Target cluster.Target // what it watches
-	Failed chan error     // contains Run's error once it has returned; readers must put it back
+	Failed chan error     // receives Run's error once it has returned; readers must put it back
 }
 
 // Informer is a sharedinformer.Informer for any type.
@@ -125,8 +125,8 @@ type Informer interface {
 	View() sharedinformer.View
 }
 
-// Open attaches to a process, or starts informers for the given types. It reports their failures on c
-// unless c is nil.
+// Open attaches to a process, or starts informers for the given types. Unless c is nil, it reports their
+// failures there.
 func (f *Flags) Open(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*Sight, error) {
 	if f.To != "" {
 		process, called, err := f.Attach(s)

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// LateAfter is how long the user has to wait before a message explains the delay.
+// LateAfter is how long the user waits before a message explains the delay.
 const LateAfter = 3 * time.Second
 
 // Late returns a context for short requests to an API server. After [LateAfter] it prints on c what they

@@ -38,8 +38,8 @@ func OneLine(text string) string {
 	}), " ")
 }
 
-// Completions drops names that a shell or terminal would misinterpret. Cobra treats text after a tab as
-// a description.
+// Completions drops names that a shell or terminal would misinterpret, or cobra, which treats text after a
+// tab as a description.
 func Completions(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || OneLine(name) != name || strings.Contains(name, "\t") })
 }

@@ -9,7 +9,7 @@ type Streams struct {
 	Env                      func(string) string // reads the environment
 }
 
-// Quiet returns streams that discard everything. Messages printed during completion would end up on the
+// Quiet returns streams that discard everything. It is for completion, where messages would end up on the
 // command line.
 func Quiet() Streams {
 	return Streams{Out: io.Discard, Err: io.Discard, Env: func(string) string { return "" }}

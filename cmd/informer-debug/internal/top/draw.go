@@ -14,11 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// frame is the number of lines without rows: two lines above the tabs, the tabs, the column names, and
-// two lines at the bottom.
+// frame is the number of lines that cannot show rows: two lines above the tabs, the tabs, the column names,
+// and two lines at the bottom.
 const frame = 6
 
-// Styles do not rely on colour alone: they also use bold, reverse video or a marker.
+// No style relies on colour alone: each also uses bold, reverse video or a marker.
 var (
 	normal   = tcell.StyleDefault
 	bold     = tcell.StyleDefault.Bold(true)
@@ -183,7 +183,7 @@ func (d *display) drawTable(y, width, height int, here *spot) {
 	}
 }
 
-// scrolled returns the first line to show to keep the cursor visible.
+// scrolled returns the first line to show, such that the cursor is visible.
 func scrolled(first, line, page, all int) int {
 	first = min(first, line)
 	first = max(first, line-page+1)

@@ -24,7 +24,7 @@ func informer(which debug.Which) *place {
 	}}
 }
 
-// find returns the same informer in a newer status.
+// find returns the informer's entry in a newer status.
 func (a *asker) find(ctx context.Context, which debug.Which) (*debug.Informer, error) {
 	s, err := a.ask(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func handlerAbout(h *sharedinformer.HandlerStatus) string {
 	return ""
 }
 
-// handler returns the place for a handler, identified by its name and where it was added.
+// handler returns the place for a handler, which is identified by its name and where it was added.
 func handler(which debug.Which, h sharedinformer.HandlerStatus) *place {
 	return &place{h.Name, []tab{{name: "state", load: func(ctx context.Context, a *asker) (table, error) {
 		i, err := a.find(ctx, which)

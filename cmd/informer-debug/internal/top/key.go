@@ -43,8 +43,8 @@ func parseKey(text string) object.Key {
 	return object.Key{Name: text}
 }
 
-// key returns the place for one object: the reason for its state, its history and, if which is known,
-// its contents in the cache.
+// key returns the place for one object: the explanation of its state, its history and, if which is known, its
+// cached contents.
 func key(which debug.Which, at object.Key) *place {
 	p := &place{object.FormatKey(at), []tab{
 		{name: "why", load: func(ctx context.Context, a *asker) (table, error) {

@@ -24,7 +24,7 @@ type place struct {
 type tab struct {
 	name    string
 	load    func(context.Context, *asker) (table, error)
-	trouble func(*debug.Status) bool // reports whether there are rows in trouble; nil if there never are
+	trouble func(*debug.Status) bool // reports whether any rows are in trouble; nil if that never happens
 }
 
 // asker queries the process. It must not be used concurrently.
@@ -126,11 +126,11 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 	return i.Trouble(now)
 }
 
-// stuck is how long every worker must have been busy with the same key to look stuck.
+// stuck is how long the workers must have been busy, with keys waiting, to look stuck.
 const stuck = 5 * time.Second
 
-// hangs reports whether work has been running or waiting for so long that doctor would warn about it. all
-// means that no worker is free.
+// hangs reports whether work has been running or waiting so long that doctor would warn about it. all means
+// that no worker is free.
 func hangs(q *workqueue.Status, all bool) bool {
 	return max(q.OldestWaiting, q.LongestRunning) > time.Minute || all && q.Waiting > 0 && min(q.OldestWaiting, q.LongestRunning) > stuck
 }
@@ -144,7 +144,7 @@ func queueAbout(q *workqueue.Status) string {
 	return fmt.Sprintf("%d of its keys are waiting, the oldest for %s; a worker has been busy with one for %s", q.Waiting, short(q.OldestWaiting), short(q.LongestRunning))
 }
 
-// sameBefore counts the preceding informers with the same name, so that each can be given a unique ID.
+// sameBefore counts the preceding informers with the same name, which makes IDs unique.
 func sameBefore(before []debug.Informer, i *debug.Informer) (n int) {
 	for _, b := range before {
 		if b.Cluster == i.Cluster && b.Type == i.Type && b.Reflector.Resource == i.Reflector.Resource {

@@ -5,7 +5,7 @@ import "time"
 // rates converts counters to rates per second.
 type rates map[string]sample
 
-// sample is a counter's value at some point in time, and its rate up to then.
+// sample is a counter's value at a point in time, with the rate at which it got there.
 type sample struct {
 	at    time.Time
 	count uint64

@@ -17,12 +17,12 @@ type Options struct {
 }
 
 const (
-	patience  = 10 * time.Second // timeout of a request
+	patience  = 10 * time.Second // request timeout
 	lateAfter = 3 * time.Second  // delay before a missing response is reported
 )
 
 // Run shows a process on s until the user quits or ctx is done. The caller initializes the screen and
-// finishes it. If the process does not respond, Run shows that and retries.
+// finishes it. If the process does not respond, Run says so on the screen and retries.
 func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Options) {
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
@@ -126,7 +126,7 @@ type display struct {
 
 func (d *display) top() *spot { return d.stack[len(d.stack)-1] }
 
-// take handles an answer, and reports whether another request is needed immediately.
+// take handles an answer, and reports whether another request is needed right away.
 func (d *display) take(a answer) bool {
 	here := d.top()
 	current := a.from == here && a.tab == here.tab

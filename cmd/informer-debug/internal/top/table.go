@@ -14,7 +14,7 @@ type column struct {
 	name  string
 	right bool // right-aligned, like numbers
 	long  bool // may be shortened if space is tight
-	ends  bool // shortened in the middle, because values differ at the end
+	ends  bool // shortened in the middle, because values differ at their ends
 }
 
 // cell is a cell in a row.
@@ -77,8 +77,8 @@ func (t *table) only(words string) {
 // gap is the space between columns.
 const gap = 2
 
-// widths returns the width of each column such that all fit into width. Long columns are shortened, the
-// last one first; then columns are dropped from the right by giving them width 0.
+// widths returns the column widths that fit into width. It shortens long columns, the last one first, and
+// then drops columns from the right by giving them width 0.
 func (t *table) widths(width int) []int {
 	const least = 12 // minimum width of a long column
 	natural := make([]int, len(t.columns))

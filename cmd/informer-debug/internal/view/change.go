@@ -57,7 +57,7 @@ func (c *change) differences() ([]diff.Change, error) {
 }
 
 // concerns reports whether the change affects a value at any of the paths. Adding or deleting an object
-// affects all its values. Without paths, every change counts.
+// affects all its values. It returns true if there are no paths.
 func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	if len(places) == 0 {
 		return true, nil
@@ -83,8 +83,8 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	return false, nil
 }
 
-// confidential reports whether the object's values must not be shown unless the user explicitly
-// requested whole objects. In that case they are shown as by kubectl.
+// confidential reports whether the object's values must not be shown unless the user explicitly requested
+// whole objects. In that case they are shown, as kubectl does.
 func (c *change) confidential() bool { return c.secret || confidential.Object(c.object) }
 
 // identity returns an object's key and version as shown in the table. They also determine the column

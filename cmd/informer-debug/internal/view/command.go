@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// Help describes the output in a command's help.
+// Help describes the output, for a command's help.
 const Help = `Each change is one line on stdout:
   +  added    (grey and marked "initial" if it existed at the start)
   ~  updated
@@ -101,7 +101,7 @@ and stderr reports how many.
 	return cmd
 }
 
-// oneType requires a single argument, and explains common mistakes.
+// oneType requires a single argument. Its errors explain common mistakes.
 func oneType(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:

@@ -1,4 +1,3 @@
-// Package view shows the changes in one informer, one per line. The informer reads from a server for the
-// watch and demo commands, and from a recording for replay. With --attach, the package shows a process's
-// events.
+// Package view shows an informer's changes, one per line. For the watch and demo commands, the informer reads
+// from a server, and for replay, from a recording. With --attach, the package shows a process's events.
 package view

@@ -114,7 +114,7 @@ func (f *Flags) initialMode() reflector.Initial {
 	return reflector.Auto
 }
 
-// snapshots returns the directory given with --snapshot, or nil without the flag. Secrets are not stored
+// snapshots returns the directory given by --snapshot, or nil if there is none. Secrets are never stored
 // there.
 func (f *Flags) snapshots() *snapshot.Directory {
 	if f.snapshot == "" {

@@ -108,7 +108,7 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 	return f.doubtNamespace(ctx, process, called, c)
 }
 
-// doubtNamespace warns if the objects are namespaced but the key has no namespace, since no event would
+// doubtNamespace warns if the objects are namespaced but the key has no namespace, because no event would
 // ever match.
 func (f *follower) doubtNamespace(ctx context.Context, process *debug.Client, called string, c *terminal.Console) error {
 	if f.key.Name == "" || f.key.Namespace != "" {

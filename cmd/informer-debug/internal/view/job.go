@@ -28,11 +28,11 @@ type Job struct {
 	Console *terminal.Console // for everything except data
 	Timing  reflector.Timing  // the reflector's timing; zero means its defaults
 
-	// recording is the recording being replayed, or nil for a server. The view ends with the recording,
-	// but not on recorded failures.
+	// recording is the recording being replayed, or nil for a server. The view stops at the end of the
+	// recording, but not on recorded failures.
 	recording *recording.Replay
 
-	// Company runs the rest of a program around the informer, unless it is nil.
+	// Company, if not nil, runs the rest of the informer's program.
 	Company *demo.Company
 }
 

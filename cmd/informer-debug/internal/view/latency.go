@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// latency contains the time that a change took to get from one stage to the next.
+// latency contains the time a change took to get from each stage to the next.
 type latency struct {
-	known    bool      // whether the change arrived as a separate event
+	known    bool      // whether the change arrived as an event of its own rather than in a list
 	received time.Time // when its last byte was read
 
 	decode  time.Duration // last byte read → decoded

@@ -18,8 +18,8 @@ type printer interface {
 	print(c *change) error
 }
 
-// newPrinter returns the printer for --output. It calls measure at the first change, to determine the
-// initial widths of table columns.
+// newPrinter returns the printer for --output. It calls measure at the first change to determine the initial
+// column widths.
 func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func() widths) printer {
 	switch f.output.Value {
 	case "json":
@@ -35,8 +35,8 @@ func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func(
 	}
 }
 
-// namePrinter writes three words: the kind of change, the namespace or "-", and resource/name, which
-// kubectl accepts as an argument.
+// namePrinter writes three words: the kind of change, the namespace or "-", and a resource/name that kubectl
+// accepts as an argument.
 type namePrinter struct {
 	w        io.Writer
 	resource object.GVR
@@ -81,7 +81,7 @@ type recordLatency struct {
 	Total   time.Duration `json:"totalNs"`
 }
 
-// recordStages contains the times at which a change passed each stage.
+// recordStages contains the times at which a change completed each stage.
 type recordStages struct {
 	Received time.Time `json:"received"`
 	Decoded  time.Time `json:"decoded"`

@@ -128,8 +128,8 @@ func (v *view) played(ctx context.Context, status func() sharedinformer.Status) 
 	return errPlayed
 }
 
-// choose returns the first request of the informer to replay, and sets the view's selectors to the
-// informer's.
+// choose returns the first request of the informer to replay, and makes the view use the informer's
+// selectors.
 func choose(file *recording.File, typed string, flags *Flags) (*recording.Request, error) {
 	var arg object.GVR
 	var err error

@@ -14,10 +14,10 @@ import (
 // maxKeyWidth limits the width of the key column. Longer keys push the rest of the line to the right.
 const maxKeyWidth = 63
 
-// widths contains the widths of the columns that depend on the objects.
+// widths contains the column widths that depend on the objects.
 type widths struct{ key, rv int }
 
-// fit widens the columns to fit another object.
+// fit widens the columns to make room for another object.
 func (w *widths) fit(key, rv string) {
 	w.key = max(w.key, min(len(key), maxKeyWidth))
 	w.rv = max(w.rv, len(rv))

@@ -69,7 +69,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	began := time.Now()
 	var waits sync.WaitGroup
 	var unsynced error
-	// Keep the informer running until we have asked what it is waiting for.
+	// Keep the informer running until we have found out what it is waiting for.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
@@ -148,7 +148,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	}
 }
 
-// outcome converts the reason why the view ended to the command's error.
+// outcome turns the reason the view ended into the command's error.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.target.Refusal(f)

@@ -148,12 +148,12 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 	return w.wait(ctx, s.Out)
 }
 
-// lookAtLeast is how often to check even without a notification. There are no notifications for lagging
-// handlers, or for changes from before the process's events started.
+// lookAtLeast is how often to check even without a notification. Lagging handlers do not cause notifications,
+// and neither do changes from before the process's event stream started.
 const lookAtLeast = time.Second
 
-// wait checks until all subjects meet the condition at the same time or, with --any, one of them does.
-// If ctx is done or a recording ends first, it returns an error describing what is missing.
+// wait keeps checking until all subjects meet the condition at once or, with --any, one of them does. If ctx
+// is done or a recording ends first, it returns an error describing what is missing.
 func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	tick := time.NewTicker(lookAtLeast)
 	defer tick.Stop()
@@ -201,7 +201,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 // askEvery is the minimum interval between requests to a process.
 const askEvery = 200 * time.Millisecond
 
-// calm returns the minimum interval between two checks.
+// calm returns the minimum interval between checks.
 func calm(v *sight.Sight) time.Duration {
 	if v.Flags.To != "" {
 		return askEvery
@@ -209,8 +209,8 @@ func calm(v *sight.Sight) time.Duration {
 	return 20 * time.Millisecond
 }
 
-// informer returns the informer that all subjects belong to, or "" if there are several or a subject is
-// a queue.
+// informer returns the one informer that all subjects belong to. It returns "" if there are several or a
+// subject is a queue.
 func (w *waiter) informer() string {
 	if w.condition.kind == forQueue || len(w.subjects) != 1 {
 		return ""

@@ -39,7 +39,7 @@ type condition struct {
 	most  int    // number of keys in the queue
 	name  string // type of the condition in status.conditions
 	path  jsonpath.Path
-	value string // status of the condition or value at the path; empty accepts any value at the path
+	value string // expected condition status or value at the path; if empty, any value at the path will do
 }
 
 // wantCondition lists the forms of --for.
@@ -91,7 +91,7 @@ func parseCondition(text string) (c condition, err error) {
 	return c, nil
 }
 
-// ofObject reports whether the condition applies to objects rather than informers.
+// ofObject reports whether the condition is about objects rather than informers.
 func (c *condition) ofObject() bool {
 	return slices.Contains([]string{forCondition, forPath, forCreate, forDelete}, c.kind)
 }

@@ -1,3 +1,3 @@
-// Package wait implements the wait command, which checks a cache on every change until it or its objects
-// meet a condition.
+// Package wait implements the wait command, which checks a cache after every change until the cache or its
+// objects meet a condition.
 package wait

@@ -244,8 +244,8 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	return ok, text, nil
 }
 
-// placed sets the subject's namespace if the informer's name contains it. It returns an error if the informer
-// does not watch the namespace, in which case the object's absence would be meaningless.
+// placed sets the subject's namespace if the informer's name contains one. It returns an error if the
+// informer does not watch the subject's namespace, since the object's absence would then mean nothing.
 func (s *subject) placed(i *debug.Informer) error {
 	scopes, err := sight.Scopes(i)
 	if err != nil {
@@ -262,8 +262,8 @@ func (s *subject) placed(i *debug.Informer) error {
 	return exit.Usage("%s does not watch namespace %s: use another -n", i.Reflector.Resource, s.namespace)
 }
 
-// misplaced returns an error if the cached objects are namespaced and the subject is not, or vice versa.
-// Such a subject would never be in the cache, even if it exists.
+// misplaced returns an error if the cached objects are namespaced and the subject is not, or vice versa. Such
+// a subject would never be in the cache, even if it existed.
 func (w *waiter) misplaced(ctx context.Context, s *subject) error {
 	one, err := w.sight.Process.Objects(ctx, s.which, debug.Page{Limit: 1})
 	switch {

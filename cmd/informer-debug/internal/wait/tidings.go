@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// tidings notifies a waiter of possible changes. Our own informers report every version they reach, and an
-// attached process sends events.
+// tidings tells a waiter that something may have changed. Our own informers report every version they reach,
+// and an attached process sends events.
 type tidings struct {
 	changed chan struct{} // buffered by one
 	deaf    chan struct{} // closed when a source of notifications has stopped
@@ -51,7 +51,7 @@ func (t *tidings) tell() {
 }
 
 // versions sends a notification when an informer has synced, and then for every version that its cache
-// reaches, until it stops. Changes that arrive after the next version was read cause another notification.
+// reaches, until it stops. A change that arrives after the version was read causes another notification.
 func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	defer t.tell()
 	for err := i.WaitForSync(ctx); err == nil; {
@@ -83,8 +83,8 @@ func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
 	}
 }
 
-// next waits until another check is worthwhile, or until tick at the latest. It reports whether a
-// recording has ended.
+// next waits until another check makes sense, but no longer than until tick. It reports whether a recording
+// has ended.
 func (t *tidings) next(ctx context.Context, tick *time.Ticker) (over bool, err error) {
 	select {
 	case <-t.changed:

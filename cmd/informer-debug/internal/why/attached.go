@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// attached prints the process's reasons, and then compares its caches with the server.
+// attached prints the reasons reported by the process, and then compares its caches with the server.
 func (q *inquiry) attached(ctx context.Context) error {
 	v, err := q.look.Open(ctx, q.streams, q.types, q.console)
 	if err != nil {
@@ -75,10 +75,10 @@ func (q *inquiry) attached(ctx context.Context) error {
 	return nil
 }
 
-// why queries the process. If no cache contains the object and no namespace was given, it retries with
-// the kubeconfig's namespace. If the process shares work with others and does not have the object, the
-// owner can only be determined from the object on the server. Without the owner there would be no reason to
-// print, so in this case why waits for the server.
+// why queries the process. If no cache contains the object and no namespace was given, it retries with the
+// kubeconfig's namespace. If the process shares work with others and does not have the object, only the
+// object on the server reveals the owner. There would be no reason to print without it, so in this case why
+// waits for the server.
 func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	ask := func() (*debug.Why, error) { return c.sight.Process.Why(ctx, c.types, c.controller, c.key) }
 	why, err := ask()
@@ -101,8 +101,8 @@ func (c *comparing) why(ctx context.Context) (*debug.Why, error) {
 	return c.sight.Process.WhyOf(ctx, c.types, c.controller, c.key, hash)
 }
 
-// otherNamespace changes the namespace of an object that is in no cache, and reports whether it did. It
-// removes the namespace if the kind is cluster-scoped, and otherwise sets the kubeconfig's.
+// otherNamespace changes the namespace of an object that is not in any cache, and reports whether it did. It
+// removes the namespace if the kind is cluster-scoped, and otherwise uses the kubeconfig's.
 func (c *comparing) otherNamespace(ctx context.Context) bool {
 	before := c.key.Namespace
 	one, err := c.sight.Process.Objects(ctx, debug.Which{Informer: c.types}, debug.Page{Limit: 1})
@@ -138,8 +138,8 @@ func (c *comparing) hash(ctx context.Context, of debug.Sharing) (uint64, error) 
 	return key.Hash(s.object), nil
 }
 
-// caches compares the server with each cache that contains the object or, if none does, with those that
-// may contain it.
+// caches compares the server with each cache that contains the object or, if none does, with each that could
+// contain it.
 func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	meant := c.meant
 	if len(why.Cached) > 0 {
@@ -162,7 +162,7 @@ func (c *comparing) caches(ctx context.Context, why *debug.Why) error {
 	return nil
 }
 
-// nowhere reports whether the object is in no cache, not on the server (if it was queried), and not in
+// nowhere reports whether the object is absent from all caches, from the server (if it was queried), and from
 // the flight recorder.
 func (q *inquiry) nowhere(why *debug.Why) bool {
 	missing := func(r debug.Reason) bool { return r.Cause == debug.NotCached || r.Cause == debug.NoInformer }
@@ -174,7 +174,7 @@ func (q *inquiry) nowhere(why *debug.Why) bool {
 		!slices.ContainsFunc(why.Reasons, unknown) && !slices.ContainsFunc(q.answer.Comparisons, served)
 }
 
-// andServer completes the sentence stating that the object is in no cache.
+// andServer completes the sentence saying that the object is not in any cache.
 func (q *inquiry) andServer() string {
 	if len(q.answer.Comparisons) > 0 {
 		return ", and not on the server"

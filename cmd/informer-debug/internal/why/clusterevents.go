@@ -27,8 +27,7 @@ const (
 	// eventsShown is the number of Events shown per object.
 	eventsShown = 10
 
-	// eventsPatience is the timeout for reading Events, which are less important than everything else in the
-	// answer.
+	// eventsPatience is the timeout for reading Events, the least important part of the answer.
 	eventsPatience = 10 * time.Second
 )
 
@@ -54,8 +53,8 @@ type clusterEvent struct {
 	Count                 int
 }
 
-// readEvents reads the Events for an object with one request. If the object was recreated, it skips
-// those for the previous one.
+// readEvents reads the Events for an object with one request. If the object was recreated, it skips Events
+// for its predecessor.
 func readEvents(ctx context.Context, client *rest.Client, kind string, key object.Key, uid string) *clusterEvents {
 	found := &clusterEvents{}
 	ctx, cancel := context.WithTimeoutCause(ctx, eventsPatience, fmt.Errorf("no response within %s", eventsPatience))

@@ -104,7 +104,7 @@ required. With --replay FILE, it shows the object's history in a recording.
 	return cmd
 }
 
-// looking answers using our own informers, on a cluster or a recording.
+// looking answers from our own informers, on a cluster or a recording.
 func (q *inquiry) looking(ctx context.Context) error {
 	if q.look.Namespace = q.key.Namespace; q.look.Replay.File == "" {
 		q.look.OnlyNamed(q.key.Name)
@@ -149,8 +149,8 @@ func (q *inquiry) looking(ctx context.Context) error {
 // lastOf returns the entries to show.
 func (q *inquiry) lastOf(all []flight.Entry) []flight.Entry { return all[max(0, len(all)-q.last):] }
 
-// write prints parts of the answer as text. With -o json, it prints the whole answer as one document at
-// the end.
+// write prints parts of the answer as text. With -o json, it prints the whole answer as one document at the
+// end.
 func (q *inquiry) write(parts ...func(*answer, *strings.Builder)) error {
 	if q.output.Value == "json" {
 		return exit.Unwritten(debug.WriteJSON(q.streams.Out, &q.answer))

@@ -164,7 +164,7 @@ func (c *comparing) informer(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
-// quiet is how long a watch may be silent before a missing change makes it suspicious.
+// quiet is how long a watch may be silent before a missing change makes it look suspicious.
 const quiet = 10 * time.Second
 
 // verdict returns a sentence comparing the two states.
@@ -218,8 +218,8 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 	}
 }
 
-// leftOut explains, as the end of a sentence, why the cache does not contain an object on the server. If no
-// reason is known, the object must be late, as way explains.
+// leftOut completes a sentence with the reason the cache lacks an object that is on the server. If there is
+// no known reason, the object must be late, as way explains.
 func leftOut(i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope, way func() string) string {
 	var reasons, fields []string
 	for _, s := range scopes {

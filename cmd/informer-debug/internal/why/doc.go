@@ -1,4 +1,4 @@
-// Package why implements the why command, which explains why an object has not been reconciled, or was
-// reconciled late, according to the process; compares its cached state with the server; and shows its
-// history in a recording.
+// Package why implements the why command. It explains why, according to the process, an object has not been
+// reconciled or was reconciled late. It also compares the object's cached state with the server, and shows
+// its history in a recording.
 package why

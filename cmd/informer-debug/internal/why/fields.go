@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 )
 
-// differing returns the fields that differ between cache and server. For a metadata-only cache it
-// compares only metadata, and if the process shows no contents, only labels.
+// differing returns the fields that differ between cache and server. For a metadata-only cache it compares
+// only metadata. If the process does not show contents, it compares only labels.
 func differing(i *debug.Informer, cached *debug.Object, served *unstructured.Unstructured) ([]diff.Change, error) {
 	if cached == nil || served == nil {
 		return nil, nil

@@ -51,7 +51,7 @@ func (q *inquiry) recorded(ctx context.Context, v *sight.Sight) error {
 	return q.write((*answer).writeComparisons, func(a *answer, b *strings.Builder) {
 		b.WriteString("\n")
 		for n := range a.Entries {
-			line(b, "%s", a.Entries[n].What()) // omit the time, which is the time of the replay
+			line(b, "%s", a.Entries[n].What()) // omit the time, since it is that of the replay
 		}
 	})
 }

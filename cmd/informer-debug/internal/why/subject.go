@@ -13,7 +13,7 @@ type subject struct {
 	types string // TYPE; empty for any
 	key   object.Key
 
-	// either is set if types may actually be the namespace, because the argument was A/B.
+	// either is set if the argument was A/B, in which case types may actually be the namespace.
 	either bool
 }
 
