@@ -15,7 +15,7 @@ import (
 // byState is an index function used by several cases.
 func byState(pod *corev1.Pod) []string { return []string{pod.Labels["state"]} }
 
-// cache holds the cases about reading the cache.
+// cache lists the cases about reading the cache.
 var cache = []Case{
 	{
 		Law: "L05", Name: "the cache is updated before the handlers", Source: clientGo(119, 121),
@@ -56,7 +56,7 @@ var cache = []Case{
 			}
 			i := p.informer(Options{})
 			var relist atomic.Bool
-			p.witnessWith(i, Handler{}, func(heard) { // read while the list is being applied, in case it is applied in several steps
+			p.witnessWith(i, Handler{}, func(heard) { // read while the list is being applied, in case that takes several steps
 				fresh, all := 0, i.List()
 				for _, o := range all {
 					if o.Labels["state"] == "new" {

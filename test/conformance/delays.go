@@ -2,7 +2,7 @@ package conformance
 
 import "time"
 
-// delays holds the cases about delayed adds.
+// delays lists the cases about delayed adds.
 var delays = []Case{
 	{
 		Law: "L29", Name: "a delay is honoured", Source: linesOf("util/workqueue/delaying_queue.go", 39, 40),

@@ -1,6 +1,6 @@
-// Package conformance checks that an informer stack fulfills the informer contract: client-go's
-// SharedInformer documentation, and Millrace's laws. It also checks factories and work queues if the stack
-// has them.
+// Package conformance checks that an informer stack honors the informer contract, which consists of
+// client-go's SharedInformer documentation and Millrace's laws. It also checks factories and work queues if
+// the stack has them.
 //
 // # Usage
 //
@@ -20,21 +20,20 @@
 //
 // A case tests one rule of the contract and cites its source: a law in LAWS.md, or a line in client-go's
 // documentation. It runs against a simulated API server that deliberately drops connections, forgets history
-// and corrupts responses. A stack does not have to support every feature. If it lacks an optional interface
-// that a case needs, such as Versioned, the case counts as not offered, which is not a failure.
+// and corrupts responses. A stack need not support every feature. If it lacks an optional interface that a
+// case needs, such as Versioned, the verdict is "not offered", which is not a failure.
 //
-// A stack may also break a rule that it never promised to keep. Declare such breaks with a [Known], which
-// describes the break and links to the stack's documentation. A case with a known break still runs, and the
-// test fails if the stack passes after all. The exception is a break that crashes the process, such as an
-// unrecovered panic in a handler; see Known.Fatal.
+// A stack may also break rules that it never promised to keep. Declare each such break with a [Known], which
+// describes it and links to the stack's documentation. Cases with a known break still run, and the test fails
+// if the stack unexpectedly passes. The exception is a break that crashes the process, such as an unrecovered
+// panic in a handler; see Known.Fatal.
 //
 // # Time
 //
-// A case runs in a testing/synctest bubble. Time is virtual, and the connections to the server are
-// in-memory pipes, so a stack must dial with Server.Dial and use package time's clock. If a goroutine leaked
-// by the stack is still there after an hour, the process crashes, but only after the verdict has been
-// reported. If a goroutine waits forever for a mutex, the clock stops, and the test fails when go test times
-// out.
+// A case runs in a testing/synctest bubble. Time is virtual, and the connections to the server are in-memory
+// pipes, so a stack must dial with Server.Dial and use package time's clock. If the stack leaks a goroutine
+// that is still there after an hour, the process crashes, but not before the verdict has been reported. If a
+// goroutine waits forever for a mutex, the clock stops, and the test fails when go test times out.
 //
 // # Results
 //

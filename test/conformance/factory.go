@@ -15,7 +15,7 @@ type Factory interface {
 	Wait()
 }
 
-// Lending is a [Factory] that stops an informer once its last borrower has returned it.
+// Lending is a [Factory] that stops an informer when its last borrower returns it.
 type Lending interface {
 	Borrow() (i Informer, giveBack func())
 }

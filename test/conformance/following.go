@@ -17,7 +17,7 @@ import (
 // expired is the response to a watch from a resource version that the server no longer has.
 var expired = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}
 
-// converges returns a case that injects a temporary failure while pods change.
+// converges returns a case in which something fails temporarily while pods change.
 func converges(name string, server apiservertest.Options, wrong func(*play)) Case {
 	return Case{
 		Law: "L17", Name: "converges after " + name, Source: clientGo(64, 72), server: server,
@@ -56,7 +56,7 @@ func now(verb string, every int, do ...apiservertest.Action) func(*play) {
 // schedules is the number of random fault sequences per case.
 const schedules = 20
 
-// following holds the cases about listing and watching.
+// following lists the cases about listing and watching.
 var following = []Case{
 	converges("disconnects", apiservertest.Options{}, now("watch", 1, apiservertest.Cut{AfterBytes: 3000})),
 	converges("expired versions", apiservertest.Options{}, now("watch", 2, apiservertest.ErrorEvent{AfterFrames: 2, Status: expired})),
@@ -312,7 +312,8 @@ var following = []Case{
 	},
 }
 
-// reports returns a case in which requests with one verb fail and the error handler must receive the error.
+// reports returns a case in which all requests with a given verb fail and the error handler must receive the
+// error.
 func reports(name string, server apiservertest.Options, verb string, do apiservertest.Action) Case {
 	return Case{
 		Law: "L22", Name: name + " is reported", Source: clientGo(224, 226), server: server,
@@ -345,8 +346,8 @@ func backsOff(name string, server apiservertest.Options, do apiservertest.Action
 	}
 }
 
-// lists returns the number of lists so far. Cases that call it disable streaming lists, which the server
-// counts as watches.
+// lists returns the number of lists so far. Cases that call it disable streaming lists, because the server
+// counts those as watches.
 func (p *play) lists() int { return p.srv.Stats().Requests("list", pods.Resource) }
 
 // anySeries runs one random sequence of faults.

@@ -20,8 +20,8 @@ type Case struct {
 	// Name summarizes the rule.
 	Name string
 
-	// Source is the URL of a line in client-go's documentation that makes the same promise. If it is empty,
-	// only Millrace makes the promise.
+	// Source is the URL of a line in client-go's documentation that promises the same. It is empty if only
+	// Millrace promises it.
 	Source string
 
 	server apiservertest.Options
@@ -37,8 +37,8 @@ func Cases() []Case {
 	return all
 }
 
-// Informers runs each case against a new server and a new stack created by build. Known breaks do not fail
-// the test.
+// Informers runs each case against a new server and a new stack created by build. Known breaks do not make
+// the test fail.
 func Informers(t *testing.T, build func(Server) Stack, known ...Known) {
 	byLaw := map[string][]Case{}
 	for _, c := range Cases() {
@@ -74,7 +74,7 @@ func laws() (all []string) {
 	return all
 }
 
-// plays is the maximum number of times to run a case that is known to break sometimes.
+// plays is how often to run a case that is known to break sometimes, at most.
 const plays = 20
 
 // judge runs c and reports the result.
@@ -127,8 +127,8 @@ func once(t *testing.T, c Case, build func(Server) Stack, known *Known) Result {
 // lifetime is the time limit for a case, in virtual time.
 const lifetime = 48 * time.Hour
 
-// inBubble runs c. It calls ended once the verdict is known, before leaving the bubble, because
-// testing/synctest crashes the process if a goroutine leaked by the stack is still there after an hour.
+// inBubble runs c. It calls ended as soon as the verdict is known, before leaving the bubble, because
+// testing/synctest crashes the process if the stack has leaked a goroutine that is still there after an hour.
 func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := c.server
@@ -158,7 +158,7 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 	})
 }
 
-// judge records the verdict on a finished case in r.
+// judge records the verdict on a completed case in r.
 func (p *play) judge(r *Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

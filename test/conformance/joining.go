@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// joining holds the cases about handlers that join late.
+// joining lists the cases about handlers that join late.
 var joining = []Case{
 	{
 		Law: "L06", Name: "a late handler receives everything once", Source: clientGo(113, 119),

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lag holds the cases about slow handlers.
+// lag lists the cases about slow handlers.
 var lag = []Case{
 	{
 		Law: "L08", Name: "a blocked handler does not delay others", Source: clientGo(148, 149),

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// leaving holds the cases about handlers that leave.
+// leaving lists the cases about handlers that leave.
 var leaving = []Case{
 	{
 		Law: "L07", Name: "a removed handler receives no later change", Source: clientGo(182, 185),

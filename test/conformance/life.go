@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// life holds the cases about starting and stopping.
+// life lists the cases about starting and stopping.
 var life = []Case{
 	{
 		Law: "L23", Name: "a stop ends the wait for a server that is down", Source: clientGo(195, 196),
@@ -109,8 +109,8 @@ var life = []Case{
 	},
 }
 
-// stopsWithin breaks the case unless stop returns in time. Cases try this on several informers, because a
-// back-off may happen to end just then.
+// stopsWithin breaks the case unless stop returns in time. Cases try this on several informers, because an
+// informer's back-off may happen to end at that moment.
 func (p *play) stopsWithin(stop func(), d time.Duration) {
 	began := time.Now()
 	stop()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// order holds the cases about call order.
+// order lists the cases about call order.
 var order = []Case{
 	{
 		Law: "L01", Name: "changes of one object come in order", Source: clientGo(124, 125),

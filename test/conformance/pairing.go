@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pairing holds the cases about matching calls and object identity.
+// pairing lists the cases about matching calls and object identity.
 var pairing = []Case{
 	{
 		Law: "L03", Name: "a missed deletion is reported", Source: clientGo(93, 98),

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// panics holds the cases about handlers that panic.
+// panics lists the cases about handlers that panic.
 var panics = []Case{
 	{
 		Law: "L10", Name: "a handler continues after a panic",

@@ -48,15 +48,15 @@ func newPlay(ctx context.Context, srv *apiservertest.Server, endpoint *apiserver
 	return p
 }
 
-// flood is the number of writes after which the server goes down, because virtual time stands still as long
-// as a stack sends requests without pausing. No case needs even a tenth as many. The stack may still pass the
-// case; if it does not, the breaks mention the flood.
+// flood is the number of writes after which the server goes down, because virtual time stands still while a
+// stack sends requests without pausing. No case needs even a tenth of that. The stack may still pass the
+// case, but if it does not, the breaks mention the flood.
 const flood = 5000
 
 // most is the maximum number of breaks recorded per case.
 const most = 5
 
-// counted is a connection that counts writes.
+// counted wraps a connection and counts its writes.
 type counted struct {
 	net.Conn
 	play *play
@@ -136,7 +136,8 @@ func (p *play) guard(what string, f func()) {
 	returned = true
 }
 
-// offered returns what as an O. If what does not implement O, the case ends with the verdict "not offered".
+// offered returns what as an O. If what does not implement O, it ends the case with the verdict "not
+// offered".
 func offered[O any](p *play, what any) O {
 	o, ok := what.(O)
 	if !ok {
@@ -188,7 +189,7 @@ func (p *play) synced(opts Options) (Informer, *witness) {
 	return i, w
 }
 
-// settle sleeps for d, and then waits until all goroutines in the bubble are blocked.
+// settle sleeps for d, then waits until all goroutines in the bubble are blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -217,8 +218,8 @@ func (p *play) put(name, state string) string {
 
 func (p *play) delete(name string) { p.must(p.srv.Delete(pods, keyOf(name))) }
 
-// away calls during while the server is down, and then brings the server back without its history, so that
-// the stack has missed everything during did.
+// away calls during while the server is down, then brings the server back without its history, so that the
+// stack misses everything that during did.
 func (p *play) away(during func()) {
 	p.srv.Down()
 	during()
@@ -227,7 +228,7 @@ func (p *play) away(during func()) {
 	settle(10 * time.Minute)
 }
 
-// fault injects a failure into requests with the given verb.
+// fault makes requests with the given verb fail.
 func (p *play) fault(verb string, count int, do ...apiservertest.Action) {
 	p.srv.Faults().Add(apiservertest.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
 }

@@ -9,7 +9,7 @@ type Queue interface {
 	// Get waits for a key. It returns false once the queue has shut down.
 	Get() (key string, ok bool)
 
-	// Done marks the work on a key as finished.
+	// Done marks a key as processed.
 	Done(key string)
 
 	ShutDown()
@@ -37,7 +37,7 @@ type (
 		ForgetAndCancel(key string)
 	}
 
-	// Ranking is a [Queue] that hands out keys with a higher priority first. Add uses priority zero.
+	// Ranking is a [Queue] that hands out keys with higher priority first. Add uses priority zero.
 	Ranking interface {
 		AddWithPriority(key string, priority int)
 	}

@@ -2,7 +2,7 @@ package conformance
 
 import "time"
 
-// readOnly holds the cases about objects that must not be modified.
+// readOnly lists the cases about objects that must not be modified.
 var readOnly = []Case{
 	{
 		Law: "L16", Name: "the informer gives no write access to the cache",

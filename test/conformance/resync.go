@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// resyncs holds the cases about resyncs.
+// resyncs lists the cases about resyncs.
 var resyncs = []Case{
 	{
 		Law: "L11", Name: "a resync goes only to the handler that requested it", Source: clientGo(157, 162),

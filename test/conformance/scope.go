@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scopes holds the cases about which objects an informer caches, and about sharing informers.
+// scopes lists the cases about an informer's scope and about shared informers.
 var scopes = []Case{
 	{
 		Law: "L17", Name: "an informer of one namespace holds only that namespace",

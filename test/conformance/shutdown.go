@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// shutdown holds the cases about shutting down a queue.
+// shutdown lists the cases about shutting down a queue.
 var shutdown = []Case{
 	{
 		Law: "L28", Name: "a drain returns when queued and running work is done", Source: linesOf("util/workqueue/queue.go", 321, 326),

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server is the API server that a case runs against. It speaks HTTP/1.1, requires no credentials, and
-// serves protobuf, JSON and CBOR.
+// Server is the API server that a case runs against. It uses HTTP/1.1, requires no credentials, and serves
+// protobuf, JSON and CBOR.
 type Server struct {
 	URL  string
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -36,8 +36,8 @@ type Options struct {
 	// Transform, if not nil, is applied to each object before it is cached.
 	Transform func(*corev1.Pod) (*corev1.Pod, error)
 
-	// DetectMutations requests that modifications of cached objects be reported to OnError. It is set only
-	// for stacks that implement [Detecting].
+	// DetectMutations asks the stack to report modifications of cached objects to OnError. It is set only for
+	// stacks that implement [Detecting].
 	DetectMutations bool
 
 	// OnError, if not nil, is called for everything that the stack reports: failed lists and watches,
@@ -73,7 +73,7 @@ type Handler struct {
 	Update func(old, new *corev1.Pod)
 
 	// Delete is called for a deletion, with the last known state. unknown is true if the stack missed the
-	// deletion, in which case this may not be the final state.
+	// deletion, so this may not be the final state.
 	Delete func(pod *corev1.Pod, unknown bool)
 
 	// Resync is called for an unchanged object.
@@ -82,7 +82,7 @@ type Handler struct {
 	// Every is the requested resync period; zero means none.
 	Every time.Duration
 
-	// Coalesce requests at most one pending call per object. It is set only for informers that implement
+	// Coalesce asks for at most one pending call per object. It is set only for informers that implement
 	// [Coalescing].
 	Coalesce bool
 }
@@ -108,13 +108,13 @@ type (
 	}
 
 	// Queueing is a [Stack] that has work queues. AddRateLimited delays a key by first after its first
-	// failure, and increasingly longer after each subsequent one. Jitter is allowed.
+	// failure, and longer after each subsequent one. Jitter is allowed.
 	Queueing interface {
 		NewQueue(first time.Duration) Queue
 	}
 
-	// Writable is an [Informer] whose cache is exposed for writing. Write tries to write a pod in every way
-	// that the cache's API offers.
+	// Writable is an [Informer] whose cache has methods for writing. Write tries to write a pod with each of
+	// them.
 	Writable interface{ Write(*corev1.Pod) }
 
 	// Indexed is an [Informer] that can look up objects by Options.Index.
@@ -131,12 +131,14 @@ type (
 		WaitForVersion(ctx context.Context, version string) error
 	}
 
-	// Explaining is an [Informer] that can wait until it has synced, and whose error explains why it has not.
+	// Explaining is an [Informer] that can wait until it has synced, and otherwise return an error explaining
+	// why it has not.
 	Explaining interface {
 		WaitForSync(ctx context.Context) error
 	}
 
-	// Coalescing is an [Informer] that can bound the memory used for a slow handler; see Handler.Coalesce.
+	// Coalescing is an [Informer] that can bound the memory used on behalf of a slow handler; see
+	// Handler.Coalesce.
 	Coalescing interface{ Coalesces() }
 
 	// Restartable is an [Informer] that may run again after Run has returned.

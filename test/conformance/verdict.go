@@ -11,7 +11,7 @@ const (
 	NotOffered Verdict = "not offered" // the stack lacks the feature
 )
 
-// Known declares a case that a stack is known to break, or that cannot be run against it.
+// Known declares that a stack is known to break a case, or that the case cannot be run against it.
 type Known struct {
 	// Case is the case's law and name, as in "L03/a missed deletion is reported".
 	Case string
@@ -23,16 +23,16 @@ type Known struct {
 	// if there is none.
 	Says string
 
-	// Sometimes is set if the break depends on chance. The case runs up to 20 times, until it breaks.
+	// Sometimes is set if the break depends on chance. The case then runs until it breaks, up to 20 times.
 	Sometimes bool
 
-	// Fatal is set if the break crashes the process, for example because of an unrecovered handler panic. The
-	// case is not run, and counts as broken.
+	// Fatal is set if the break crashes the process, for example because a handler's panic is not recovered.
+	// The case is not run, and is treated as broken.
 	Fatal bool
 }
 
-// Result is the verdict on one case, as stored in the attribute "conformance". If a case runs several
-// times, the last result counts.
+// Result is the verdict on one case, as stored in the attribute "conformance". If a case runs several times,
+// this is the last result.
 type Result struct {
 	Law     string  `json:"law"`
 	Case    string  `json:"case"`

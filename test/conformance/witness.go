@@ -32,7 +32,7 @@ type witness struct {
 	play     *play
 	informer Informer
 	r        Registration
-	during   func(heard) // if set before the first call, called on each call
+	during   func(heard) // called on each call; must be set before the first one
 
 	in  atomic.Int32 // calls in progress
 	mu  sync.Mutex
@@ -93,14 +93,14 @@ func (w *witness) forget() {
 	w.log = nil
 }
 
-// tells breaks the case unless exactly these calls were recorded.
+// tells breaks the case unless the recorded calls are exactly these.
 func (w *witness) tells(want ...string) {
 	if got := w.story(); !slices.Equal(got, want) {
 		w.play.breaks("heard %q, want %q", got, want)
 	}
 }
 
-// changes breaks the case unless exactly these calls were recorded, ignoring resyncs.
+// changes breaks the case unless the recorded calls, other than resyncs, are exactly these.
 func (w *witness) changes(want ...string) {
 	got := slices.DeleteFunc(w.story(), func(s string) bool { return strings.HasPrefix(s, "resync") })
 	if !slices.Equal(got, want) {

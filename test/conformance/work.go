@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// stingy refers to client-go's promise that its work queue hands a key to only one worker at a time, merges
-// adds, and hands out re-added keys again.
+// stingy is client-go's promise that its work queue gives a key to only one worker at a time, merges adds,
+// and hands out re-added keys again.
 var stingy = linesOf("util/workqueue/doc.go", 20, 25)
 
-// work holds the cases about handing out keys.
+// work lists the cases about handing out keys.
 var work = []Case{
 	{
 		Law: "L26", Name: "a key has one worker at a time", Source: stingy,
@@ -80,7 +80,7 @@ var work = []Case{
 			}
 			adders.Wait()
 			settle(time.Minute)
-			for k := range keys { // each key's last add happens while the key is being processed
+			for k := range keys { // each key is last added while it is being processed
 				for range 2 {
 					added[k].Add(1)
 					q.Add(fmt.Sprint(k))
@@ -133,7 +133,7 @@ var work = []Case{
 	},
 }
 
-// queue creates a case's work queue. It is shut down at the end of the case at the latest.
+// queue creates a case's work queue. The end of the case shuts it down if nothing else has.
 func (p *play) queue() Queue {
 	q := offered[Queueing](p, p.stack).NewQueue(time.Second)
 	p.shutDown = sync.OnceFunc(func() { p.guard("ShutDown", q.ShutDown) })
@@ -180,7 +180,7 @@ func (p *play) worker(q Queue, each time.Duration) *worker {
 	return w
 }
 
-// took breaks the case unless the worker received exactly these keys, in order of time and then of key.
+// took breaks the case unless the worker received exactly these keys, sorted by time and then by key.
 func (w *worker) took(want ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -88,8 +88,8 @@ func (d *Debugger) run(args []string) (stdout, stderr string, code int) {
 	return out.String(), errOut.String(), 0
 }
 
-// Top runs informer-debug top in a real terminal until the screen has shown all texts, and then quits it.
-// It needs tmux. If tmux is missing, Top does nothing, except that it fails the test under CI.
+// Top runs informer-debug top in a real terminal until the screen has shown all texts, and then quits it. It
+// needs tmux. If tmux is missing, Top fails the test under CI, and otherwise does nothing.
 func (d *Debugger) Top(texts ...string) {
 	d.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {

@@ -7,9 +7,9 @@
 //
 // # Guarantees
 //
-// At the end, every informer test compares a fresh list with the cache, and with the objects that a handler
-// knows about from its calls alone. The handler checks each call against the previous ones. The test fails
-// if a known object is added, an unknown object is updated, or a change goes back in time (L01 to L05).
+// At the end, every informer test compares a fresh list with the cache, and with the objects a handler knows
+// about purely from its calls. The handler checks each call against the previous ones. The test fails if a
+// known object is added, an unknown object is updated, or a change goes back in time (L01 to L05).
 //
 // # Concurrency
 //
@@ -19,7 +19,7 @@
 // # Failure
 //
 // If a condition does not become true in time, the test fails with the informer's status and a list of the
-// objects that the handler is missing, has in excess, or has in the wrong state.
+// objects that the handler is missing, should not have, or has in the wrong state.
 //
 // # Debugging
 //

@@ -4,6 +4,6 @@ package main
 
 import "os/exec"
 
-// interruptible leaves cmd unchanged. Without interrupts, the results of the last few seconds are lost when
-// its context is canceled.
+// interruptible does nothing. Without interrupts, canceling cmd's context loses the results of the last few
+// seconds.
 func interruptible(*exec.Cmd) {}

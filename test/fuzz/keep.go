@@ -17,8 +17,9 @@ import (
 // once found a bug, and are always kept.
 const reaching = "reaches-"
 
-// keep selects the inputs to keep for each target, from those already kept and those in Go's build cache.
-// It prefers the smallest inputs, and selects each one that reaches code not reached by the previous ones.
+// keep selects the inputs to keep for each target, from those already kept and those in Go's build cache. It
+// goes from the smallest input to the largest, and selects each one that reaches code not reached by the
+// previous ones.
 func keep(ctx context.Context, targets []target) error {
 	w, err := newWorkbench(ctx)
 	if err != nil {

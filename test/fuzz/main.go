@@ -5,14 +5,14 @@
 //	go run ./test/fuzz -execs 100000000          # that many inputs in total, divided equally
 //	go run ./test/fuzz -execs 1000000 ./wire     # only some packages
 //
-// At the end, or when interrupted, it prints a Markdown table with each target's number of inputs and time.
-// With -total it adds the counts to a file, to total them over many nights.
+// At the end, or when interrupted, it prints a Markdown table of inputs and time per target. With -total it
+// adds the counts to a file, to keep a total over many nights.
 //
 // # Kept inputs
 //
-// go test runs the inputs in testdata/fuzz next to each target, and fuzzing starts with them. Some of them
-// were found by fuzzing, which stores inputs that reach new code in Go's build cache. To select from these
-// and from the inputs kept earlier, run
+// go test runs the inputs in testdata/fuzz next to each target, and fuzzing starts with them. Some were found
+// by fuzzing, which stores inputs that reach new code in Go's build cache. To select from these and from the
+// inputs kept earlier, run
 //
 //	go run ./test/fuzz -keep            # or only some packages
 //

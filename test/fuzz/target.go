@@ -53,19 +53,19 @@ var (
 	progress = regexp.MustCompile(`^fuzz: elapsed: .*, execs: (\d+) \(`)
 
 	// raced matches the output of a Go 1.26 test binary that misreports a timeout as a failed target; see
-	// go.dev/issue/75804. A real failure includes an input.
+	// go.dev/issue/75804. Real failures include an input.
 	raced = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(.*\)\n +context deadline exceeded\nFAIL$`)
 )
 
-// ran is the amount of work done by a target.
+// ran is the work done by a target.
 type ran struct {
 	execs int
 	took  time.Duration
 }
 
 // fuzz runs the target for a duration, such as "1m", or a number of inputs, such as "100x". It runs one
-// process per CPU and limits each to one CPU, because a process with more CPUs spends a fifth of its time
-// waiting for its threads.
+// single-CPU process per CPU, because a process with several CPUs spends a fifth of its time waiting for its
+// threads.
 func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, error) {
 	binary, err := w.binary(ctx, t.pkg, w.instrumented()...)
 	if err != nil {

@@ -51,9 +51,9 @@ func (w *workbench) close() { os.RemoveAll(w.dir) }
 // -fuzz uses the same directory.
 func (w *workbench) reached(pkg string) string { return filepath.Join(w.cache, "fuzz", pkg) }
 
-// instrumented returns the build flags for fuzzing. They instrument only the module's packages. go test
-// -fuzz instruments everything that is linked, most of which is generated code for Kubernetes types, and
-// reads all counters after each input.
+// instrumented returns the build flags for fuzzing, which instrument only the module's packages. go test
+// -fuzz would instrument everything that is linked, mostly generated code for Kubernetes types, and read all
+// counters after each input.
 func (w *workbench) instrumented() []string {
 	return []string{"-gcflags=" + w.module + "/...=-d=libfuzzer"}
 }

@@ -15,7 +15,7 @@
 //
 // # Concurrency
 //
-// It measures the whole process, so a test with a Budget must not run in parallel with others.
+// A Budget measures the whole process, so a test that uses one must not run in parallel with others.
 package hostile
 
 import (
@@ -35,8 +35,8 @@ type Budget struct {
 	TimePerByte time.Duration // zero means 10 µs, or less than three minutes for 16 MiB
 }
 
-// tries is how many times to retry a reader that exceeded its budget, since other processes take CPU time
-// and the first use may allocate.
+// tries is how many times to retry a reader that exceeded its budget, since other processes use CPU time too,
+// and first-time use may allocate.
 const tries = 3
 
 // Within fails t if read costs more than allowed for an input of n bytes.

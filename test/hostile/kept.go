@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// looks is the number of inputs between two heap checks, since a garbage collection takes as long as
-	// reading hundreds of small inputs.
+	// looks is the number of inputs between heap checks. Checking each input would be slow, since a garbage
+	// collection takes as long as reading hundreds of small inputs.
 	looks = 4096
 
-	// mayGrow is how much the live heap may grow between two checks, in bytes. It leaves room for bounded
+	// mayGrow limits how much the live heap may grow between checks, in bytes. It leaves room for bounded
 	// caches and the fuzzer's own memory.
 	mayGrow = 32 << 20
 )
@@ -55,7 +55,7 @@ func (k *Kept) look(t testing.TB) {
 	}
 }
 
-// settled waits for goroutines that are about to exit, and returns the number of remaining ones.
+// settled waits for goroutines that are about to exit, and returns how many remain.
 func settled(want int) int {
 	for range 100 {
 		if runtime.NumGoroutine() <= want {

@@ -2,5 +2,5 @@
 
 package hostile
 
-// slowness is the slowdown caused by the race detector. It is 1 because the race detector is off.
+// slowness is the slowdown caused by the race detector, which is off.
 const slowness = 1

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// board is the code with many breakages at once. The environment variable MUTATE selects a breakage by
-// number, so a single build serves all of them. A function that can be broken has a copy for each of its
-// breakages and starts with
+// board is the code with many breakages at once. The environment variable MUTATE selects one by number, so a
+// single build serves all of them. A function that can be broken has a copy for each of its breakages and
+// starts with
 //
 //	if brokenBy == 7 {
 //		return f.push_7(item)
 //	}
 //
-// A breakage that changes anything outside functions cannot be selected this way, and is built separately.
+// Breakages that change anything outside functions cannot be selected this way, and are built separately.
 type board struct {
 	root    string
 	numbers map[*patch]int
@@ -163,7 +163,7 @@ func (f *boardFile) variants(patched string, number int) (put func(), ok bool) {
 }
 
 // callOf returns the code to insert at the start of a function that can be broken. It returns false if the
-// function has unnamed parameters, which cannot be passed on.
+// function has unnamed parameters, since those cannot be passed on.
 func (p *parsed) callOf(d *ast.FuncDecl, number int) (string, bool) {
 	name := fmt.Sprint(d.Name.Name, "_", number)
 	if d.Recv != nil {

@@ -5,23 +5,24 @@
 //	go run ./test/mutate -only 'coalescer|queue' -schedules 5000
 //	go run ./test/mutate -table results/breakages.md      # and record what found them
 //
-// Each file in patches is one breakage, of the kind a tired colleague might write. It contains a line with
-// the broken law and a description, and a unified diff. The diff is applied to copies of the files, and the
-// tests are built with go test -overlay, so the tree does not change. A single build contains all breakages
-// that can be selected (see board). Hunks are located by their context, not by line numbers. It is an error
-// if a hunk fits nowhere or twice, which a test in this package checks, or if a breakage does not compile.
+// Each file in patches is one breakage, of the kind a tired colleague might write. It contains a unified
+// diff, preceded by a line with the broken law and a description. The diff is applied to copies of the files,
+// and the tests are built with go test -overlay, so the tree does not change. A single build contains all
+// breakages that can be selected (see board). Hunks are located by their context, not by line numbers. It is
+// an error if a hunk fits nowhere or in two places, which a test in this package checks, or if a breakage
+// does not compile.
 //
-// Breakages of work sharing are found by schedules in other packages, specified by a second line:
-// "schedules PACKAGE TEST". If no schedule can find a breakage, such as a race window of a few
-// instructions, the second line specifies a test that finds it, and the reason: "test PACKAGE NAME: why".
-// That test is run instead, and must fail.
+// Breakages of work sharing are found by schedules in other packages, specified by a second line: "schedules
+// PACKAGE TEST". If no schedule can find a breakage, such as a race window of a few instructions, the second
+// line specifies a test that does, and the reason: "test PACKAGE NAME: why". That test is run instead, and
+// must fail.
 //
 // A test that also fails without a breakage proves nothing. So the command first runs the specified tests,
 // and one schedule of each kind, with the unbroken code. At the end it runs as many schedules with the
-// unbroken code as were needed to find breakages.
+// unbroken code as it took to find breakages.
 //
 // For each breakage, the table lists the test that found it, the number of schedules run, and the law cited
-// in the failure. A surviving breakage reveals a gap in the schedules or their checks, and makes the
+// in the failure. A breakage that survives reveals a gap in the schedules or their checks, and makes the
 // command exit with code 1. With -only, -table keeps the rows for other breakages.
 package main
 

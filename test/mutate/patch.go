@@ -15,7 +15,7 @@ type patch struct {
 	files     []filePatch
 }
 
-// unit is a test. why is the reason if the test is used because no schedule finds the breakage.
+// unit is a test. If the test is used because no schedule finds the breakage, why is the reason.
 type unit struct{ pack, name, why string }
 
 // simulation runs the schedules for most breakages.
@@ -100,7 +100,7 @@ func (h *hunk) add(line string) error {
 	return nil
 }
 
-// apply returns the patched text of a file. Each hunk must match in exactly one position.
+// apply returns the patched text of a file. Each hunk must match in exactly one place.
 func (f *filePatch) apply(text string) (string, error) {
 	for n, h := range f.hunks {
 		lines := "\n" + text

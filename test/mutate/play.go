@@ -49,7 +49,7 @@ func (r *result) verdict() string {
 	return strconv.Itoa(r.after) + " schedules" + r.patch.schedules.of()
 }
 
-// of describes where the schedules are from. It returns "" for the simulation's schedules.
+// of says where the schedules come from. It returns "" for the simulation's.
 func (u unit) of() string {
 	if u == simulation {
 		return ""
@@ -103,7 +103,7 @@ func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*w
 	return w, nil
 }
 
-// sound runs, without breakages, the specified tests and one schedule of each other kind. A test that fails
+// sound runs the specified tests and one schedule of each other kind, without breakages. A test that fails
 // here would "find" every breakage.
 func (w *workbench) sound(ctx context.Context, some []*patch) error {
 	tests, schedules := map[string][]string{}, map[unit]bool{}
@@ -137,8 +137,8 @@ func (w *workbench) sound(ctx context.Context, some []*patch) error {
 	return nil
 }
 
-// unbroken runs, without breakages, as many schedules as were needed to find a breakage. A schedule that
-// fails here would have failed with every breakage.
+// unbroken runs as many schedules as it took to find a breakage, but without breakages. A schedule that fails
+// here would have failed with every breakage.
 func (w *workbench) unbroken(ctx context.Context, results []result) error {
 	longest := map[unit]int{}
 	for _, r := range results {
@@ -263,7 +263,7 @@ var (
 	lawName  = regexp.MustCompile(`\b[LWCS]\d\d: `)
 )
 
-// seedIn returns the number of schedules started by the end of the output, or 0 if unknown.
+// seedIn returns the number of schedules that had started when the output ended, or 0 if unknown.
 func seedIn(out []byte, from uint64) int {
 	if tests := len(seedTest.FindAll(out, -1)); tests > 0 {
 		return tests

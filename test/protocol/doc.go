@@ -1,5 +1,5 @@
 // Package protocol specifies how an API server responds. Its tests run against two servers: apiservertest's
-// simulated one and a real kube-apiserver. If the two differ, the simulation is wrong.
+// simulated one and a real kube-apiserver. If they differ, the simulation is wrong.
 //
 // # Usage
 //

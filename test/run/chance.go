@@ -28,9 +28,10 @@ func (f failure) whole() string {
 	return name
 }
 
-// again reruns each failed test of a job alone, three times. A test that then passes every time counts as
-// unsteady instead of failed. again does nothing unless every failure is a test that ran to completion
-// without a race, because any other failure, such as a panic, may have prevented other tests from running.
+// again reruns each of a job's failed tests alone, three times. A test that then passes every time is
+// reported as unsteady rather than failed. again does nothing unless every failure is a test that ran to
+// completion without a race, because any other failure, such as a panic, may have prevented other tests from
+// running.
 func (t *tally) again(ctx context.Context, j job) {
 	failed := t.failed
 	var paths []string

@@ -3,8 +3,8 @@
 //
 //	go run ./test/run [-later=MODULES] [go test flags] [packages]
 //
-// If packages are given, it tests them in the working directory's module. Otherwise it tests all packages
-// of all modules that have tests, which it finds by their go.mod and _test.go files. It skips the
+// If packages are given, it tests them in the working directory's module. Otherwise it tests all packages of
+// every module that has tests. It finds those by their go.mod and _test.go files. It skips the
 // comma-separated modules in -later, and lists them at the end.
 //
 // If a package's test files have build constraints on the race detector, some of its tests would take too
@@ -20,11 +20,10 @@
 //
 // # Second chance
 //
-// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests per module
-// are rerun alone, three times each. A test that then passes every time does not fail the run. The summary
-// lists it as unsteady, and its first output is kept, because either the test or the code has a bug. There
-// is no second chance after a data race, a panic, a test that did not finish or a package that did not
-// build.
+// If MILLRACE_SECOND_CHANCE=true is set, as in continuous integration, up to four failed tests per module are
+// rerun alone, three times each. A test that then passes every time does not fail the run. The summary lists
+// it as unsteady, and its first output is kept, since either the test or the code must have a bug. There is
+// no second chance after a data race, a panic, a test that did not finish or a package that did not build.
 //
 // # Failure
 //
@@ -76,7 +75,7 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 	return t.failures() > 0, nil
 }
 
-// abreast is the number of concurrent go test runs after the root module. Most of them test only one
+// abreast is the number of concurrent go test runs once the root module is done. Most of them test only one
 // package, which leaves cores idle.
 const abreast = 2
 

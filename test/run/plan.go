@@ -26,8 +26,8 @@ func (j job) String() string {
 	return strings.Join(slices.Concat(words, []string{"test"}, j.flags, j.packages), " ")
 }
 
-// plan returns the jobs for the modules below a directory, except those in later, and the modules without
-// tests. It returns an error if later contains an unknown module.
+// plan returns the jobs for the modules below a directory, except those in later, and the modules that have
+// no tests. It returns an error if later contains an unknown module.
 func plan(root string, flags, packages, later []string) (jobs []job, without []string, err error) {
 	if len(packages) > 0 {
 		return []job{{dir: root, flags: flags, packages: packages}}, nil, nil
@@ -67,7 +67,7 @@ func withoutRace(flags []string) []string {
 type module struct {
 	dir    string
 	tested bool     // there are test files
-	slowed []string // packages that run fewer tests with the race detector
+	slowed []string // packages with fewer tests under the race detector
 }
 
 // find returns all modules below a directory, the root module first.

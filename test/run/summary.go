@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// told is the number of slowest packages and tests to list with their times.
+// told is how many of the slowest packages and tests to list.
 const told = 10
 
 // summary prints the tests that ran, the tests that were skipped and why, and the tests that failed. The

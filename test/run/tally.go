@@ -219,7 +219,7 @@ func (t *tally) close(p *pkg, e event) {
 	}
 }
 
-// end closes packages that go test left unfinished, for example because it was killed.
+// end closes packages that go test did not finish, for example because it was killed.
 func (t *tally) end() {
 	for path, p := range t.running {
 		t.close(p, event{Action: "fail", Package: path})

@@ -248,7 +248,7 @@ func (c *column) tally(law string) (t tally) {
 	return t
 }
 
-// stories prints the known breaks among c's cases that have the given verdict.
+// stories prints the known breaks for c's cases with the given verdict.
 func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	first := true
 	for _, k := range conformance.Cases() {
