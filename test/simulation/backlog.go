@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// backlog is a standalone work queue, with its workers and the expected state of its keys.
+// backlog is a standalone work queue with its workers and the expected state of its keys.
 type backlog struct {
 	play  *play
 	rand  *rand.Rand // used only by the goroutine that runs the schedule
@@ -36,7 +36,7 @@ type debt struct {
 	from, by time.Time // the key is due between from and by if a worker is free
 	since    int       // value of gets when the key started waiting; -1 before that
 	added    time.Time // the last add
-	perhaps  bool      // another hand-out is allowed, because an add coincided with the hand-out
+	perhaps  bool      // another hand-out is allowed, because an add coincided with this one
 	failures int       // as counted by the rate limiter
 	running  bool
 }
@@ -136,7 +136,7 @@ func (b *backlog) add(key int, opts workqueue.AddOptions) {
 	b.queue.AddWith(opts, key)
 }
 
-// wait records which keys are due but not running, and therefore waiting, at time now.
+// wait records which keys are waiting at time now: those that are due but not running.
 func (b *backlog) wait(now time.Time) {
 	for key := range b.owed {
 		if d := &b.owed[key]; d.asked && !d.running && d.since < 0 && !d.by.After(now) {
@@ -152,7 +152,7 @@ func (b *backlog) forget(key int) {
 	b.queue.Forget(key)
 }
 
-// handed records that a worker received a key.
+// handed records that a key was handed to a worker.
 func (b *backlog) handed(w *worker, key int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,8 +188,8 @@ func (b *backlog) done(w *worker, key int) {
 	b.wait(now)
 }
 
-// check finds keys that are waiting although a worker is free. It ignores the current instant, whose events
-// may still be in progress.
+// check finds keys that are waiting even though a worker is free. It ignores the current instant, which may
+// not be over.
 func (b *backlog) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,8 +205,8 @@ func (b *backlog) check() {
 	}
 }
 
-// close shuts down the queue and waits for its workers to exit. If drain is set, the queue finishes all
-// work first.
+// close shuts down the queue and waits for its workers to exit. If drain is set, the queue first finishes all
+// work.
 func (b *backlog) close(drain bool) {
 	b.hire(1)
 	b.mu.Lock()
@@ -286,7 +286,7 @@ func (b *backlog) hurry(s Step) {
 	}
 }
 
-// giveUp dismisses a worker right after adding a key that may have woken it.
+// giveUp dismisses a worker right after adding a key, which may have woken that worker.
 func (b *backlog) giveUp(s Step) {
 	b.hire(2)
 	time.Sleep(time.Duration(1 + s.N))

@@ -13,14 +13,14 @@ import (
 type backup struct {
 	snapshot    *apiservertest.Snapshot
 	at          time.Time
-	pods, other int // the moments in the histories when it was taken
+	pods, other int // when it was taken, as a moment in each history
 	served      bool
 }
 
 // frontOf returns the server that a step selects.
 func (p *play) frontOf(s Step) *apiservertest.Server { return p.fronts[s.Who%len(p.fronts)] }
 
-// lag delays the changes that a server sees, or freezes it.
+// lag delays the changes a server sees, or freezes it altogether.
 func (p *play) lag(s Step) {
 	p.frontOf(s).SetLag(s.For)
 	p.frontOf(s).SetStuck(s.N%4 == 0)
@@ -31,12 +31,12 @@ func (p *play) keep(Step) {
 	p.backup = &backup{p.srv.Snapshot(), time.Now(), p.pods.now, p.widgets.now, p.served}
 }
 
-// bump is how far above the newest version a restore raises the versions.
+// bump is by how much a restore raises the versions above the newest one.
 const bump = 1_000_000
 
 // restore restores the backup. With an odd N, or if there are other writers, it raises the versions, as
-// administrators should. Otherwise versions are reused, which an informer can only notice before the
-// cluster reaches the informer's version again, so the schedule ends there.
+// administrators should. Otherwise versions are reused. An informer can notice that only until the cluster
+// reaches the informer's version again, so the schedule ends there.
 func (p *play) restore(s Step) {
 	if p.backup == nil {
 		return
@@ -59,7 +59,7 @@ func (p *play) goBack(by uint64) {
 	p.served = p.backup.served
 }
 
-// upgrade switches a server to different defaults, or back.
+// upgrade gives a server different defaults, or the old ones again.
 func (p *play) upgrade(s Step) {
 	var defaults func(object.Object)
 	if s.N%2 == 0 {
@@ -70,7 +70,7 @@ func (p *play) upgrade(s Step) {
 	}
 }
 
-// access revokes rights or grants them again.
+// access revokes permissions or grants them again.
 func (p *play) access(s Step) {
 	switch s.N % 4 {
 	case 0:

@@ -32,7 +32,7 @@ type copier struct {
 	running map[object.Key]bool
 	wrote   map[object.Key]written // the last write per key
 	lost    map[object.Key]bool    // writes that a restore undid, for which no event arrives
-	caught  map[object.Key]bool    // reconciles whose responses may arrive only after a restore
+	caught  map[object.Key]bool    // reconciles whose responses may not arrive until after a restore
 	again   map[object.Key]promise // when failed or requeued reconciles must run again
 	workers int
 	full    time.Time // when all workers were last busy
@@ -172,8 +172,8 @@ func (c *copier) note(key object.Key, rv string) {
 	}
 }
 
-// lose marks the writes since the given time as undone by a restore. Writes whose response is still in
-// flight are marked later.
+// lose marks the writes since the given time as undone by a restore. If the response to a write is still in
+// flight, the write is marked later.
 func (c *copier) lose(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +187,8 @@ func (c *copier) lose(since time.Time) {
 	}
 }
 
-// ownWrites reports a violation if the cache has an older copy than the last reconcile wrote, unless the
-// controller's patience has run out since.
+// ownWrites reports a violation if the cached copy is older than the one the last reconcile wrote, unless the
+// controller has since given up waiting.
 func (c *copier) ownWrites(key object.Key) {
 	c.mu.Lock()
 	last := c.wrote[key]
@@ -209,20 +209,20 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	c.note(key, "") // even if another client deleted it: a restore undoes that, and the cache may have missed both
+	c.note(key, "") // even if another client deleted it: a restore undoes the deletion, and the cache may have missed both
 	return nil
 }
 
-// promise is the time by which a request must be handed out again.
+// promise records when a request must be handed out again.
 type promise struct {
 	failures  int
 	since, by time.Time // by is zero if there is no promise
 }
 
-// slack is how late a request may be handed out.
+// slack is how late a request may be.
 const slack = 100 * time.Millisecond
 
-// news allows a reconcile caused by a change to write immediately, whatever a server responded to the
+// news lets a reconcile that was caused by a change write immediately, whatever a server's response to the
 // previous reconcile. A mere retry has to wait. If a change and a retry coincide, either may be the cause.
 func (c *copier) news(ctx context.Context, key object.Key) {
 	causes := controller.Causes(ctx)
@@ -260,7 +260,7 @@ func (c *copier) done(key object.Key, result controller.Result, err error) {
 		again.failures = c.again[key].failures + 1
 		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
 		if apierrors.IsConflict(err) {
-			wait = max(wait, controller.DefaultPatience) // unless the cache sees a different version first
+			wait = max(wait, controller.DefaultPatience) // unless the cache receives a different version first
 		}
 		asked, _ := source.RetryAfter(err)
 		again.by = again.since.Add(max(wait, asked+asked/4) + slack)
@@ -277,8 +277,8 @@ func (c *copier) busy() {
 	}
 }
 
-// kept reports a violation if a request is late although a worker was free the whole time and the cache has
-// caught up with the request's writes.
+// kept reports a violation if a request is late even though a worker was free the whole time and the cache
+// has caught up with the request's writes.
 func (c *copier) kept(key object.Key) {
 	p := c.again[key]
 	if !p.by.IsZero() && time.Now().After(p.by) && !c.full.After(p.since) && c.wrote[key].at.Add(controller.DefaultPatience).Before(p.by) {

@@ -91,7 +91,7 @@ func (p *play) ofCopier(do func(*copier)) {
 	}
 }
 
-// pass waits for d and checks everything at intervals.
+// pass waits for d, checking everything at intervals.
 func (p *play) pass(d time.Duration) {
 	for range 3 {
 		time.Sleep(d / 3)
@@ -111,7 +111,7 @@ func (p *play) replace(s Step) {
 	p.putWidget(s.Who, s.N)
 }
 
-// burst makes s.N%30 changes to objects around Who, some of them in quick succession.
+// burst changes objects around Who s.N%30 times, sometimes in quick succession.
 func (p *play) burst(s Step) {
 	random := rand.New(rand.NewPCG(uint64(s.N), uint64(s.Who)))
 	for range s.N % 30 {
@@ -131,7 +131,7 @@ func (p *play) burst(s Step) {
 	}
 }
 
-// restart restarts a server, cutting all its connections. With an odd N the watch cache is rebuilt,
+// restart restarts a server, which closes all its connections. If N is odd, the watch cache is rebuilt,
 // sometimes with a different size.
 func (p *play) restart(s Step) {
 	switch s.N % 6 {
@@ -144,7 +144,7 @@ func (p *play) restart(s Step) {
 	}
 }
 
-// fault schedules faults for some of the next requests.
+// fault makes some of the next requests fail.
 func (p *play) fault(s Step) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 3))
 	frame := random.IntN(8)
@@ -230,7 +230,7 @@ func (p *play) succeed(s Step, m informer) {
 
 func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }
 
-// leave removes the N-th handler, sometimes waiting for its call in progress.
+// leave removes the N-th handler, and sometimes waits for its call in progress.
 func (p *play) leave(s Step) {
 	p.eachOf(s, func(m informer) {
 		all := m.handlers()
@@ -279,7 +279,7 @@ func (p *play) toggleCandidate(s Step) {
 }
 
 // stealCopies deletes some of the copies that the controller has created and seen. If a copy were deleted
-// during an outage before the cache has seen it, only a resync could detect that.
+// during an outage, before the cache had seen it, only a resync could detect that.
 func (p *play) stealCopies(s Step) {
 	p.ofCopier(func(c *copier) {
 		for n := range s.N % 5 {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// lot is a deed with its weight and maximum duration.
+// lot is a deed with its probability weight and maximum duration.
 type lot struct {
 	do     Deed
 	weight int
@@ -17,10 +17,10 @@ type lot struct {
 	in     func(World) bool // the worlds in which the deed makes sense; nil means all
 }
 
-// writesAlone reports whether the schedule's steps are the only writers.
+// writesAlone reports whether nothing but the schedule's steps writes.
 func writesAlone(w World) bool { return !w.Reconciles && w.Candidates == 0 }
 
-// polls reports whether every informer gets its initial state even without a watch.
+// polls reports whether every informer can get its initial state without a watch.
 func polls(w World) bool {
 	return !slices.ContainsFunc(w.Informers, func(f Form) bool { return f.Initial == reflector.WatchList })
 }
@@ -84,7 +84,7 @@ var lots = []lot{
 func Draw(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, World: drawWorld(random)}
-	packed := rand.New(rand.NewPCG(seed, 2)) // a separate source, so that the rest of the schedule does not change
+	packed := rand.New(rand.NewPCG(seed, 2)) // a separate random source, so that the rest of the schedule does not change
 	for i := range s.World.Informers {
 		s.World.Informers[i].Packed = packed.IntN(3) == 0
 	}
@@ -146,7 +146,7 @@ func drawForm(random *rand.Rand, w World) Form {
 		f.PageSize = int64(1 + random.IntN(9))
 	}
 	if f.Initial == reflector.WatchList && w.Streams == apiservertest.StreamingListsRefused {
-		f.Initial = reflector.Auto // otherwise it would always be rejected, and rightly so
+		f.Initial = reflector.Auto // otherwise it would always, and rightly, be rejected
 	}
 	if random.IntN(2) == 0 {
 		f.StreamTimeout = time.Duration(15+random.IntN(60)) * time.Second
@@ -171,7 +171,7 @@ func drawStep(random *rand.Rand, lots []lot) Step {
 			continue
 		}
 		s := Step{Do: l.do, Who: random.IntN(100), N: random.IntN(1000)}
-		// Some steps follow quickly and others later, but no two at the same instant.
+		// Some steps follow each other quickly and others do not, but no two happen at the same instant.
 		s.Wait = time.Duration(1 + random.IntN(3_000_000))
 		if random.IntN(2) == 0 {
 			s.Wait += time.Duration(random.ExpFloat64() * float64(2*time.Second))

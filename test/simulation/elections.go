@@ -21,7 +21,7 @@ type elections struct {
 	candidates []*candidate
 
 	mu      sync.Mutex
-	leading map[string]int64 // leaders with their tokens, until their work must have stopped
+	leading map[string]int64 // leaders with their tokens, kept until their work must have stopped
 	holder  string           // the leader, until its context is canceled
 	last    int64            // the greatest token issued under the existing Lease
 	since   time.Time        // when the holder started leading
@@ -47,7 +47,7 @@ func newElections(p *play, n int) *elections {
 		c.process.manners.hasty = true // the candidate sends another request while one is pending
 		opts := leaderelection.Options{Namespace: leaseKey.Namespace, Name: leaseKey.Name, Identity: c.called}
 		patience := 10 * time.Second
-		if p.World.Drift { // everything takes longer on a slower clock
+		if p.World.Drift { // on a slower clock everything takes longer
 			patience = time.Duration(8+2*i) * time.Second
 			opts.RenewDeadline, opts.RetryPeriod = patience, patience/5
 		}
@@ -100,7 +100,7 @@ func (c *candidate) toggle() {
 	}
 }
 
-// lead works until ctx is canceled, and then takes a while to stop.
+// lead works until ctx is canceled, then takes a while to stop.
 func (c *candidate) lead(ctx context.Context) error {
 	token, _ := leaderelection.Token(ctx)
 	c.mu.Lock()
@@ -115,7 +115,7 @@ func (c *candidate) lead(ctx context.Context) error {
 	c.own = token
 	switch {
 	case time.Since(c.deleted) < lookout && !c.shows(c.called, token):
-		// The candidate acquired the Lease that was deleted while the response was in flight.
+		// The candidate acquired the old Lease, which was deleted while the response was in flight.
 	case token <= c.last && c.play.restored.Load() == 0:
 		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
 	default:
@@ -142,12 +142,12 @@ func (c *candidate) lead(ctx context.Context) error {
 	return nil
 }
 
-// lookout is how long a leader may take to notice that another candidate holds a recreated Lease, and to
-// stop its work.
+// lookout is how long a leader may take to notice that another candidate holds a recreated Lease and to stop
+// its work.
 const lookout = 20 * time.Second
 
-// unmake deletes the Lease and restarts a candidate that has never seen it. That candidate acquires the
-// lease immediately, while another one may be leading.
+// unmake deletes the Lease and restarts a candidate, which has then never seen it. That candidate acquires
+// the lease immediately, while another one may be leading.
 func (e *elections) unmake(c *candidate) {
 	c.stop()
 	e.mu.Lock()
@@ -157,7 +157,7 @@ func (e *elections) unmake(c *candidate) {
 	c.start()
 }
 
-// check detects two leaders, and a leader that does not hold the Lease.
+// check reports a violation if there are two leaders, or a leader that does not hold the Lease.
 func (e *elections) check() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,7 +176,7 @@ func (e *elections) check() {
 	}
 }
 
-// shows reports whether the existing Lease contains this candidate and token.
+// shows reports whether the existing Lease names this candidate and token.
 func (e *elections) shows(holder string, token int64) bool {
 	o, err := e.play.srv.Get(leaseGVR, leaseKey)
 	if err != nil {

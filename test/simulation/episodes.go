@@ -34,7 +34,7 @@ func (p *play) trickle(s Step) {
 	c.heal()
 }
 
-// interrupt stops an informer while a slow handler receives a list, and restarts it.
+// interrupt stops an informer while a slow handler receives a list, then restarts it.
 func (p *play) interrupt(s Step, m informer) {
 	m.start()
 	m.join(Step{N: 5})
@@ -58,7 +58,7 @@ func (p *play) storm(s Step) {
 	}
 }
 
-// isolate delays the responses to a leader, and then partitions it.
+// isolate delays the responses to a leader, then cuts it off from the network.
 func (p *play) isolate(s Step) {
 	c := p.elections.leader()
 	if c == nil {
@@ -73,9 +73,9 @@ func (p *play) isolate(s Step) {
 	c.process.heal()
 }
 
-// rewind restores a backup without raising the versions, so they are reused. While everything is quiet, an
-// informer can notice either that the server's version is below the cache's or, once it is above and the
-// server has forgotten the history, that objects have different UIDs. The schedule ends there.
+// rewind restores a backup without raising the versions, so they are reused. As long as nothing else happens,
+// an informer can notice that the server's version is below the cache's or, once it is above and the server
+// has forgotten the history, that objects have different UIDs. The schedule ends there.
 func (p *play) rewind(s Step) {
 	p.heal()
 	if !p.quiet() {
@@ -91,7 +91,7 @@ func (p *play) rewind(s Step) {
 		p.toggle(s)
 	}
 	p.ended = true
-	for _, f := range p.fronts { // a lagging server would pass a cache's version without being noticed
+	for _, f := range p.fronts { // a lagging server would get past a cache's version unnoticed
 		f.SetLag(0)
 	}
 	p.goBack(0)
@@ -128,7 +128,7 @@ func (p *play) refuse(s Step) {
 	p.goal = number(p.srv.RV())
 }
 
-// longStale is the age at which a cache counts as stale, the same as for readiness.
+// longStale is the age at which a cache is treated as stale, as for readiness.
 const longStale = 15 * time.Minute
 
 // freeze makes the servers reject all lists and watches of one resource, or of all resources. Synced
@@ -155,8 +155,8 @@ func (p *play) freeze(s Step) {
 	p.heal()
 }
 
-// rewrite makes changes determined by s, each of which sets new content. With an even N it replaces
-// objects. Otherwise it updates them until the server has almost reached version below.
+// rewrite makes changes determined by s, each of which sets new content. If N is even, it replaces objects.
+// Otherwise it updates them until the server has almost reached version below.
 func (p *play) rewrite(s Step, below uint64) {
 	random := rand.New(rand.NewPCG(uint64(s.N), 7))
 	content := 2 * random.IntN(400)

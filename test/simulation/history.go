@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// history is the server's content for one kind at each moment, where a moment is the number of the last
-// change. It is owned and changed only by the goroutine that runs the schedule. Other goroutines may read
-// it up to a moment passed to them.
+// history is the server's content for one kind at each moment. A moment is identified by the number of the
+// last change. Only the goroutine that runs the schedule changes a history. Other goroutines may read it up
+// to a moment passed to them.
 type history struct {
 	now    int // the present moment
 	states map[object.Key][]state
@@ -26,7 +26,7 @@ type state struct {
 	gone    bool
 }
 
-// epoch is the time between two restores, during which resource versions increase.
+// epoch is a period between restores, during which resource versions increase.
 type epoch struct {
 	from  int
 	marks []mark
@@ -42,7 +42,7 @@ func newHistory() *history {
 	return &history{states: map[object.Key][]state{}, epochs: []epoch{{}}}
 }
 
-// made records that the server now has o.
+// made records that o is now on the server.
 func (h *history) made(key object.Key, o object.Object, content int) {
 	rv := number(o.GetResourceVersion())
 	before := h.states[key]
@@ -79,7 +79,7 @@ func (h *history) restore(moment int, rv uint64) {
 	h.epochs = append(h.epochs, epoch{from: h.now, marks: []mark{{rv, h.now}}})
 }
 
-// promised returns the moments that a cache complete up to rv may show: in each epoch, those from rv on.
+// promised returns the moments that a cache complete up to rv may show: those from rv on, in each epoch.
 func (h *history) promised(rv uint64) (when []span) {
 	for n, e := range h.epochs {
 		moment := e.from
@@ -101,7 +101,7 @@ func (h *history) promised(rv uint64) (when []span) {
 // span is the range of moments from first up to, but not including, end.
 type span struct{ first, end int }
 
-// moments returns the moments at which the server had exactly the content reported by holds, among the
+// moments returns the moments at which the server's content was exactly what holds reports, considering only
 // objects for which seen is true. If there is no such moment, the error identifies an object that does not
 // match the others.
 func (h *history) moments(keys []object.Key, holds func(object.Key) (uid string, rv uint64, ok bool), seen func(object.Key, state) bool) ([]span, error) {

@@ -31,7 +31,7 @@ type loan struct {
 // wanted lists the informers that may be borrowed.
 var wanted = []factory.For[*corev1.Pod]{{}, {Scope: factory.Scope{Labels: even}}}
 
-// soon is the maximum time for a factory to stop or start an informer with slow handlers.
+// soon is how long a factory may take to stop or start an informer with slow handlers.
 const soon = time.Minute
 
 func newLoans(p *play) *loans {
@@ -48,7 +48,7 @@ func (l *loans) start() {
 	l.factory.Start(ctx)
 }
 
-// restart stops and restarts everything while handlers are being called.
+// restart restarts everything while handlers are being called.
 func (l *loans) restart(Step) {
 	l.cancel()
 	l.start()
@@ -71,7 +71,7 @@ func (l *loans) borrow(s Step) {
 	l.open = append(l.open, loan{what, i, giveBack})
 }
 
-// giveBack returns a borrowed informer, or sometimes returns one a second time.
+// giveBack returns a borrowed informer, sometimes one that has already been returned.
 func (l *loans) giveBack(s Step) {
 	if len(l.given) > 0 && s.N%3 == 0 {
 		l.given[s.Who%len(l.given)]()

@@ -13,7 +13,7 @@ import (
 type manners struct {
 	play   *play
 	called string
-	hasty  bool // the client may send identical requests concurrently, so there is nothing to check
+	hasty  bool // nothing to check, since the client may send identical requests concurrently
 	next   http.RoundTripper
 
 	mu    sync.Mutex // guards the fields below

@@ -31,7 +31,7 @@ type informer interface {
 	block(time.Duration)  // blocks its cache for a while
 	awaitRV(rv string)    // waits for rv and checks that the cache has reached it
 	check()               // at any time
-	settled() []string    // remaining violations once everything should have settled
+	settled() []string    // violations that remain once everything should have settled
 	unserved() []string   // missing reports that the kind is not served
 	stale(frozen bool)    // checks whether it reports that it is stale
 }
@@ -109,8 +109,8 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	return m
 }
 
-// slow returns how long the owner takes to receive a feed's state. The feeds for several namespaces start
-// at the same instant but continue at different instants, so their order is deterministic.
+// slow returns how long the owner takes to receive a feed's state. The feeds for several namespaces start at
+// the same instant but continue at different ones, which makes their order deterministic.
 func (m *member[T]) slow(feed string) time.Duration {
 	nth := slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) })
 	return m.form.Slow + time.Duration(max(0, nth))
@@ -212,9 +212,9 @@ func (m *member[T]) sees(key object.Key, s state) bool {
 	return !m.form.Selected || s.content%2 == 0
 }
 
-// covers reports whether the informer watches a namespace. An informer for some namespaces has all
-// cluster-scoped objects. So does an informer that no longer watches any namespace, if it discovered in
-// time that the kind is cluster-scoped.
+// covers reports whether the informer watches a namespace. An informer for specific namespaces has all
+// cluster-scoped objects. So does an informer that no longer watches any namespace, if it found out in time
+// that the kind is cluster-scoped.
 func (m *member[T]) covers(namespace string) bool {
 	some := namespacesOf(m.spaces)
 	if namespace == "" && len(some) == 0 {
@@ -231,8 +231,8 @@ func (m *member[T]) parts() []string {
 	return m.Namespaces()
 }
 
-// check compares the cache with the server's history. The cache must show the complete state at one moment,
-// which must not be before that of the cache's resource version, nor before the last one it showed.
+// check compares the cache with the server's history. The cache must show the complete state at a single
+// moment, which must be neither before that of the cache's resource version nor before the last one shown.
 func (m *member[T]) check() {
 	promises := map[string]string{} // read first, since the cache may advance
 	least := m.Cache().RV()
@@ -293,19 +293,19 @@ func (m *member[T]) checkStatus() {
 	}
 }
 
-// longest returns how long an informer may remain in certain states according to the defaults of
-// [reflector.Timing]. After that time it gives up, whatever the server does.
+// longest returns how long an informer may stay in certain states, given the defaults of [reflector.Timing].
+// After that it gives up, whatever the server does.
 func (m *member[T]) longest() map[reflector.State]time.Duration {
 	stream := m.form.StreamTimeout
 	if stream == 0 {
 		stream = 5 * time.Minute
 	}
-	// The response may take a minute, and longer if the source waits as the server requested.
+	// The response may take a minute, or more if the source waits at the server's request.
 	slack := 71*time.Second + 2*m.form.Slow
 	return map[reflector.State]time.Duration{
 		reflector.Connecting:   slack,
 		reflector.InitialWatch: stream + slack,
-		// After a silent watch the informer asks the server whether its history went back.
+		// After a silent watch the informer asks the server whether it has gone back in time.
 		reflector.Watching: 2*m.form.WatchTimeout + 30*time.Second + slack,
 	}
 }
@@ -365,7 +365,7 @@ func (m *member[T]) checkIndex() {
 	}
 }
 
-// settled returns the differences between the cache and handlers and the server.
+// settled returns how the cache and the handlers differ from the server.
 func (m *member[T]) settled() (wrong []string) {
 	if !m.HasSynced() {
 		return []string{fmt.Sprintf("L17: %s has not synced: %v", m.called, m.Unsynced())}
@@ -413,7 +413,7 @@ func (m *member[T]) settled() (wrong []string) {
 	return wrong
 }
 
-// stale reports a violation unless the informer reports that it is stale exactly when it is.
+// stale reports a violation if the informer is stale without reporting it, or reports it without being stale.
 func (m *member[T]) stale(frozen bool) {
 	want := frozen && len(m.parts()) > 0
 	if old := m.Status().Stale(time.Now(), longStale); m.runs() && len(old) > 0 != want {
@@ -432,7 +432,8 @@ func (m *member[T]) handlers() (all []*handler) {
 
 var errPlanned = errors.New("planned")
 
-// version identifies a state of an object. After a restore, one resource version may have several contents.
+// version identifies a state of an object. The resource version does not suffice, because a restore may reuse
+// it for different content.
 func version(o object.Object) string {
 	return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion(), " ", o.GetLabels()["content"])
 }

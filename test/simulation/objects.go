@@ -30,10 +30,10 @@ func keyOf(who int) object.Key {
 	return object.Key{Namespace: namespaces[who%len(namespaces)], Name: fmt.Sprint("o", who)}
 }
 
-// allOfThem selects all namespaces, in a single feed.
+// allOfThem selects all namespaces with a single feed.
 const allOfThem = 8
 
-// namespacesOf returns the namespaces whose bits are set.
+// namespacesOf returns the namespaces with set bits.
 func namespacesOf(bits int) []string {
 	if bits == allOfThem {
 		return []string{metav1.NamespaceAll}
@@ -56,7 +56,8 @@ func contentLabels(content int) map[string]string {
 	return map[string]string{"half": half, "content": fmt.Sprint(content)}
 }
 
-// All fields of an object are derived from its content, so that fields of another object are detected.
+// All fields of an object are derived from its content, so that a field taken from another object is
+// detected.
 func node(content string) string  { return "node-" + content }
 func image(content string) string { return "registry.example/app:" + content }
 
@@ -83,7 +84,7 @@ func widget(kind object.GVK, key object.Key, content int) *unstructured.Unstruct
 	return w
 }
 
-// whole returns an error if any field of o does not match its content.
+// whole returns an error if any of o's fields does not match its content.
 func whole(form Form, o object.Object) error {
 	content, ok := o.GetLabels()["content"]
 	if !ok {
@@ -120,7 +121,7 @@ func whole(form Form, o object.Object) error {
 	return nil
 }
 
-// weigh adds the extra bytes that objects have in this world.
+// weigh adds the extra bytes that this world gives its objects.
 func (p *play) weigh(o object.Object) object.Object {
 	if p.World.Weight > 0 {
 		o.SetAnnotations(map[string]string{"weight": strings.Repeat("x", p.World.Weight)})

@@ -18,7 +18,7 @@ import (
 type pace struct {
 	play   *play
 	called string
-	single bool // the informer always has a single feed, so all reports are about that feed
+	single bool // the informer always has a single feed, so all reports concern that feed
 
 	atLeast time.Duration // minimum duration of a watch that ends normally; 0 if unknown
 
@@ -32,9 +32,9 @@ type pace struct {
 	earliest time.Time  // no request may follow before this time
 	recent   []time.Time
 	reason   bool      // there is a reason to list
-	failing  time.Time // the first failure since a watch last delivered events, or the last list since then
+	failing  time.Time // time of the first failure since a watch last delivered events, or of the last list since then
 	brought  uint64    // changes and bookmarks
-	polled   bool      // the watch failures have already caused a list
+	polled   bool      // watch failures have already caused a list
 	synced   bool      // a list has succeeded
 	noStream bool      // a streaming list did not complete
 	heard    uint64
@@ -43,13 +43,13 @@ type pace struct {
 }
 
 const (
-	// firstWait is the minimum time between a failure and the next attempt with the default
+	// firstWait is the minimum delay between a failure and the next attempt, given the default
 	// [reflector.Backoff].
 	firstWait = 800 * time.Millisecond
 
-	// mostInAMinute is the maximum number of failures in a minute. The delays in a series reach 50 s with
-	// the sixth failure. They may start over three times in a series, and after a watch that was served for
-	// ten seconds.
+	// mostInAMinute is the maximum number of failures in a minute. In a run of consecutive failures, the
+	// delay reaches 50 s with the sixth one. The delays may start over three times in a run, and after a
+	// watch that was served for ten seconds.
 	mostInAMinute = 30
 )
 
@@ -82,11 +82,11 @@ func (c *pace) failed(f *failure.Failure) {
 		}
 	}
 	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
-	mayPoll := c.mayPoll(f, now) // also records when watches started to fail
+	mayPoll := c.mayPoll(f, now) // also record when watches started to fail
 	c.reason = c.reason || mayList(f) || mayPoll
 }
 
-// mayPoll reports whether a list may replace watches that have failed for too long.
+// mayPoll reports whether watches have failed for so long that the informer may list instead.
 func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 	if f.Phase == failure.PhaseList {
 		return false
@@ -101,7 +101,7 @@ func (c *pace) mayPoll(f *failure.Failure, now time.Time) bool {
 			patience = 30 * time.Second
 		}
 	}
-	return now.Sub(c.failing) >= patience-time.Second // the owner may receive the failure late
+	return now.Sub(c.failing) >= patience-time.Second // the owner may learn of the failure late
 }
 
 // mayList reports whether a synced informer may list again after failure f.
@@ -151,9 +151,9 @@ func (c *pace) state(s reflector.Status) {
 	}
 }
 
-// began records the start of a run, which need not wait because of earlier failures. The previous run may
-// have ended with an unreported failure if the owner is slow to receive states, or if the run was stopped
-// while processing a response.
+// began records the start of a run. A new run need not wait because of earlier failures. The previous run may
+// have ended with an unreported failure, if the owner is slow to receive states or the run was stopped while
+// processing a response.
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
