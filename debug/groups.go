@@ -51,7 +51,7 @@ type Member struct {
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
 	Late     bool          // has been silent for longer than a live member would be
-	Expired  bool          // has been silent for so long that it is considered dead
+	Expired  bool          // has been silent for so long that its Lease has expired
 	Trouble  string        // why it does not participate; empty if it does
 }
 

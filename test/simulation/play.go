@@ -63,7 +63,7 @@ type play struct {
 	shape  apiservertest.Resource // of widgets
 	ended  bool                   // no more steps
 
-	unwatched *apiservertest.Fault // a fault that persists when everything else heals; nil if there is none
+	unwatched *apiservertest.Fault // a fault that persists when all others are cleared; nil if there is none
 	goal      uint64               // the version that caches must eventually reach
 
 	restored atomic.Int32 // number of restores
@@ -86,7 +86,7 @@ type line struct {
 // most is the maximum number of violations recorded per run.
 const most = 5
 
-// flood is the number of requests after which a run is aborted, because virtual time stands still while a
+// flood is the number of requests after which to abort a run, because virtual time stands still while a
 // client sends requests without pausing.
 const flood = 20_000
 
@@ -167,13 +167,13 @@ func (p *play) directory(called string) *snapshot.Directory {
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
-// member creates an informer. An informer for widgets uses their current version.
+// member creates an informer. If it is for widgets, it uses their current version.
 func (p *play) member(called string, f Form) informer {
 	of := p.process(f.CBOR)
 	c := of.client
 	pool := p.pool
 	if f.Transformed {
-		pool = nil // it must own the objects that it changes
+		pool = nil // it must own the objects it changes
 	}
 	switch f.Of {
 	case Metadata:
@@ -220,18 +220,18 @@ func (p *play) check() {
 	}
 }
 
-// over reports whether the run has failed and can stop.
+// over reports whether the run has failed, so that it can stop.
 func (p *play) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.broken) > 0
 }
 
-// calm is how long it may take at the end until everything matches the server's state. A two-minute watch
-// may have just gone silent, and a stream may have just started.
+// calm is how long everything may take at the end to match the server's state. A two-minute watch may have
+// just gone silent, or a stream may have just started.
 const calm = 30 * time.Minute
 
-// close heals everything, waits until it has settled, and stops everything.
+// close clears all faults, waits until everything has settled, and stops it.
 func (p *play) close() {
 	if !p.over() {
 		p.say("play", "the end")
@@ -279,8 +279,8 @@ func (p *play) settle() {
 	p.unsettled(wrong)
 }
 
-// unsettled records the differences that remain after the calm. Each text must start with the law, because
-// breaks expects that.
+// unsettled records the differences that remain after the calm. Each text must start with the law, as breaks
+// expects.
 func (p *play) unsettled(wrong []string) {
 	for _, w := range wrong {
 		p.breaks("%s, after %s of calm", w, calm)
@@ -382,7 +382,7 @@ func (p *play) breaks(format string, args ...any) {
 	}
 }
 
-// suspect records a violation only if it persists, since two reads of a cache may see different states.
+// suspect records a violation only if it persists, because two reads of a cache may see different states.
 func (p *play) suspect(format string, args ...any) {
 	text, now := fmt.Sprintf(format, args...), time.Now()
 	p.mu.Lock()
@@ -396,7 +396,7 @@ func (p *play) suspect(format string, args ...any) {
 	}
 }
 
-// say adds a line to the trace that is kept for who.
+// say adds a line to who's trace.
 func (p *play) say(who, format string, args ...any) {
 	if !p.tracing {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// process is a client process with a link to the cluster. The link leads to one of the servers, as through
-// a load balancer.
+// process is a client process with a link to the cluster. As through a load balancer, the link leads to one
+// of the servers.
 type process struct {
 	client  *rest.Client
 	link    *network.Link
@@ -61,10 +61,10 @@ func (p *play) process(cbor bool) *process {
 	return c
 }
 
-// heal restores the link. It always has some latency, so that no two arrivals share an instant.
+// heal repairs the link. It always has some latency, so that no two arrivals share an instant.
 func (c *process) heal() { c.link.Set(network.Conditions{Latency: c.latency}) }
 
-// harm returns the kind of fault to inject into a connection after some bytes.
+// harm returns the fault to inject into a connection after some bytes.
 func (c *process) harm(s Step) network.Harm {
 	if c.garbled && s.Who%3 == 0 {
 		return network.Flip
@@ -72,7 +72,7 @@ func (c *process) harm(s Step) network.Harm {
 	return []network.Harm{network.Reset, network.Vanish}[s.Who%2]
 }
 
-// trouble lists the faults that a link may have.
+// trouble lists the possible faults of a link.
 var trouble = []func(c *process, s Step){
 	func(c *process, _ Step) { c.heal() },
 	func(c *process, _ Step) { c.link.Cut() },
@@ -96,7 +96,7 @@ var trouble = []func(c *process, s Step){
 	},
 }
 
-// spoilLink changes the conditions of a process's link.
+// spoilLink changes the faults of a process's link.
 func (p *play) spoilLink(s Step) {
 	c := p.processes[s.Who%len(p.processes)]
 	kind := s.N % len(trouble)

@@ -22,7 +22,7 @@ type handler struct {
 	failed atomic.Int64 // number of failed calls
 }
 
-// heal makes all later calls succeed.
+// heal makes all subsequent calls succeed.
 func (h *handler) heal() {
 	h.next.Store(int64(well))
 	h.slow.Store(0)
@@ -41,7 +41,7 @@ const (
 	moods
 )
 
-// recorder is a handler that checks on every call everything that a handler may rely on.
+// recorder is a handler that checks, on every call, everything handlers may rely on.
 type recorder[T object.Object] struct {
 	handler
 	member       *member[T]
@@ -184,7 +184,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && number(known.GetResourceVersion()) > number(e.Object.GetResourceVersion()):
 			complain("L01", "and knows %s", version(known))
 		case !restored && e.Type == sharedinformer.Update && known.GetResourceVersion() == e.Object.GetResourceVersion() &&
-			reflect.DeepEqual(known, e.Object): // with different defaults a version has different content
+			reflect.DeepEqual(known, e.Object): // with different defaults, the same version has different content
 			complain("L17", "which it knows")
 		case e.Type == sharedinformer.Resync && !r.resyncs:
 			complain("L11", "and did not request resyncs")
@@ -202,8 +202,8 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and FinalStateUnknown is %v", version(known), e.FinalStateUnknown)
 		}
-		// A list takes time. Changes from a watch may arrive at the same instant, and such a change finds a
-		// different object under its key if a newer list has replaced the object in the queue in between.
+		// Lists take time, and changes from a watch may arrive at the same instant. If a newer list has
+		// replaced the object in the queue meanwhile, such a change finds a different object under its key.
 		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
 		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")
@@ -226,7 +226,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 	}
 }
 
-// holds returns the objects that the handler knows about.
+// holds returns the objects known to the handler.
 func (r *recorder[T]) holds() map[object.Key]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Schedule is a world and the events in it. It is plain data, so it can be shrunk, stored as JSON, and
+// Schedule is a world and what happens in it. It is plain data, so it can be shrunk, stored as JSON, and
 // pasted into a test as printed.
 type Schedule struct {
-	Seed  uint64 // for all random draws during the run
+	Seed  uint64 // for all random numbers drawn during the run
 	World World
 	Steps []Step
 }
@@ -29,8 +29,8 @@ type World struct {
 	Fronts    int           // additional servers
 	Lag       time.Duration // their delay in seeing changes
 
-	// Garbled corrupts bytes in responses, which TLS would prevent. The cache may then contain anything
-	// that can be decoded, so only progress is checked.
+	// Garbled corrupts bytes in responses, which TLS would detect. The cache may then contain anything that
+	// can be decoded, so only progress is checked.
 	Garbled bool
 
 	Informers  []Form
@@ -50,12 +50,12 @@ type Form struct {
 	CBOR          bool
 	WatchTimeout  time.Duration
 	StreamTimeout time.Duration
-	Slow          time.Duration // how long the informer's owner takes to process a state
+	Slow          time.Duration // how long the informer's owner takes to handle a state
 	Selected      bool          // only objects whose label "half" is "even"
 	Packed        bool          // use a packed cache
-	Snapshot      bool          // each restart is a new process that starts with the previous one's snapshot
+	Snapshot      bool          // each restart simulates a new process, which starts with the previous one's snapshot
 	Transformed   bool          // a transform changes objects, and sometimes fails
-	Namespaces    int           // a bit per namespace, each with its own feed; 0 means one permanent feed for all, allOfThem one feed until namespaces are set
+	Namespaces    int           // a bit per namespace, each with its own feed; 0 means one permanent feed for all namespaces, and allOfThem means one feed until namespaces are set
 }
 
 // lags reports whether a server may lag, in which case the first list may be stale.
@@ -75,7 +75,7 @@ const (
 )
 
 // Step is one event, which happens Wait after the previous one. Who and N are taken modulo the number of
-// possible values, so a schedule remains valid whatever is removed from it.
+// possible values, so a schedule stays valid whatever is removed from it.
 type Step struct {
 	Wait time.Duration `json:",omitzero"`
 	Do   Deed

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Shapes of the widget kind. Between steps the kind has the usual shape.
+// Shapes of the widget kind. Between steps it has its usual shape.
 var (
 	usual     = shape("v1", true)
 	unspaced  = shape("v1", false)
@@ -74,9 +74,9 @@ func (p *play) serve(as apiservertest.Resource) {
 	}
 }
 
-// reshape temporarily gives the widget kind a different shape. It makes the kind cluster-scoped or, with an
-// odd N, changes its version. Half of the time there are no faults in the meantime, so every informer's
-// expected state and status are known.
+// reshape temporarily gives the widget kind a different shape. It makes the kind cluster-scoped or, if N is
+// odd, changes its version. Half of the time there are no faults meanwhile, so the expected state and status
+// of every informer are known.
 func (p *play) reshape(s Step) {
 	p.serve(usual)
 	well := s.N%4 >= 2 && !p.World.Garbled
@@ -119,7 +119,7 @@ func (p *play) replaceShape(by apiservertest.Resource) {
 	p.shape = by
 }
 
-// last keeps a shape for a while and changes objects. Without faults, it waits until everything has
+// last keeps a shape for a while and changes objects. If there are no faults, it waits until everything has
 // settled.
 func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []string) {
 	for range 1 + random.IntN(4) {
@@ -140,7 +140,7 @@ func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []stri
 	}
 }
 
-// unserved returns violations by widget informers that do not report that the kind is not served.
+// unserved returns a violation for each widget informer that does not report that the kind is not served.
 func (p *play) unserved() (all []string) {
 	for _, m := range p.members {
 		all = append(all, m.unserved()...)
@@ -148,8 +148,8 @@ func (p *play) unserved() (all []string) {
 	return all
 }
 
-// unserved returns a violation if the informer's status does not report that its kind is not served, or
-// served only in a different version.
+// unserved returns a violation unless the informer's status reports that its kind is not served, or is served
+// only in a different version.
 func (m *member[T]) unserved() (wrong []string) {
 	if m.form.Of != Widgets || len(m.parts()) == 0 {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Shrink returns the smallest schedule it can find for which fails returns true, given that it does for s.
-// It removes steps, at first many at a time, then elements of the world, and then reduces numbers.
+// Shrink returns the smallest schedule it can find for which fails returns true. It must do so for s. Shrink
+// removes steps, at first many at a time, then elements of the world, and finally reduces numbers.
 func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
 	for {
 		before := s.size()
@@ -19,7 +19,7 @@ func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
 	}
 }
 
-// size is the measure that [Shrink] reduces.
+// size is the quantity that [Shrink] reduces.
 func (s Schedule) size() int {
 	n := len(s.Steps)*1000 + len(s.World.Informers)*5000 + s.World.Candidates*1000 + s.World.Objects
 	for _, there := range []bool{s.World.Reconciles, s.World.Backlog, s.World.Loans} {

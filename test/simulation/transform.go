@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// transform is an informer's transform. It changes objects in place. Sometimes it fails, or takes longer
-// than a server may be silent.
+// transform is an informer's transform. It changes objects in place. Sometimes it fails, or takes longer than
+// the longest silence allowed to a server.
 type transform[T object.Object] struct {
 	member *member[T]
 
@@ -72,8 +72,8 @@ func (t *transform[T]) draw(n int) int {
 	return t.random.IntN(n)
 }
 
-// block takes longer than a server may be silent, and checks that the status reports the call. With several
-// feeds, the calling feed may have been removed in the meantime.
+// block blocks for longer than a server may be silent, and checks that the status reports the call. With
+// several feeds, the calling feed may have been removed in the meantime.
 func (t *transform[T]) block() {
 	t.blocks.Add(1)
 	defer t.blocks.Add(-1)

@@ -12,14 +12,14 @@ import (
 var servers = map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
 
 // assets builds the server programs and returns their directory. They are the servers from test/kube, built
-// as separate programs because that is what other projects' suites expect.
+// as separate programs because other projects' suites expect that.
 func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 	dir := filepath.Join(b.cache, "assets")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	kube := filepath.Join(b.root, "test", "kube")
-	// Use a copy of go.mod, because the etcd program needs more dependencies than the library.
+	// Use a copy of go.mod, because the etcd binary needs more dependencies than the library.
 	mod := filepath.Join(dir, "go.mod")
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(kube, name))

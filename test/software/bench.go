@@ -30,7 +30,7 @@ const patience = "60m"
 
 // compare runs a suite with and without Millrace.
 func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
-	env := append(os.Environ(), "GOWORK=off") // the copy of a module is not part of its workspace
+	env := append(os.Environ(), "GOWORK=off") // a module's copy is not part of its workspace
 	env = append(env, s.env...)
 	if len(s.programs) > 0 {
 		assets, err := b.assets(ctx, s.programs)
@@ -89,7 +89,7 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 }
 
 // copy copies a suite's module and its edited dependencies. All copies are built with the same dependency
-// versions, so that they differ in nothing but the selection.
+// versions, so that they differ only in the selection.
 func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) error {
 	source, err := download(ctx, s.module+"@"+s.version)
 	if err != nil {
@@ -142,9 +142,9 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// require makes the module in a directory require this repository's modules, and all others in the versions
-// that these need. If the module replaces a dependency with a local directory, require uses the dependency's
-// release instead.
+// require makes the module in a directory require this repository's modules, and every other module in the
+// version that these need. If the module replaces a dependency with a local directory, require uses a release
+// of the dependency instead.
 func (b *bench) require(ctx context.Context, dir, version string) error {
 	args, err := releases(ctx, dir, version)
 	if err != nil {

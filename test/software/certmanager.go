@@ -1,8 +1,8 @@
 package main
 
-// certManager returns the test suites for cert-manager's controllers. They create informers with fake
-// clients, and compare the controllers' actions with a script. The two Venafi suites are excluded, because
-// their library was not available from the module proxy when this release was chosen.
+// certManager returns the test suites for cert-manager's controllers. They create informers for fake clients,
+// and compare the controllers' actions with a script. The two Venafi suites are excluded, because their
+// library was not available from the module proxy when this release was chosen.
 func certManager() *suite {
 	return &suite{
 		name:    "cert-manager controllers",

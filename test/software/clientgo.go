@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// clientGoVersion is the client-go release whose suites to run.
+// clientGoVersion is the release of client-go whose suites are run.
 const clientGoVersion = "v0.37.2"
 
 // clientGo returns a suite for client-go's informers.
@@ -20,7 +20,7 @@ func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
 }
 
 // at returns an edit that inserts a selection at the start of a function: if Chosen is set, the function
-// returns its result.
+// calls it and returns the result.
 func at(file, signature, declaration, call string) []edit {
 	return []edit{{file, signature, "// Chosen takes the place of the function below.\nvar Chosen " + declaration + "\n\n" + signature + "\tif Chosen != nil {\n\t\treturn Chosen(" + call + ")\n\t}\n"}}
 }
@@ -32,8 +32,8 @@ const (
 	lookInside    = "^(TestResyncCheckPeriod|TestSharedInformerWatchDisruption|TestSharedInformerRemoveHandler|TestSharedInformerRemoveForeignHandler|TestSharedInformerMultipleRegistration|TestRemovingRemovedSharedInformer|TestStateSharedInformer|TestRemoveWhileActive|TestAddWhileActive)$"
 )
 
-// sharedInformerChoice returns the edit that makes client-go's basic informer, which underlies all others,
-// selectable.
+// sharedInformerChoice returns the edit that makes it possible to replace client-go's basic informer, on
+// which all others are built.
 func sharedInformerChoice() []edit {
 	return at("tools/cache/shared_informer.go",
 		"func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {\n",

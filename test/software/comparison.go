@@ -132,8 +132,8 @@ func (r *round) asked(verb string) (n int) {
 }
 
 // uneven returns the requests, by verb and resource, that were made more often with one kind of informer than
-// with the other: in each of its rounds more often than in any of the other's, and by more than ten and more
-// than a tenth.
+// with the other. The count in each of its rounds must exceed the count in all of the other's, by more than
+// ten and by more than a tenth.
 func (c *comparison) uneven() (all []string) {
 	names := map[string]bool{}
 	for _, r := range c.Rounds {
@@ -153,7 +153,7 @@ func (c *comparison) uneven() (all []string) {
 	return all
 }
 
-// figureCauses explains the differences between the figures of the processes.
+// figureCauses explains the differences between the processes' figures.
 const figureCauses = `
 - The live heap: what makes and keeps equal parts costs Millrace some memory before there are
   objects. The objects then take less, since equal parts are there once. That needs
@@ -196,7 +196,7 @@ func (c *comparison) agreement() string {
 	return "not the same: see below"
 }
 
-// explain lists the uneven requests and the differences between the final states.
+// explain lists the uneven requests and the differences between final states.
 func (c *comparison) explain() string {
 	var b strings.Builder
 	for _, name := range c.uneven() {

@@ -39,14 +39,14 @@ type round struct {
 	Informers string // stock or millrace
 	Seconds   float64
 	Objects   int   // at the end
-	Empty     int64 // bytes in use before any objects were created
+	Empty     int64 // bytes in use before any object was created
 	figures
 
 	state cluster.State
 }
 
-// playControllers runs rounds in which the controllers alternately use client-go's informers and
-// Millrace's.
+// playControllers runs the rounds, in which the controllers use client-go's informers and Millrace's by
+// turns.
 func (b *bench) playControllers(ctx context.Context) (*comparison, error) {
 	if err := os.Setenv("MILLRACE_KUBERNETES", minor); err != nil { // for envtest
 		return nil, err

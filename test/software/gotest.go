@@ -18,8 +18,8 @@ import (
 // outcomes maps test names to results: "passed", "failed" or "skipped".
 type outcomes map[string]string
 
-// goTest runs a suite in a copy of its module. For packages that use Ginkgo, it counts the specs in Ginkgo's
-// report.
+// goTest runs a suite in a copy of its module. For packages that use Ginkgo, it counts the specs in the
+// Ginkgo report.
 func goTest(ctx context.Context, dir string, s *suite, skip string, env []string, log string) (outcomes, error) {
 	all := outcomes{}
 	out, err := os.Create(log)
@@ -84,8 +84,8 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 	return all, nil
 }
 
-// running returns the go command's arguments for running a package's tests. Test program arguments may be
-// appended.
+// running returns the go command's arguments for running a package's tests. Arguments for the test program
+// may be appended.
 func (s *suite) running(dir, pkg string) []string {
 	if s.once {
 		return []string{"tool", "test2json", "-t", s.program(dir, pkg), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + patience}
@@ -111,7 +111,7 @@ func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 	return nil
 }
 
-// read reads the output of go test -json for a package. A test that did not finish counts as failed. A
+// read reads the output of go test -json for a package. A test that did not finish is reported as failed. A
 // package also fails if its process fails without a failing test, for example because tests left something
 // running.
 func (o outcomes) read(in io.Reader, pkg string) error {
@@ -142,10 +142,10 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 	}
 }
 
-// fromTheClock matches a number in a test name that looks like a Unix time, usually a seed.
+// fromTheClock matches a number in a test name that looks like a Unix time, and usually is a seed.
 var fromTheClock = regexp.MustCompile(`\d{10,}`)
 
-// free returns base if the name is unused, or else base with the first number that makes it unique.
+// free returns base if that name is unused, and otherwise base with the first number that makes it unique.
 func (o outcomes) free(base string) string {
 	name := base
 	for n := 2; o[name] != ""; n++ {

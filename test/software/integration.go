@@ -15,13 +15,14 @@ func integrations() (all []*suite) {
 	return all
 }
 
-// differing explains why some tests in a suite have different results.
+// differing explains why the results of some tests in a suite differ.
 var differing = map[string][]cause{
 	"volume": {{"TestPodAddedByDswp|TestPodDeletionWithDswp", "They change the store of a running informer behind its back, as a fault. Millrace's is read-only once it has synced, and says so."}},
 }
 
-// integration returns a suite for one of Kubernetes' integration tests. They start API servers in the test
-// process, so the selection applies to all informers: those of the servers, the controllers and the tests.
+// integration returns a suite for one of Kubernetes' integration tests. These tests start API servers in the
+// test process, so the selection applies to all informers: those of the servers, the controllers and the
+// tests.
 func integration(name string) *suite {
 	return &suite{
 		name:         "integration " + name,

@@ -1,5 +1,5 @@
-// Command software runs third-party programs, once unchanged and once with Millrace's informers, caches or
-// queues. It runs their test suites, and Kubernetes' controllers and scheduler in a cluster.
+// Command software runs third-party software, once unchanged and once with Millrace's informers, caches or
+// queues: the test suites of several projects, and Kubernetes' controllers and scheduler in a cluster.
 // results/software.md reports the differences and their causes.
 //
 //	make software                            # everything; the first run takes long
@@ -11,20 +11,20 @@
 // user's cache directory and run there:
 //
 //   - unchanged;
-//   - with the suite's edits, which make an informer, a cache or a queue selectable, and with a test file
-//     in each package that selects Millrace's.
+//   - with the suite's edits, which make it possible to replace an informer, a cache or a queue, and with a
+//     test file in each package that selects Millrace's.
 //
-// Suites that take long to compile are compiled once, with the edits and the test file, and run twice.
-// An environment variable determines the selection. The selected components are counted, and a run that uses
-// none from Millrace is an error. Kubernetes' integration tests and cluster-api's suites are run this way.
-// Their edits are to client-go and controller-runtime, which are copied too.
+// Suites that take long to compile are compiled once, with the edits and the test file, and run twice. An
+// environment variable determines the selection. The selected components are counted, and it is an error if a
+// run uses none from Millrace. Kubernetes' integration tests and cluster-api's suites are run this way. Their
+// edits change client-go and controller-runtime, which are copied too.
 //
 // Kubernetes' controllers are run by the module in the kubernetes directory, which selects the informers
 // itself. They work on a cluster simulated by package cluster. Every round uses a new API server and a new
 // process.
 //
-// Every difference must have a cause in the suite's list. Suites that need an API server get a real one:
-// etcd and kube-apiserver are built from source.
+// Every difference must be explained by a cause in the suite's list. Suites that need an API server get a
+// real one: etcd and kube-apiserver are built from source.
 //
 // # Failure
 //

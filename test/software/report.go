@@ -58,7 +58,7 @@ func report(root string) error {
 	return os.WriteFile(filepath.Join(root, "results", "software.md"), []byte(text), 0o644)
 }
 
-// place describes which functions were replaced with Millrace's.
+// place lists the functions that were replaced with Millrace's.
 func (r *result) place(s *suite) string {
 	if r.Chosen > 0 {
 		times := fmt.Sprintf("%d times", r.Chosen)

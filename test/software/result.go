@@ -30,7 +30,7 @@ type counts struct{ Passed, Failed, Skipped int }
 
 func (c counts) String() string { return fmt.Sprintf("%d / %d / %d", c.Passed, c.Failed, c.Skipped) }
 
-// difference is a test whose result differs with Millrace, or that was run only once.
+// difference is a test that has a different result with Millrace, or that was run only once.
 type difference struct{ Test, Stock, Millrace string }
 
 // count tallies the tests of both runs.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// suite is a set of packages from a module, to be run once unchanged and once with Millrace.
+// suite is a set of packages from a module. It is run once unchanged and once with Millrace.
 type suite struct {
 	name     string
 	module   string // its path
@@ -21,7 +21,7 @@ type suite struct {
 	edits        []edit
 	dependencies []dependency
 	choose       choice
-	once         bool // the suite takes long to compile, so a single program is built for both runs
+	once         bool // the suite takes a long time to compile, so a single program is built for both runs
 
 	programs []string // servers started by the suite; see assets
 	env      []string // NAME=value
@@ -39,7 +39,7 @@ type dependency struct {
 // edit is a change to a file in the module.
 type edit struct {
 	file     string
-	old, new string // all occurrences are replaced, of which there must be at least one
+	old, new string // every occurrence is replaced; there must be at least one
 }
 
 // choice contains the code for the test file that selects Millrace's components in a package.
@@ -49,7 +49,7 @@ type choice struct {
 }
 
 // chosenVariable is the environment variable that selects Millrace in a suite that is compiled once. Its
-// value is the path of a file that grows by one byte for each selected informer or cache.
+// value is the path of a file to which each selected informer or cache adds a byte.
 const chosenVariable = "MILLRACE_CHOSEN"
 
 // counting is additional code in suites that are compiled once.

@@ -14,8 +14,8 @@ var suites = slices.Concat([]*suite{
 	metadataInformers(),
 }, integrations(), clusterAPIs(), []*suite{certManager()})
 
-// controllerRuntime returns a controller-runtime suite with Millrace's cache, unless a test sets another
-// one, and queue.
+// controllerRuntime returns a controller-runtime suite with Millrace's queue and, unless a test sets another
+// one, its cache.
 func controllerRuntime(name string, packages ...string) *suite {
 	return &suite{
 		name:     "controller-runtime " + name,
@@ -42,7 +42,8 @@ func controllerRuntime(name string, packages ...string) *suite {
 	}
 }
 
-// cacheAndQueueChoice returns the edits that make controller-runtime's cache and queue selectable.
+// cacheAndQueueChoice returns the edits that make it possible to replace controller-runtime's cache and
+// queue.
 func cacheAndQueueChoice() []edit {
 	return []edit{
 		{

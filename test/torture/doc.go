@@ -10,14 +10,14 @@
 //
 // # The cluster
 //
-// One etcd and two kube-apiservers run as separate processes. Between each server and etcd, and in front of
-// all clients, there is a link: a TCP proxy that can refuse, reset, drop, delay and garble connections.
-// Clients may be routed through a gateway that terminates TLS and can respond with anything.
+// One etcd and two kube-apiservers run as separate processes. There is a link between each server and etcd,
+// and another one in front of all clients: a TCP proxy that can refuse, reset, drop, delay and garble
+// connections. Clients may be routed through a gateway that terminates TLS and can respond with anything.
 //
 // # Episodes
 //
 // An episode breaks one thing, checks the reports while it is broken, and repairs it. Every kind of episode
-// occurs before any is repeated, in an order derived from the seed, which also determines durations and
+// occurs once before any occurs again, in an order derived from the seed, which also determines durations and
 // amounts. Goroutines and processes are not deterministic, so a seed reproduces the episodes but not every
 // interleaving.
 //
@@ -31,13 +31,13 @@
 //
 // # Requirements
 //
-// Package clock steps the wall clock of this process, and thus of all clients, if built with -tags
-// clocksteps -ldflags=-checklinkname=0, as make torture does. The full-disk episode puts etcd on a separate
-// file system, which requires CAP_SYS_ADMIN on Linux. Otherwise such episodes are skipped, and the output
-// says so.
+// Package clock steps the wall clock of this process, and thus of all clients, if built with -tags clocksteps
+// -ldflags=-checklinkname=0, as make torture does. The full-disk episode puts etcd on a separate file system,
+// which requires CAP_SYS_ADMIN on Linux. Without these, the episodes that need them are skipped, and the
+// output says so.
 //
 // # Limits
 //
-// Bytes between kube-apiserver and etcd are never corrupted, since nothing would detect that and the stored
-// objects would differ.
+// Bytes between kube-apiserver and etcd are never corrupted, because nothing would detect it and the stored
+// objects would be wrong.
 package torture

@@ -1,5 +1,5 @@
-// Command licenses checks that all dependencies of the modules in the given directories have an allowed
-// licence.
+// Command licenses checks that all dependencies of the modules in the given directories have allowed
+// licences.
 //
 //	go -C tools run ./licenses .. ../adapters/clientgo
 //

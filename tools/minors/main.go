@@ -5,9 +5,9 @@
 //	go -C tools run ./minors -test    # run all tests of the module with each
 //	go -C tools run ./minors -test ./wire ./rest/...
 //
-// For each newer version, it updates a temporary copy of go.mod as go get would in a program that uses
-// both. It type-checks from source, which takes a fraction of the time of a build. Without -test, it
-// skips the oldest version, which all other checks of the module already use.
+// For each newer version, it updates a temporary copy of go.mod, as go get would for a program that uses
+// both. It type-checks from source, which takes a fraction of the time of a build. Without -test, it skips
+// the oldest version, which all other checks of the module already use.
 //
 // # Failure
 //

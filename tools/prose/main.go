@@ -1,12 +1,12 @@
-// Command prose counts phrases that make English hard to read in a repository's comments, error messages
-// and Markdown files. It fails if any of them occurs too often.
+// Command prose counts phrases that make a repository's comments, error messages and Markdown files hard to
+// read. It fails if any of them occurs too often.
 //
 //	go -C tools run ./prose ..
 //
-// It prints how many sentences per 1,000 match each pattern, for each kind of text. If a pattern is
-// above its limit, it prints the matching sentences with file and line. A match is a hint, not a
-// verdict. Rephrasing a sentence into another odd pattern that the command does not know is worse than
-// leaving it alone. CONTRIBUTING.md describes how to write for Millrace.
+// For each kind of text, it prints how many sentences per 1,000 match each pattern. If a pattern is above its
+// limit, it prints the matching sentences with file and line. A match is a hint, not a verdict. Rephrasing a
+// sentence into another odd pattern that the command does not know is worse than leaving it alone.
+// CONTRIBUTING.md describes how to write for Millrace.
 //
 // # Scope
 //

@@ -167,7 +167,7 @@ var (
 	word = regexp.MustCompile(`[A-Za-z]{2,}|\ba\b`)
 )
 
-// minWords is the minimum length of a sentence that counts.
+// minWords is the minimum length of a sentence; shorter ones are ignored.
 const minWords = 4
 
 // split splits paragraphs into sentences.

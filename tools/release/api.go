@@ -15,7 +15,7 @@ import (
 )
 
 // compareAPI prints the changes in the exported API since the last tag, whose files it writes to dir. It
-// returns an error if there are incompatible changes that the version does not announce.
+// returns an error if there are incompatible changes not announced by the version.
 func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	tag, err := r.lastTag(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *release) compareAPI(ctx context.Context, now *tree, dir string) error {
 	return nil
 }
 
-// announces reports whether a version may be incompatible with an older one. Before v1, it may if the
-// minor version differs; from v1 on, if the major version differs.
+// announces reports whether a version may be incompatible with an older one: before v1, if the minor versions
+// differ, and from v1 on, if the major versions differ.
 func announces(old, now string) bool {
 	if semver.Major(old) != semver.Major(now) {
 		return true

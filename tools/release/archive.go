@@ -17,7 +17,7 @@ type file struct {
 	mode fs.FileMode
 }
 
-// archive packs files in a system's usual format. The same files and times always produce the same
+// archive packs files in the usual format for a system. The same files and times always produce the same
 // bytes.
 func archive(system string, files []file, at time.Time) ([]byte, error) {
 	if system == "windows" {

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience is how long a program may take to print the text a script waits for.
+// patience is how long a program may take to print the text that a script waits for.
 const patience = 5 * time.Minute
 
 type command = func(ts *testscript.TestScript, neg bool, args []string)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// downloads is the format of the URL for a version's archive.
+// downloads is the URL format for a version's archives.
 const downloads = "https://%s/releases/download/%s/%s"
 
 // krewManifest returns the krew manifest for informer-debug as the kubectl plugin "informer": see

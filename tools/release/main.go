@@ -7,28 +7,28 @@
 //
 // # Modules
 //
-// All modules in the list [released] share the version of the release. In the repository, each requires
-// the others at v0.0.0 and replaces them with local directories, so that each commit builds as a whole.
-// Replacements have no effect for a module's users. In a release, each module therefore requires the
-// others at the release's version, its go.sum contains their hashes, and nothing is replaced. The
-// subcommand tree writes those files; tag commits them as a child of the released commit, on no branch.
-// That commit has one tag per module, consisting of directory and version, such as
-// adapters/clientgo/v0.1.0, as the go command expects.
+// All modules in the list [released] share the version of the release. In the repository, each requires the
+// others at v0.0.0 and replaces them with local directories, so that each commit builds as a whole.
+// Replacements have no effect for a module's users. In a release, each module therefore requires the others
+// at the release's version, its go.sum contains their hashes, and nothing is replaced. The subcommand tree
+// writes those files. The subcommand tag commits them as a child of the released commit, on no branch, and
+// tags that commit once per module. As the go command expects, a tag consists of directory and version, such
+// as adapters/clientgo/v0.1.0.
 //
 // # Rehearsal
 //
-// The subcommand rehearse takes the committed tree of HEAD, prints the API changes since the last tag,
-// and writes the modules to a directory that the go command can use as a proxy. Then each script in the
-// directory strangers acts like a user with nothing but the documentation and an empty module cache.
-// Other modules come from the current user's module cache, or from the usual proxy.
+// The subcommand rehearse takes the committed tree of HEAD, prints the API changes since the last tag, and
+// writes the modules to a directory that the go command can use as a proxy. Then each script in the directory
+// strangers plays a user who has nothing but the documentation and an empty module cache. Other modules come
+// from the current user's module cache, or from the usual proxy.
 //
 // # Downloads
 //
-// The subcommand pack builds the commands for six systems from the same proxy, as go install does for
-// users, and without traces of this machine, so that the same commit and Go version always produce the
-// same bytes. Each archive contains the program, the licences of all linked code, manual pages and
-// completions. A bill of materials in CycloneDX format is written next to it. Programs for this system
-// are run once as a check.
+// The subcommand pack builds the commands for six systems from the same proxy, as go install does for users,
+// and without local paths or timestamps, so that the same commit and Go version always produce the same
+// bytes. Each archive contains the program, the licences of all linked code, manual pages and completions.
+// Next to it, pack writes a bill of materials in CycloneDX format. Programs for this system are run once as a
+// check.
 //
 // # Failure
 //

@@ -25,8 +25,8 @@ func newLicenses() (licenses, error) {
 	return licenses{c}, err
 }
 
-// of returns the concatenated licence texts of all dependencies, and each dependency's licence names. It
-// returns an error if a licence is not allowed.
+// of returns the concatenated licence texts of all dependencies, and the names of each dependency's licences.
+// It returns an error if a licence is not allowed.
 func (l licenses) of(all dependency.Set) (texts []byte, names map[string][]string, err error) {
 	names = map[string][]string{}
 	for _, d := range all.Sorted() {

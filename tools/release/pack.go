@@ -43,7 +43,7 @@ func (t target) executable() string {
 	return t.program
 }
 
-// archive returns the name of the file to download.
+// archive returns the name of the target's archive.
 func (t target) archive(version string) string {
 	name := strings.Join([]string{t.program, version, t.system, t.architecture}, "_")
 	if t.system == "windows" {
@@ -63,8 +63,8 @@ func targets() (all []target) {
 	return all
 }
 
-// pack writes all downloads to a directory: an archive and a bill of materials for each target, the krew
-// manifest, a Containerfile, and the checksums of all these files.
+// pack writes all release artifacts to a directory: an archive and a bill of materials for each target, the
+// krew manifest, a Containerfile, and the checksums of all these files.
 func (r *release) pack(ctx context.Context, dir string) error {
 	tmp, err := os.MkdirTemp("", "millrace-release-")
 	if err != nil {
@@ -130,8 +130,8 @@ func save(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// builder builds programs as go install does for users: from the release's modules, without paths and
-// times from this machine.
+// builder builds programs as go install does for users, from the release's modules, but without local paths
+// or timestamps.
 type builder struct {
 	tree    *tree
 	gopath  string

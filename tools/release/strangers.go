@@ -32,7 +32,7 @@ type world struct {
 	scripts []string // files; nil for the embedded ones
 }
 
-// play runs the scripts whose name contains a text, in a directory, and prints each result.
+// play runs the scripts whose names contain a text, in a directory, and prints each result.
 func (w *world) play(ctx context.Context, dir, only string) error {
 	files := w.scripts
 	if files == nil {
@@ -80,8 +80,8 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 	return ctx.Err()
 }
 
-// withoutTelemetry keeps the go command from starting a process that would still be writing to a
-// script's home directory after the script has ended; see go.dev/doc/telemetry.
+// withoutTelemetry keeps the go command from starting a process that might still write to a script's home
+// directory after the script has ended; see go.dev/doc/telemetry.
 func withoutTelemetry(e *testscript.Env) error {
 	config := filepath.Join(e.WorkDir, ".config") // as os.UserConfigDir derives it from HOME
 	if runtime.GOOS == "darwin" {
@@ -133,7 +133,7 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 	return env, nil
 }
 
-// teller implements testscript.T outside of go test. It prints a script's output, and records whether a
+// teller implements testscript.T outside of go test. It prints a script's output and records whether the
 // script failed.
 type teller struct {
 	out    io.Writer

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// tag commits the release as a child of the released commit, and tags it for each module. It moves no
-// branch and pushes nothing.
+// tag commits the release as a child of the released commit, and tags it for each module. It does not move a
+// branch or push anything.
 func (r *release) tag(ctx context.Context) error {
 	tmp, err := os.MkdirTemp("", "millrace-release-")
 	if err != nil {

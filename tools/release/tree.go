@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// released lists the directories of the modules in a release. All other modules only serve to measure,
-// test or build the repository.
+// released lists the directories of the modules in a release. All other modules exist only to measure, test
+// or build the repository.
 var released = []string{".", "envtest", "adapters/clientgo", "adapters/controllerruntime", "test/conformance", "cmd/informer-debug", "cmd/informer-bench"}
 
 // tree is a release's source tree in a directory.
@@ -186,8 +186,8 @@ func (t *tree) rewrite(m *member) error {
 	return os.WriteFile(filepath.Join(dir, "LICENSE"), license, 0o644)
 }
 
-// addSums adds the hashes of the release's modules to the go.sum files that need them. It starts with
-// modules that need no hashes, because go.sum is itself hashed.
+// addSums adds the hashes of the release's modules to the go.sum files that need them. It starts with modules
+// that do not need any, because a module's hash covers its go.sum.
 func (t *tree) addSums() error {
 	lines := map[string]string{} // hashes of the finished modules
 	for len(lines) < len(t.modules) {
@@ -213,7 +213,7 @@ func (t *tree) addSums() error {
 	return nil
 }
 
-// needs returns the go.sum lines for a module's requirements, if all are known.
+// needs returns the go.sum lines for a module's requirements, if all of them are known.
 func (t *tree) needs(m *member, lines map[string]string) (text string, ready bool) {
 	for _, r := range m.file.Require {
 		if t.module(r.Mod.Path) == nil {

@@ -2,10 +2,10 @@
 //
 //	go -C tools run ./typecheck .. linux/386 windows/arm64
 //
-// It finds the mistakes that go vet would find first when run with GOOS or GOARCH: a constant that
-// overflows an int, a function missing on one system, a wrong file name. It reads all dependencies from
-// source, which takes seconds. go vet compiles them for the other system, which takes many minutes for
-// the Kubernetes types.
+// It finds the mistakes that go vet would find first when run with GOOS or GOARCH: a constant that overflows
+// an int, a function missing on one system, a wrong file name. It reads all dependencies from source, which
+// takes seconds. go vet would compile them for the other system, which takes many minutes for the Kubernetes
+// types.
 //
 // # Failure
 //

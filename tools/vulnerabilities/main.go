@@ -5,7 +5,7 @@
 //	go -C tools run ./vulnerabilities -db file:///path/of/vulndb ..
 //
 // The default database is Go's own, https://vuln.go.dev. If it cannot be reached, the command prints a
-// message and succeeds, because builds must not fail without a network. -db may specify a local copy in
+// message and succeeds, because builds must not fail for lack of a network. -db may specify a local copy in
 // the format described at https://go.dev/security/vuln/database.
 //
 // # Failure
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// scanAll scans the modules in all directories, even if one is vulnerable. If the database cannot be
+// scanAll scans the modules in all directories, even if it finds one vulnerable. If the database cannot be
 // reached, it prints a message and returns nil.
 func scanAll(ctx context.Context, db string, dirs []string, out io.Writer) error {
 	var errs []error

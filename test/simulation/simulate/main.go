@@ -1,5 +1,5 @@
-// Command simulate runs schedules from package simulation on all cores, either a given number or for a
-// given time.
+// Command simulate runs schedules from package simulation on all cores, for a given time or until a given
+// number is reached.
 //
 //	go -C test/simulation run ./simulate -runs 1000000
 //	go -C test/simulation run ./simulate -time 1h -from 5000000

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/test/simulation"
 )
 
-// workshop runs blocks of seeds in child processes, so that a hang or crash affects only one seed.
+// workshop runs blocks of seeds in child processes, so that a hang or crash costs only one seed.
 type workshop struct {
 	options
 	dir   string
@@ -28,7 +28,7 @@ type workshop struct {
 	next   uint64     // the first seed not yet taken
 	total  simulation.Played
 	broken []violation
-	unable error // why schedules cannot be run
+	unable error // why schedules cannot run
 	told   time.Time
 }
 
@@ -44,7 +44,7 @@ const enough = 3
 // patience is how long a process may take to exit after it is stopped.
 const patience = 5 * time.Minute
 
-// play runs schedules until their number is reached or time is up.
+// play runs schedules until there have been enough or time is up.
 func (w *workshop) play(ctx context.Context) {
 	if w.time > 0 {
 		limited, cancel := context.WithTimeout(ctx, w.time)
@@ -158,7 +158,7 @@ func (w *workshop) shrink(ctx context.Context, seed uint64) string {
 	return w.shrinkSchedule(ctx, simulation.Draw(seed)).String()
 }
 
-// shrinkSchedule shrinks s. If s does not fail when run alone, shrinkSchedule returns it unchanged.
+// shrinkSchedule shrinks s. It returns s unchanged if s does not fail when run alone.
 func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) simulation.Schedule {
 	file := filepath.Join(w.dir, "schedule.json")
 	fails := func(s simulation.Schedule) bool {

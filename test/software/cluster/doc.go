@@ -11,12 +11,12 @@
 //
 // # Guarantees
 //
-// If Kubernetes' controllers and scheduler work correctly, Play always results in the same state, except
-// for names, times, addresses and the selection of Nodes, which State ignores.
+// If Kubernetes' controllers and scheduler work correctly, Play always leads to the same state, except for
+// names, times, addresses and the selection of Nodes, all of which State ignores.
 //
 // # Failure
 //
-// If a condition does not become true within five minutes, Play returns an error with the actual state.
+// If a condition does not become true within five minutes, Play returns an error describing the actual state.
 // Kubelets retry.
 //
 // # Concurrency

@@ -37,7 +37,7 @@ type Cluster struct {
 
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	failed error // kubelet failure; read only after they have stopped
+	failed error // kubelet failure; to be read only once they have stopped
 }
 
 // New creates the Nodes and starts their kubelets.
@@ -99,7 +99,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	return err
 }
 
-// renew renews the Leases until ctx is done. Failed renewals are retried in the next round.
+// renew renews the Leases until ctx is done. Failed renewals are retried the next time.
 func (c *Cluster) renew(ctx context.Context) {
 	leases := rest.ResourceFor[*coordinationv1.Lease](c.client)
 	every := time.NewTicker(renewalPause)
@@ -179,7 +179,7 @@ func setCondition(s *corev1.PodStatus, want corev1.PodCondition) {
 	s.Conditions = append(s.Conditions, want)
 }
 
-// until calls reached repeatedly until it returns nil or patience runs out.
+// until keeps calling reached until it returns nil or patience has passed.
 func until(ctx context.Context, reached func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %v", patience))
 	defer cancel()

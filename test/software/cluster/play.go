@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// The number of permanent namespaces, and of namespaces that are deleted along with their content.
+// The numbers of permanent namespaces and of namespaces that are deleted along with their content.
 const (
 	shops   = 38
 	markets = 10
@@ -163,8 +163,8 @@ func create[T object.Object](ctx context.Context, c *Cluster, o T) error {
 	return err
 }
 
-// created creates an object and returns it. It retries conflicts, which occur when other clients write the
-// namespace's quota.
+// created creates an object and returns it. It retries conflicts, which are caused by other clients writing
+// the namespace's quota.
 func created[T object.Object](ctx context.Context, c *Cluster, o T) (made T, err error) {
 	for range 20 {
 		made, err = rest.ResourceFor[T](c.client).Create(ctx, o, metav1.CreateOptions{})

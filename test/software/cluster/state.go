@@ -103,8 +103,8 @@ func (c *Cluster) settle(ctx context.Context) error {
 	})
 }
 
-// State is a cluster's content. It maps a description to the number of objects that match it. A description
-// consists of the resource and the object's JSON, minus the parts that vary between runs.
+// State is a cluster's content: a map from descriptions to the number of objects that match each. A
+// description consists of the resource and the object's JSON, minus everything that varies between runs.
 type State map[string]int
 
 // Objects returns the number of objects.
@@ -130,7 +130,7 @@ func Differences(a, b State) (all []string) {
 	return all
 }
 
-// passing lists the resources that describe only past or transient states.
+// passing lists the resources that only describe past or transient states.
 var passing = []string{"events", "leases", "leasecandidates", "componentstatuses"}
 
 // State reads all objects in the cluster.
@@ -191,7 +191,7 @@ func compare(all []located) (State, error) {
 	return s, nil
 }
 
-// renaming maps random values to stable names.
+// renaming maps random values to reproducible names.
 type renaming map[string]string
 
 // dropped lists fields that count writes or identify the writer, the time or the node, and an annotation
@@ -215,8 +215,8 @@ func chance(text string) string {
 	return address.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "ADDRESS")
 }
 
-// plain returns a value from an object with the given generation, minus everything that varies between runs,
-// including the order of lists.
+// plain strips everything that varies between runs, including the order of lists, from a value in an object
+// with the given generation.
 func (r renaming) plain(v any, generation int64) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -229,7 +229,7 @@ func (r renaming) plain(v any, generation int64) any {
 			}
 		}
 		if len(out) == 0 {
-			return nil // same as absent
+			return nil // equivalent to absent
 		}
 		return out
 	case []any:

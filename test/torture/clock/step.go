@@ -13,7 +13,7 @@ typedef int (*reader)(clockid_t, struct timespec *);
 static reader kernels;
 static _Atomic int64_t ahead; // in nanoseconds
 
-// stepped runs on a Go runtime stack, so it must not call anything except the kernel's function.
+// stepped runs on a Go runtime stack, so it must not call anything but the kernel's function.
 static int stepped(clockid_t id, struct timespec *t) {
 	int failed = kernels(id, t);
 	if (id == CLOCK_REALTIME && !failed) {

@@ -1,7 +1,7 @@
 package dependency
 
-// allowed lists the licences a dependency may have, by SPDX identifier, with the reason a program under
-// the Apache License 2.0 may contain it.
+// allowed lists the licences a dependency may have, by SPDX identifier. The value is the reason a program
+// under the Apache License 2.0 may contain such a dependency.
 var allowed = map[string]string{
 	"Apache-2.0":   "our own",
 	"MIT":          "requires only its notice",
@@ -12,7 +12,7 @@ var allowed = map[string]string{
 
 // judged lists files that were reviewed manually because their licence is not in allowed, or was not
 // recognised. Each entry gives the module and the file's path in it, with the reason the licence is
-// acceptable. A judgement applies to one module and its use; it does not allow the licence elsewhere.
+// acceptable. An entry applies to one module and its use, and does not allow the licence elsewhere.
 var judged = map[string]string{
 	"codeberg.org/go-fonts/liberation/LICENSE-SIL": "OFL-1.1 covers the fonts, which may be shipped with any program; bench/report draws with them",
 	"github.com/ajstarks/svgo/LICENSE":             "CC-BY-4.0 requires its notice, and a note of changes; there are none; bench/report draws with it",

@@ -1,7 +1,7 @@
 // Package dependency finds the third-party modules in a build, and their licences.
 //
-// It uses the classifier from go-licenses, but not the go-licenses command, which reads one module at a
-// time and does not support a list of licences with reasons.
+// It uses the classifier from go-licenses. The go-licenses command itself does not fit, because it reads one
+// module at a time and does not support a list of licences with reasons.
 package dependency
 
 import (
@@ -113,7 +113,7 @@ func (d *Dependency) Files() ([]string, error) {
 	return files, nil
 }
 
-// Licenses returns a module's licences. The error has one line for each that is not allowed.
+// Licenses returns a module's licences. The error has a line for each one that is not allowed.
 func (d *Dependency) Licenses(c *classifier.Classifier) ([]string, error) {
 	files, err := d.Files()
 	if err != nil {

@@ -31,7 +31,7 @@ func (b Build) Load(ctx context.Context) ([]*packages.Package, error) {
 		return nil, errors.New("no packages match")
 	}
 	var mistakes []error
-	told := map[string]bool{} // a test variant includes the files of its package again
+	told := map[string]bool{} // a test variant includes its package's files again
 	packages.Visit(loaded, nil, func(p *packages.Package) {
 		for _, e := range p.Errors {
 			if !told[e.Error()] {
