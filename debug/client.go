@@ -310,7 +310,8 @@ func said(text []byte) string {
 }
 
 // Events yields events as they happen, until ctx is done, the process exits, or the caller breaks out of the
-// loop. If an event's Lost is positive, the event stands for that many lost ones, and its Entry is zero.
+// loop. If an event's Lost is positive, the stream dropped that many events at this point, and its Entry is
+// zero.
 func (c *Client) Events(ctx context.Context, informer string, key object.Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		v := url.Values{}

@@ -64,7 +64,7 @@ type Informer struct {
 	sharedinformer.Status
 }
 
-// Which returns a selector for this informer and any others with the same name, type and cluster.
+// Which returns a [Which] for this informer and any others with the same name, type and cluster.
 func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
 }

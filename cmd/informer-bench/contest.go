@@ -25,13 +25,13 @@ type contest struct {
 	progress io.Writer
 }
 
-// deadline returns a contestant's time limit for one round: five minutes or one millisecond per object,
+// deadline returns the time limit for a contestant in one round: five minutes or a millisecond per object,
 // whichever is longer.
 func deadline(j scenario.Job) time.Duration {
 	return max(5*time.Minute, time.Duration(j.Objects)*time.Millisecond)
 }
 
-// reading is a snapshot of the clocks and memory at a mark.
+// reading contains the clock and memory readings taken at a mark.
 type reading struct {
 	at             time.Time
 	cpu            time.Duration

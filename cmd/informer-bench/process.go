@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is another program that exchanges lines of JSON with us.
+// process is another program with which we exchange lines of JSON.
 type process struct {
 	name    string
 	cmd     *exec.Cmd

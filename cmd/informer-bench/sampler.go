@@ -10,7 +10,7 @@ import (
 // sampleEvery is the interval between samples of a contestant's memory.
 const sampleEvery = 20 * time.Millisecond
 
-// sampler records a process's resident memory over time, in a goroutine that runs until end is called.
+// sampler records a process's resident memory over time. Its goroutine runs until end is called.
 type sampler struct {
 	stop   chan struct{}
 	task   sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 
 // writeTable prints a job's results with one line per metric and contestant.
 func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result) error {
-	fmt.Fprintf(out, "\n%s\n", j.Title()) // the tabwriter's Flush reports errors from this writer too
+	fmt.Fprintf(out, "\n%s\n", j.Title()) // errors from this writer are also reported by the tabwriter's Flush
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	peer := j.Peer()
 	fmt.Fprint(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t")

@@ -38,8 +38,8 @@ func main() {
 	}))
 }
 
-// isTerminal reports whether f is a character device rather than a pipe or a file. /dev/null is a
-// character device too, but colours do no harm there.
+// isTerminal reports whether f is a character device rather than a pipe or a file. /dev/null is a character
+// device too, but colours are harmless there.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

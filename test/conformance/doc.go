@@ -4,7 +4,7 @@
 //
 // # Usage
 //
-// The package accesses a stack through the interface [Stack]. In a test:
+// The package uses a stack through the interface [Stack]. In a test:
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Informers(t, func(s conformance.Server) conformance.Stack {

@@ -78,7 +78,7 @@ func (p *play) dial(ctx context.Context, network, address string) (net.Conn, err
 	return counted{conn, p}, nil
 }
 
-// breaks records a break and continues.
+// breaks records a break and lets the case continue.
 func (p *play) breaks(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

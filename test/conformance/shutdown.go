@@ -95,7 +95,7 @@ var shutdown = []Case{
 	},
 }
 
-// noneButThese breaks the case if there is a goroutine whose creator is not in before.
+// noneButThese breaks the case if any goroutine's creator is not in before.
 func (p *play) noneButThese(before []string) {
 	for _, g := range goroutines() {
 		p.want(slices.Contains(before, g), "a goroutine is left that was %s", g)

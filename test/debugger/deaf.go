@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Deaf is an [http.RoundTripper] that hides changes to some objects from watches, as a fault on the network
-// path might. It is safe for concurrent use.
+// Deaf is an [http.RoundTripper] that hides changes to some objects from watches, as a network fault might.
+// It is safe for concurrent use.
 type Deaf struct {
 	Next http.RoundTripper
 

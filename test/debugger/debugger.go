@@ -1,4 +1,4 @@
-// Package debugger runs the informer-debug binary, to test output that is meant for other programs.
+// Package debugger runs the informer-debug binary, to test output intended for other programs.
 package debugger
 
 import (

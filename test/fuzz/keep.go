@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// reaching is the file name prefix of inputs that are kept for the code they reach. Inputs with other names
-// once found a bug, and are always kept.
+// reaching is the file name prefix of inputs that are kept because of the code they reach. Inputs with other
+// names once found a bug, and are always kept.
 const reaching = "reaches-"
 
 // keep selects the inputs to keep for each target, from those already kept and those in Go's build cache. It

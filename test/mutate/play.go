@@ -211,7 +211,7 @@ func (w *workbench) run(ctx context.Context, binary, pack string, env []string, 
 	return cmd.CombinedOutput()
 }
 
-// alone builds the tests for a single breakage.
+// alone builds the tests with a single breakage.
 func (w *workbench) alone(ctx context.Context, p *patch, binary string) error {
 	pack := p.schedules.pack
 	if p.test.name != "" {

@@ -37,7 +37,7 @@ func (t *tally) goTest(ctx context.Context, j job) {
 	}
 	readErr := t.read(stdout)
 	if err := cmd.Wait(); err != nil && t.failures() == before && ctx.Err() == nil {
-		t.broken(fmt.Sprintf("%s: %v", j, err)) // not attributable to a package
+		t.broken(fmt.Sprintf("%s: %v", j, err)) // cannot be attributed to a package
 	}
 	if readErr != nil {
 		t.broken(fmt.Sprintf("%s: read its output: %v", j, readErr))

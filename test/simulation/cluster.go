@@ -59,7 +59,7 @@ func (p *play) goBack(by uint64) {
 	p.served = p.backup.served
 }
 
-// upgrade gives a server different defaults, or the old ones again.
+// upgrade switches a server to different defaults or back.
 func (p *play) upgrade(s Step) {
 	var defaults func(object.Object)
 	if s.N%2 == 0 {

@@ -28,7 +28,7 @@ type elections struct {
 	deleted time.Time        // when the Lease was deleted
 }
 
-// candidate is a candidate in a separate process.
+// candidate is a candidate for the Lease, in a process of its own.
 type candidate struct {
 	*elections
 	called  string
@@ -136,7 +136,7 @@ func (c *candidate) lead(ctx context.Context) error {
 	c.mu.Lock()
 	delete(c.leading, c.called)
 	c.mu.Unlock()
-	if token%3 == 0 { // the work ignores its context, so another candidate may lead
+	if token%3 == 0 { // the work ignores its context, so another candidate may be leading
 		time.Sleep(20 * time.Second)
 	}
 	return nil

@@ -109,8 +109,8 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	return m
 }
 
-// slow returns how long the owner takes to receive a feed's state. The feeds for several namespaces start at
-// the same instant but continue at different ones, which makes their order deterministic.
+// slow returns how long the informer's owner takes to receive a feed's state. The feeds for several
+// namespaces start at the same instant but continue at different ones, which makes their order deterministic.
 func (m *member[T]) slow(feed string) time.Duration {
 	nth := slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) })
 	return m.form.Slow + time.Duration(max(0, nth))

@@ -396,7 +396,7 @@ func (p *play) suspect(format string, args ...any) {
 	}
 }
 
-// say adds a line to who's trace.
+// say adds a line to the trace for who.
 func (p *play) say(who, format string, args ...any) {
 	if !p.tracing {
 		return

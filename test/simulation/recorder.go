@@ -130,7 +130,7 @@ func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) err
 	return r.feel(ctx)
 }
 
-// feel ends a call according to the current mood.
+// feel ends a call as the current mood dictates.
 func (r *recorder[T]) feel(ctx context.Context) error {
 	now := mood(r.next.Swap(int64(well)))
 	if now == panics || now == exits || now == fails {
@@ -202,8 +202,8 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and FinalStateUnknown is %v", version(known), e.FinalStateUnknown)
 		}
-		// Lists take time, and changes from a watch may arrive at the same instant. If a newer list has
-		// replaced the object in the queue meanwhile, such a change finds a different object under its key.
+		// Lists take time, and changes from a watch may arrive at the same instant. If a newer list has since
+		// replaced the object in the queue, such a change finds a different object under its key.
 		ofList := e.Received.Equal(r.came) && !r.came.IsZero() && e.DecodedAfter > 0
 		if e.FinalStateUnknown && ofList && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
 			complain("L02", "which a list found, behind what the list had")

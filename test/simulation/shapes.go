@@ -75,8 +75,8 @@ func (p *play) serve(as apiservertest.Resource) {
 }
 
 // reshape temporarily gives the widget kind a different shape. It makes the kind cluster-scoped or, if N is
-// odd, changes its version. Half of the time there are no faults meanwhile, so the expected state and status
-// of every informer are known.
+// odd, changes its version. Half of the time it injects no faults, so the expected state and status of every
+// informer are known.
 func (p *play) reshape(s Step) {
 	p.serve(usual)
 	well := s.N%4 >= 2 && !p.World.Garbled

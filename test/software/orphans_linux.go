@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of orphaned descendants, since suites leave servers running.
+// adopt makes this process the parent of its orphaned descendants, because suites leave servers running.
 func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
@@ -19,8 +19,8 @@ func adopt() error {
 	return nil
 }
 
-// endOrphans kills a suite's leftover processes and waits for them. This process must have no other running
-// children.
+// endOrphans kills the processes a suite has left running and waits for them. This process must have no other
+// running children.
 func endOrphans() error {
 	for {
 		children, err := children()

@@ -91,7 +91,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// running is a running program. One goroutine reads its output to the end and then reaps it. The
+// running is a running program. One goroutine reads its output to the end and then reaps it, while the
 // goroutine that started it waits for done.
 type running struct {
 	cmd   *exec.Cmd

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scripts contains scripts that simulate new users, in the language of package testscript with
-// additional commands: see [commands].
+// scripts contains scripts that play new users, in the language of package testscript with additional
+// commands: see [commands].
 //
 //go:embed strangers/*.txtar
 var scripts embed.FS

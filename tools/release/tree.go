@@ -85,7 +85,7 @@ func (r *release) export(ctx context.Context, revision, dir string) (*tree, erro
 		name := filepath.Join(t.folder(m), "go.mod")
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) && revision != r.revision {
-			continue // the module did not exist in an earlier release
+			continue // the module did not exist in that earlier release
 		}
 		if err != nil {
 			return nil, err

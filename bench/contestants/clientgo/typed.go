@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/objects"
 )
 
-// newTypedInformer returns an informer for custom resources with a Go type, the way generated code would.
+// newTypedInformer returns an informer for custom resources with a Go type, as generated code would.
 func (k Stack) newTypedInformer(config *rest.Config) (starter, cache.SharedIndexInformer, error) {
 	scheme := runtime.NewScheme()
 	scenario.AddWidgets(scheme)

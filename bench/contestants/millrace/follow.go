@@ -87,7 +87,7 @@ func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T])
 	return listeners, registrations
 }
 
-// hearing returns a handler that forwards events to a listener.
+// hearing returns a handler that passes events on to a listener.
 func hearing[T object.Head](l *scenario.Listener) sharedinformer.HandlerFuncs[T] {
 	return sharedinformer.HandlerFuncs[T]{
 		Add: func(_ context.Context, o T, initial bool) error {

@@ -58,7 +58,7 @@ func (k Stack) shareCache(ctx context.Context, s *protocol.Session) (*protocol.R
 	return &protocol.Result{Metrics: m}, nil
 }
 
-// held is the cost of caching a share.
+// held is what it costs to cache a share.
 type held struct {
 	objects          int
 	live, cpu, bytes float64

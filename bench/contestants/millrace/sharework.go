@@ -151,7 +151,7 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 // fresh returns a name that no other round has used on this server.
 func fresh(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
-// each calls do for 0 to n-1, up to 16 at a time.
+// each calls do with 0 to n-1, up to 16 at a time.
 func each(n int, do func(int) error) error {
 	var errs [16]error
 	var running sync.WaitGroup

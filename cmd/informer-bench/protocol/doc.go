@@ -10,7 +10,7 @@
 //	(end of stdin)              →                                the contestant exits
 //
 // At a mark the harness asks the operating system for the contestant's CPU time and peak memory, and notes
-// the wall time. The contestant waits meanwhile, so its own reporting is not measured.
+// the wall time. The contestant waits for this, so its own reporting is not measured.
 //
 // # Usage
 //

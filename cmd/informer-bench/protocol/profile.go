@@ -8,7 +8,7 @@ import (
 	"runtime/pprof"
 )
 
-// profiler writes a CPU profile for each interval between two marks. A nil profiler does nothing.
+// profiler writes a CPU profile for each interval between marks. A nil profiler does nothing.
 type profiler struct {
 	dir  string
 	file *os.File // the current profile; nil between intervals

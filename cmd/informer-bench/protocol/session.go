@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Session is the contestant's side of a conversation. Only the goroutine that runs the scenario may use it.
+// Session is the contestant's side of a conversation with the harness. Only the goroutine that runs the
+// scenario may use it.
 type Session struct {
 	Start
 

@@ -94,7 +94,7 @@ func hostileTargets() (targets []Target) {
 	return targets
 }
 
-// Values small enough to count as zero.
+// Values small enough to be treated as zero.
 const (
 	none = 0.01    // allocations, including the runtime's own
 	flat = 1 << 20 // bytes, below the noise from the garbage collector

@@ -121,7 +121,7 @@ func (c *Cluster) renew(ctx context.Context) {
 	}
 }
 
-// reconcile does a kubelet's work for a Pod.
+// reconcile does what a kubelet would do for a Pod.
 func (c *Cluster) reconcile(ctx context.Context, p *corev1.Pod) (controller.Result, error) {
 	switch {
 	case p.Spec.NodeName == "":

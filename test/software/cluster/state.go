@@ -208,7 +208,7 @@ var (
 	certificate = regexp.MustCompile(`(?s)-----BEGIN.*-----END[^\n]*\n?`)
 )
 
-// chance replaces the random parts of a text with placeholders.
+// chance replaces the random parts of text with placeholders.
 func chance(text string) string {
 	text = certificate.ReplaceAllString(text, "CERTIFICATE")
 	text = digest.ReplaceAllString(text, "DIGEST")

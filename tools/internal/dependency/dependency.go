@@ -23,7 +23,7 @@ import (
 // ours is the path prefix of the repository's modules.
 const ours = "github.com/millrace-dev/millrace"
 
-// Systems lists the operating systems for which programs are built.
+// Systems lists the operating systems that programs are built for.
 var Systems = []string{"linux", "darwin", "windows"}
 
 // Dependency is a third-party module.

@@ -2,9 +2,8 @@ package attach
 
 import "strings"
 
-// CutName splits TYPE/NAME and reports whether there was a slash. TYPE may be the full name of an
-// informer, such as "pods with labels app.kubernetes.io/name=web"; a slash inside its selector does not
-// start a NAME.
+// CutName splits TYPE/NAME and reports whether there was a slash. TYPE may be an informer's full name, such
+// as "pods with labels app.kubernetes.io/name=web". A slash inside its selector does not start a NAME.
 func CutName(arg string) (types, name string, named bool) {
 	if !strings.Contains(arg, " ") {
 		return strings.Cut(arg, "/")

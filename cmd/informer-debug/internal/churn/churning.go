@@ -88,7 +88,7 @@ func (c *churning) isSynced() bool {
 	}
 }
 
-// hold keeps a state if there is space for it.
+// hold keeps a state if there is room for it.
 func (c *churning) hold(o packedUntyped) bool {
 	key := object.KeyOf(o)
 	c.drop(key)

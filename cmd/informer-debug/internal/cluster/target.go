@@ -70,7 +70,7 @@ func (t Target) Unavailable(shown, cause error) *exit.Error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](cause)
 	_, answered := errors.AsType[*apierrors.StatusError](cause)
 	switch {
-	case noMatch, ambiguous, untrusted: // these errors already contain advice
+	case noMatch, ambiguous, untrusted: // these errors already come with advice
 	case apierrors.IsUnauthorized(cause):
 		e.Hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.Server)
 	case apierrors.IsForbidden(cause):

@@ -39,7 +39,7 @@ const (
 
 const asMetadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// sampler samples lists, one request at a time.
+// sampler takes samples of lists, one request at a time.
 type sampler struct {
 	flags  *costFlags
 	http   *http.Client
@@ -129,7 +129,7 @@ func (s *sample) count(ctx context.Context) error {
 // all returns the number of objects in the list, if known.
 func (s *sample) all() int { return max(s.passed+max(s.left, 0), s.counted) }
 
-// take reads whole objects into the sample. If a page is too large, it switches to smaller ones.
+// take reads whole objects into the sample. If a page turns out too large, it switches to smaller ones.
 func (s *sample) take(ctx context.Context, n int) error {
 	for {
 		room := mostSampled - s.bytes

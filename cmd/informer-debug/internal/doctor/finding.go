@@ -27,7 +27,7 @@ type finding struct {
 	YAML  string `json:",omitzero"` // a manifest that fixes it
 }
 
-// findings collects the results of all checks.
+// findings collects the results of the checks.
 type findings struct{ all []finding }
 
 func (f *findings) add(level, about, do, what string, args ...any) {

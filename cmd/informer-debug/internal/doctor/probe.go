@@ -37,7 +37,7 @@ const (
 	mostProbed = 8 << 20            // bytes to read of a response
 )
 
-// probe examines a server's capabilities.
+// probe examines what a server can do.
 type probe struct {
 	*findings
 	config *config.Config

@@ -178,7 +178,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	return nil
 }
 
-// trees prints objects in a format that needs whole objects.
+// trees prints objects in one of the formats that need whole objects.
 func (g *getter) trees(trees []map[string]any, single bool) error {
 	if g.output.Form != output.Columns {
 		return g.output.Document(g.Out, g.OutTerminal, trees, single)

@@ -46,7 +46,7 @@ func (g *getter) process(ctx context.Context, types, name string) (is bool, err 
 	return true, exit.Unwritten(text(g.Out))
 }
 
-// partNames lists the values of TYPE that stand for components other than informers.
+// partNames lists the values of TYPE that refer to components other than informers.
 var partNames = []string{"controllers", "queue", "queues", "stack", "stacks"}
 
 // orPart extends the error for a TYPE that the server does not serve. If TYPE is one of partNames, it
@@ -104,7 +104,7 @@ func (g *getter) queue(ctx context.Context, s *debug.Status, name string) (any, 
 	return keys, func(io.Writer) error { return t.Write() }, nil
 }
 
-// stacks shows where the running handler and reconciler calls currently are.
+// stacks shows which functions the running handler and reconciler calls are currently in.
 func (g *getter) stacks(ctx context.Context, status *debug.Status, name string) (any, func(io.Writer) error, error) {
 	if names := callers(status); name != "" && !slices.Contains(names, name) && len(sight.Named(status.Informers, name)) == 0 {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller, informer or handler is named %q; available: %s", name, terminal.OrDash(strings.Join(names, "; ")))}

@@ -25,7 +25,7 @@ func Parse(text string) (*Template, error) {
 	return &Template{text}, nil
 }
 
-// Execute writes the template filled in with values from a tree.
+// Execute writes the template, filled in with values from a tree.
 func (t *Template) Execute(w io.Writer, tree any) error {
 	return t.parsed().Execute(w, tree)
 }

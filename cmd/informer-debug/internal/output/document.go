@@ -64,7 +64,7 @@ func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 // mostOutput is the maximum size of a template's output, in bytes.
 const mostOutput = 256 << 20
 
-// limitedWriter is a writer that fails once left bytes have been written.
+// limitedWriter is a writer that fails after left bytes.
 type limitedWriter struct {
 	to   io.Writer
 	left int

@@ -163,7 +163,7 @@ func sentence(g *debug.Group, several bool) string {
 	return text
 }
 
-// silentSlots counts the slots of members that may be dead.
+// silentSlots counts the slots held by members that may be dead.
 func silentSlots(g *debug.Group) (n int) {
 	for _, m := range g.Members {
 		if m.Late || m.Expired {

@@ -13,7 +13,7 @@ type sample struct {
 	known bool
 }
 
-// of returns a counter's rate since the last call, and whether it is known. A counter that decreased is
+// of returns a counter's rate since the last call, and whether it is known. A counter that has decreased is
 // treated as new.
 func (r rates) of(name string, at time.Time, count uint64) (float64, bool) {
 	last, seen := r[name]

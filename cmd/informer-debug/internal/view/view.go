@@ -23,7 +23,7 @@ import (
 // errCounted ends a view after --count changes.
 var errCounted = errors.New("--count was reached")
 
-// view shows one informer until it ends.
+// view shows one informer until the command ends.
 type view struct {
 	*Job
 	target  cluster.Target
