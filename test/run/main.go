@@ -27,8 +27,8 @@
 //
 // # Failure
 //
-// It exits with code 1 if a test failed, a package did not build, or go test failed for any other reason;
-// in that case the last line counts at least one failure.
+// It exits with code 1 if a test failed, a package did not build, or go test failed for any other reason. In
+// each case, the last line reports at least one failure.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// loans simulates users of a factory that borrow and return informers.
+// loans simulates a factory's users, who borrow and return informers.
 type loans struct {
 	play    *play
 	factory *factory.Factory

@@ -51,7 +51,7 @@ type member[T object.Object] struct {
 	pace      *pace
 	lowest    map[string]int // earliest moment that the cache may show, by namespace or ""
 	ran       bool
-	begun     uint64 // the server's version when the first run started; 0 once synced
+	begun     uint64 // the server's version at the start of the first run; 0 once synced
 	spaces    int    // watched namespaces, as in Form.Namespaces; 0 means none
 
 	blockedUntil atomic.Int64 // an index function fails until this time, in nanoseconds since 1970

@@ -22,7 +22,7 @@ var (
 	even       = labels.SelectorFromSet(labels.Set{"half": "even"})
 )
 
-// names is the number of different object names.
+// names is the number of distinct object names.
 const names = 30
 
 func keyOf(who int) object.Key {

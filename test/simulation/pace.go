@@ -20,7 +20,7 @@ type pace struct {
 	called string
 	single bool // the informer always has a single feed, so all reports concern that feed
 
-	atLeast time.Duration // minimum duration of a watch that ends normally; 0 if unknown
+	atLeast time.Duration // minimum duration of a watch that is closed normally; 0 if unknown
 
 	blockedUntil func() time.Time // when its transform last stopped blocking
 

@@ -104,7 +104,7 @@ func (p *play) spoilLink(s Step) {
 	trouble[kind](c, s)
 }
 
-// change sends a process's next connections to another server.
+// change routes a process's next connections to another server.
 func (p *play) change(s Step) {
 	c := p.processes[s.Who%len(p.processes)]
 	c.front.Store(int64(s.N % len(p.fronts)))

@@ -103,7 +103,7 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may contain a password
+		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may include a password
 	}
 	o := &f.Connect.Load
 	cfg := &config.Config{

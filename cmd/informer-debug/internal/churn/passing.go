@@ -121,7 +121,7 @@ func (p *passing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire
 					all.end()
 					all = nil
 				}
-			case p.elsewhere(e.Object): // still passed on to the reflector
+			case p.elsewhere(e.Object): // the reflector still receives it
 			case all != nil:
 				all.object(p.packed(e.Object))
 			default:

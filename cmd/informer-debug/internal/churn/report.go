@@ -24,7 +24,7 @@ type churned struct {
 	Predicates []spared    `json:"predicates"`
 	Keep       []spared    `json:"keep"`
 	Held       int         `json:"held"` // objects that had a previous state to compare with
-	Full       bool        `json:"full"` // whether some objects did not fit
+	Full       bool        `json:"full"` // whether some objects' states did not fit
 	Relists    uint64      `json:"relists"`
 	Failures   uint64      `json:"failures"`
 	Failure    string      `json:"failure,omitempty"` // the last one

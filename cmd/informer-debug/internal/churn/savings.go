@@ -17,7 +17,7 @@ import (
 // measured, then every second event until as many again have been measured, then every fourth, and so on.
 const measureAll = 2000
 
-// savings computes how much predicates and Keep would save.
+// savings computes what predicates and Keep would save.
 type savings struct {
 	whole      wire.Decoder
 	predicates []predicate
@@ -34,7 +34,7 @@ type predicate struct {
 	pass     controller.Predicate[untyped]
 	dropped  int
 	measured int
-	took     time.Duration // total decoding time of the measured events it would drop
+	took     time.Duration // total decoding time of those measured events that it would drop
 }
 
 // keep counts what one selection of fields would save.

@@ -160,13 +160,13 @@ func items(d wire.Decoder, body []byte) iter.Seq2[object.Head, error] {
 	return d.List(bytes.NewReader(body), &meta, nil)
 }
 
-// inMap stores objects like client-go: in a map, by formatted key.
+// inMap stores objects as client-go does, in a map with formatted keys.
 func inMap() (func(object.Head), any) {
 	all := map[string]object.Head{}
 	return func(o object.Head) { all[object.FormatKey(object.KeyOf(o))] = o }, &all
 }
 
-// inCache stores objects like an informer.
+// inCache stores objects as an informer does.
 func inCache() (func(object.Head), any) {
 	cache := indexer.New()
 	return func(o object.Head) {

@@ -44,7 +44,7 @@ func (s *Saboteur) Run(ctx context.Context) {
 }
 
 func sabotages() []sabotage {
-	// failing makes the next watches fail and forces the client to reopen its watches.
+	// failing makes the next watches fail, and forces the client to open new ones.
 	failing := func(faults ...apiservertest.Fault) func(context.Context, *apiservertest.Server) {
 		return func(_ context.Context, srv *apiservertest.Server) {
 			for _, f := range faults {

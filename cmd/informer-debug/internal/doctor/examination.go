@@ -390,7 +390,7 @@ func (x *examination) keys(c *controller.Status, keys *debug.Keys) {
 // askWhy returns the why command for a key.
 func (x *examination) askWhy(key string) string { return x.command("why " + key) }
 
-// command returns a command for this process.
+// command returns an informer-debug command for this process.
 func (x *examination) command(verb string) string {
 	command := "informer-debug " + verb
 	if x.to != "" {

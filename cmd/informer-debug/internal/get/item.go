@@ -115,7 +115,7 @@ func itemOf(resource string, o *unstructured.Unstructured) item {
 		one.tree, one.withheld = metadataOf(&one.head), "contents of Secrets are not shown"
 		return one
 	}
-	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // this annotation duplicates the object
+	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // the annotation contains another copy of the object
 		copied := o.DeepCopy()
 		unstructured.RemoveNestedField(copied.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 		one.tree = copied.Object

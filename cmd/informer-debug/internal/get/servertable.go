@@ -107,7 +107,7 @@ func tableAt(ctx context.Context, client *http.Client, cfg *config.Config, addre
 	return &page, nil
 }
 
-// add adds the rows from a page.
+// add adds a page's rows.
 func (t *serverTable) add(page *metav1.Table) error {
 	if len(page.ColumnDefinitions) > 0 { // only the first page must include them
 		t.columns = page.ColumnDefinitions

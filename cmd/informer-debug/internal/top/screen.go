@@ -311,7 +311,7 @@ func (d *display) rows(s *spot) table {
 	return t
 }
 
-// settle moves the current line to the row under the cursor.
+// settle makes the row under the cursor the current line.
 func (d *display) settle() {
 	here := d.top()
 	rows := d.rows(here).rows

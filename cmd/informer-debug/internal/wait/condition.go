@@ -141,7 +141,7 @@ func (c *condition) pathHolds(tree map[string]any) (bool, string) {
 	return false, "it is " + strings.Join(texts, ", ")
 }
 
-// observed returns the generation a condition refers to, or a negative number if unknown.
+// observed returns the generation that a condition refers to, or a negative number if unknown.
 func observed(status, condition map[string]any) int64 {
 	for _, from := range []map[string]any{condition, status} {
 		if n, err := strconv.ParseInt(plain(from["observedGeneration"]), 10, 64); err == nil {
