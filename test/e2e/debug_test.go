@@ -164,7 +164,7 @@ func debugManager(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 
 	create("stuck")
 	d.Until("The controller keeper has been reconciling "+ns+"/stuck for ", 0, "why", "configmaps/stuck")
-	_, said := d.Said(124, "wait", "keeper", "--for=queue=0", "--timeout=200ms")
+	_, said := d.Said(124, "wait", "keeper", "--for=queue=0", "--timeout=3s")
 	require.Contains(t, said, "0 queued, 1 in progress")
 	let()
 	d.Run(0, "wait", "keeper", "--for=queue=0")
