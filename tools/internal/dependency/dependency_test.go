@@ -24,7 +24,7 @@ func TestLicensesOfADependency(t *testing.T) {
 		"allowed":             {map[string]string{"LICENSE": "MIT/pristine"}, "MIT", ""},
 		"two":                 {map[string]string{"LICENSE": "MIT/pristine", "LICENCE.txt": "Apache-2.0/pristine"}, "Apache-2.0 MIT", ""},
 		"of a package":        {map[string]string{"LICENSE": "MIT/pristine", "used/COPYING": "GPL-2.0/license"}, "GPL-2.0 MIT", "used/COPYING contains GPL-2.0, which is not allowed in tools/internal/dependency/allowed.go"},
-		"above a package":     {map[string]string{"LICENSE": "MIT/pristine", "used/LICENSE.md": "AGPL-3.0/license"}, "AGPL-3.0 MIT", "used/LICENSE.md holds AGPL-3.0"},
+		"above a package":     {map[string]string{"LICENSE": "MIT/pristine", "used/LICENSE.md": "AGPL-3.0/license"}, "AGPL-3.0 MIT", "used/LICENSE.md contains AGPL-3.0"},
 		"of what is not used": {map[string]string{"LICENSE": "MIT/pristine", "other/COPYING": "GPL-2.0/license"}, "MIT", ""},
 		"none":                {map[string]string{"README.md": "MIT/pristine", "license.go": "MIT/pristine"}, "", "no licence file"},
 		"not recognised":      {map[string]string{"LICENSE": ""}, "", "LICENSE was not recognised"},
