@@ -72,7 +72,7 @@ type tableField struct {
 	wire            int
 	tag             uint64
 	offset          uintptr
-	typ             reflect.Type       // table of the value, the pointer's target or the element
+	typ             reflect.Type       // type of the value, the pointer's target or the element
 	elements        *memory.ArrayMaker // of a list
 	table           *Table             // of a struct
 	unmarshal       func(at unsafe.Pointer, raw []byte) error
