@@ -25,6 +25,9 @@ import (
 
 // TestConformanceOfClientGo checks client-go itself with the same contract.
 func TestConformanceOfClientGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tests code of others")
+	}
 	conform(t, func(cfg *clientrest.Config) conformance.Stack {
 		return queueing{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
 			return informers.NewSharedInformerFactoryWithOptions(clientset(t, cfg), time.Second, stockOptions(opts)...), nil

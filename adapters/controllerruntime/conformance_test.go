@@ -26,6 +26,9 @@ import (
 
 // TestConformanceOfControllerRuntime checks controller-runtime's own cache with the same contract.
 func TestConformanceOfControllerRuntime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tests code of others")
+	}
 	conform(t, func(cfg *rest.Config) conformance.Stack {
 		return cacheStack{stock, queues["controller-runtime"], cfg}
 	}, knownOfControllerRuntime...)

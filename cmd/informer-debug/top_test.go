@@ -23,9 +23,8 @@ func TestTopInATerminal(t *testing.T) {
 		}
 		t.Skip("needs tmux: apt-get install tmux")
 	}
-	program := filepath.Join(t.TempDir(), "informer-debug")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	program, err := os.Executable()
+	require.NoError(t, err)
 	_, server := debugtest.Cluster(t, apiservertest.Options{})
 	socket := filepath.Join(t.TempDir(), "tmux")
 	tmux := func(args ...string) string {
@@ -37,7 +36,7 @@ func TestTopInATerminal(t *testing.T) {
 		return string(out)
 	}
 	// The shell stays after top has ended, and shows its exit code.
-	tmux("new-session", "-d", "-x", "80", "-y", "24", program+" top pods,cm -A "+server+"; echo left $?; cat")
+	tmux("new-session", "-d", "-x", "80", "-y", "24", asProgram+"=1 "+program+" top pods,cm -A "+server+"; echo left $?; cat")
 	defer tmux("kill-server")
 	shows := func(text string) {
 		t.Helper()

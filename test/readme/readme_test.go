@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +104,13 @@ func statements(source string) string {
 	return "\n" + strings.Join(lines, "\n") + "\n"
 }
 
+// raceDetector reports whether this test was built with the race detector. With the same setting, the packages
+// that the example imports need not be compiled again.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
 func TestTheExampleRuns(t *testing.T) {
 	srv := apiservertest.New(apiservertest.Options{})
 	defer srv.Close()
@@ -114,8 +124,7 @@ func TestTheExampleRuns(t *testing.T) {
 
 	dir := t.TempDir()
 	program := filepath.Join(dir, "informer")
-	build := exec.Command("go", "build", "-o", program, example)
-	out, err := build.CombinedOutput()
+	out, err := exec.Command("go", "build", "-race="+strconv.FormatBool(raceDetector()), "-o", program, example).CombinedOutput()
 	require.NoError(t, err, string(out))
 
 	kubeconfig := filepath.Join(dir, "kubeconfig")

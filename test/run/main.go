@@ -8,7 +8,7 @@
 // comma-separated modules in -later, and lists them at the end.
 //
 // If a package's test files have build constraints on the race detector, some of its tests would take too
-// long with it. With -race, such packages run twice: with and without the race detector.
+// long with it. With -race and without -later, such packages run twice: with and without the race detector.
 //
 // # Output
 //
@@ -59,19 +59,19 @@ func main() {
 func run(ctx context.Context, args []string) (failed bool, err error) {
 	flags, packages := split(args)
 	flags, later := cutLater(flags)
-	jobs, without, err := plan(".", flags, packages, later)
+	s, err := plan(".", flags, packages, later)
 	if err != nil {
 		return false, err
 	}
 	t := newTally(&lines{to: os.Stdout}, modulePath(".")+"/")
 	began := time.Now()
-	first := min(1, len(jobs))
-	t.runAll(ctx, jobs[:first], 1)
-	t.runAll(ctx, jobs[first:], abreast)
+	first := min(1, len(s.jobs))
+	t.runAll(ctx, s.jobs[:first], 1)
+	t.runAll(ctx, s.jobs[first:], abreast)
 	if ctx.Err() != nil {
 		t.broken("interrupted")
 	}
-	t.summary(time.Since(began), without, later)
+	t.summary(time.Since(began), s.without, s.later)
 	return t.failures() > 0, nil
 }
 

@@ -26,37 +26,54 @@ func (j job) String() string {
 	return strings.Join(slices.Concat(words, []string{"test"}, j.flags, j.packages), " ")
 }
 
-// plan returns the jobs for the modules below a directory, except those in later, and the modules that have
-// no tests. It returns an error if later contains an unknown module.
-func plan(root string, flags, packages, later []string) (jobs []job, without []string, err error) {
+// schedule contains the jobs of one run and the tests that have no job.
+type schedule struct {
+	jobs    []job
+	without []string // modules without tests
+	later   []string // modules and packages that are left out of this run
+}
+
+// plan returns the schedule for the modules below a directory. It leaves out the modules in later, which must
+// exist. If there are any, it also leaves out what would be compiled a second time, without the race
+// detector.
+func plan(root string, flags, packages, later []string) (schedule, error) {
 	if len(packages) > 0 {
-		return []job{{dir: root, flags: flags, packages: packages}}, nil, nil
+		return schedule{jobs: []job{{dir: root, flags: flags, packages: packages}}}, nil
 	}
 	modules, err := find(root)
 	if err != nil {
-		return nil, nil, err
+		return schedule{}, err
 	}
 	for _, name := range later {
 		if !slices.ContainsFunc(modules, func(m module) bool { return m.tested && m.dir == name }) {
-			return nil, nil, fmt.Errorf("-later: %s is not a module with tests", name)
+			return schedule{}, fmt.Errorf("-later: %s is not a module with tests", name)
 		}
 	}
+	s := schedule{later: slices.Clone(later)}
 	for _, m := range modules {
 		if slices.Contains(later, m.dir) {
 			continue
 		}
 		if !m.tested {
-			without = append(without, m.dir)
+			s.without = append(s.without, m.dir)
 			continue
 		}
 		// Packages that are slow under the race detector come first, so that the last of them does not run
 		// alone at the end.
-		jobs = append(jobs, job{dir: m.dir, flags: flags, packages: append(slices.Clone(m.slowed), "./...")})
-		if plain := withoutRace(flags); len(plain) < len(flags) && len(m.slowed) > 0 {
-			jobs = append(jobs, job{dir: m.dir, flags: plain, packages: m.slowed})
+		s.jobs = append(s.jobs, job{dir: m.dir, flags: flags, packages: append(slices.Clone(m.slowed), "./...")})
+		plain := withoutRace(flags)
+		if len(plain) == len(flags) || len(m.slowed) == 0 {
+			continue
+		}
+		if len(later) == 0 {
+			s.jobs = append(s.jobs, job{dir: m.dir, flags: plain, packages: m.slowed})
+			continue
+		}
+		for _, name := range m.slowed {
+			s.later = append(s.later, filepath.ToSlash(filepath.Join(m.dir, name))+" without the race detector")
 		}
 	}
-	return jobs, without, nil
+	return s, nil
 }
 
 func withoutRace(flags []string) []string {

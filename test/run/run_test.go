@@ -141,10 +141,10 @@ func TestPlan(t *testing.T) {
 	})
 	t.Chdir(dir)
 	require.Equal(t, "example.com/x", modulePath("."))
-	jobs, without, err := plan(".", []string{"-race", "-vet=off"}, nil, nil)
+	s, err := plan(".", []string{"-race", "-vet=off"}, nil, nil)
 	require.NoError(t, err)
 	var got []string
-	for _, j := range jobs {
+	for _, j := range s.jobs {
 		got = append(got, j.String())
 	}
 	require.Equal(t, []string{
@@ -153,26 +153,27 @@ func TestPlan(t *testing.T) {
 		"go -C nested test -race -vet=off ./race ./...",
 		"go -C nested test -vet=off ./race",
 	}, got)
-	require.Equal(t, []string{filepath.Join("nested", "deep")}, without)
+	require.Equal(t, []string{filepath.Join("nested", "deep")}, s.without)
 
-	jobs, _, err = plan(".", []string{"-vet=off"}, nil, nil)
+	s, err = plan(".", []string{"-vet=off"}, nil, nil)
 	require.NoError(t, err)
-	require.Len(t, jobs, 2, "without the race detector once is enough")
+	require.Len(t, s.jobs, 2, "without the race detector once is enough")
 
-	flags, later := cutLater([]string{"-later=nested", "-vet=off"})
-	jobs, _, err = plan(".", flags, nil, later)
+	flags, later := cutLater([]string{"-later=nested", "-race", "-vet=off"})
+	s, err = plan(".", flags, nil, later)
 	require.NoError(t, err)
-	require.Equal(t, []job{{dir: ".", flags: []string{"-vet=off"}, packages: []string{"./slow", "./..."}}}, jobs)
-	_, _, err = plan(".", flags, nil, []string{"nowhere"})
+	require.Equal(t, []job{{dir: ".", flags: []string{"-race", "-vet=off"}, packages: []string{"./slow", "./..."}}}, s.jobs)
+	require.Equal(t, []string{"nested", "slow without the race detector"}, s.later)
+	_, err = plan(".", flags, nil, []string{"nowhere"})
 	require.EqualError(t, err, "-later: nowhere is not a module with tests")
 
 	flags, packages := split([]string{"-race", "-run=X", "./a", "./slow"})
-	jobs, without, err = plan(".", flags, packages, nil)
+	s, err = plan(".", flags, packages, nil)
 	require.NoError(t, err)
-	require.Empty(t, without)
-	require.Equal(t, []job{{dir: ".", flags: []string{"-race", "-run=X"}, packages: []string{"./a", "./slow"}}}, jobs)
+	require.Empty(t, s.without)
+	require.Equal(t, []job{{dir: ".", flags: []string{"-race", "-run=X"}, packages: []string{"./a", "./slow"}}}, s.jobs)
 
-	_, _, err = plan("testdata/none", nil, nil, nil)
+	_, err = plan("testdata/none", nil, nil, nil)
 	require.Error(t, err)
 }
 
