@@ -66,7 +66,7 @@ VULNDB ?= https://vuln.go.dev
 # staticcheck reads what the compiler makes of the packages that are imported. With -race it is
 # what the tests need too; without, all of it would be compiled twice.
 .PHONY: check
-check: ## gofmt, vet, types (for 32 bits, arm64 and Windows too), staticcheck, import floors, prose, minor versions, licences, vulnerabilities
+check: ## gofmt, vet, types (for 32 bits, arm64 and Windows too), staticcheck, import floors, prose, workflows, minor versions, licences, vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) -C tools run ./typecheck .. linux/386 windows/arm64
 	$(GO) -C tools run ./vet $(addprefix ../,$(filter-out $(CONTROLLERS),$(MODULES)))
@@ -76,9 +76,18 @@ check: ## gofmt, vet, types (for 32 bits, arm64 and Windows too), staticcheck, i
 		echo "staticcheck in $$m"; (cd $$m && GOFLAGS="-race $$GOFLAGS" $(CURDIR)/bin/staticcheck ./...) || exit 1; done
 	$(GO) test -vet=off ./test/floors
 	$(GO) -C tools run ./prose ..
+	$(GO) -C tools tool actionlint $(addprefix ../,$(wildcard .github/workflows/*.yml))
 	$(GO) -C tools run ./minors
 	$(GO) -C tools run ./licenses $(addprefix ../,$(MODULES))
 	$(GO) -C tools run ./vulnerabilities -db $(VULNDB) $(addprefix ../,$(filter-out $(KUBE),$(MODULES)))
+
+GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: lint
+lint: ## golangci-lint's default linters, of which make check runs vet and staticcheck
+	@GOBIN=$(CURDIR)/bin $(GO) install $(GOLANGCI_LINT)
+	@for m in $(filter-out $(KUBE),$(MODULES)); do \
+		echo "golangci-lint in $$m"; (cd $$m && $(CURDIR)/bin/golangci-lint run ./...) || exit 1; done
 
 .PHONY: minors
 minors: ## Run the tests of the root module, and on a real server, with each minor version of k8s.io/api that it works with

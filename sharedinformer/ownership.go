@@ -60,7 +60,7 @@ func checkDivisible(by shard.Scope, from source.Description) error {
 func (i *core) callShare(do func()) error {
 	name := fmt.Sprintf("the methods of the share (%T)", i.ownership.Share)
 	slow := time.AfterFunc(slowCall, func() {
-		i.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s have not returned for %s: no slot is gained or lost until they do", name, slowCall)})
+		_ = i.completeFailure(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s have not returned for %s: no slot is gained or lost until they do", name, slowCall)})
 	})
 	defer slow.Stop()
 	return i.callHook(name, nil, do)

@@ -67,11 +67,13 @@ func (f Fields) IsZero() bool { return f == Fields{} }
 
 // Keeps reports whether f selects the field at path or any field below it.
 func (f Fields) Keeps(path string) bool {
-	s, kept := f.selection(), true
+	s := f.selection()
 	for name := range strings.SplitSeq(path, ".") {
-		if s, kept = s.Field(name); !kept {
+		below, kept := s.Field(name)
+		if !kept {
 			return false
 		}
+		s = below
 	}
 	return true
 }
