@@ -63,13 +63,18 @@ func (f *fields) done() string {
 func key(name, value string) string { return `k:{"` + name + `":"` + value + `"}` }
 
 func managed(manager, subresource, apiVersion string, at metav1.Time, owned string) metav1.ManagedFieldsEntry {
+	// How FieldsV1 stores the text depends on the version of apimachinery.
+	var tree metav1.FieldsV1
+	if err := tree.UnmarshalJSON([]byte(owned)); err != nil {
+		panic(err) // it only fails for a nil receiver
+	}
 	return metav1.ManagedFieldsEntry{
 		Manager:     manager,
 		Operation:   metav1.ManagedFieldsOperationUpdate,
 		APIVersion:  apiVersion,
 		Time:        &at,
 		FieldsType:  "FieldsV1",
-		FieldsV1:    &metav1.FieldsV1{Raw: []byte(owned)},
+		FieldsV1:    &tree,
 		Subresource: subresource,
 	}
 }

@@ -52,7 +52,7 @@ func TestBuiltinKindsMatchTheAPIModule(t *testing.T) {
 		}
 	}
 	// The table contains everything in the newest release; nothing was dropped.
-	want := map[string]int{"v0.35": 63, "v0.36": 65, "v0.37": 69}[release[:strings.LastIndex(release, ".")]]
+	want := map[string]int{"v0.35": 63, "v0.36": 65, "v0.37": 69, "v0.38": 69}[release[:strings.LastIndex(release, ".")]]
 	assert.Equal(t, want, kinds, "kinds of %s: some of the table are not in the module any more, or the other way round", release)
 }
 

@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	appsv1beta1 "k8s.io/api/apps/v1beta1"
@@ -96,7 +95,6 @@ func groups() []func(*runtime.Scheme) error {
 		admissionregistrationv1beta1.AddToScheme,
 		admissionregistrationv1alpha1.AddToScheme,
 		apidiscoveryv2.AddToScheme,
-		apidiscoveryv2beta1.AddToScheme,
 		apiserverinternalv1alpha1.AddToScheme,
 		appsv1.AddToScheme,
 		appsv1beta2.AddToScheme,

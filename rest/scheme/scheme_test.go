@@ -21,13 +21,15 @@ import (
 // missing maps the group versions that some supported releases of k8s.io/api lack to
 // the releases that have them.
 var missing = map[string]string{
-	"autoscaling/v2beta1":        "v0.35",
-	"autoscaling/v2beta2":        "v0.35",
-	"scheduling.k8s.io/v1alpha1": "v0.35",
-	"scheduling.k8s.io/v1alpha2": "v0.36",
-	"scheduling.k8s.io/v1alpha3": "v0.37",
-	"lifecycle.k8s.io/v1alpha1":  "v0.37",
-	"storagemigration.k8s.io/v1": "v0.37",
+	"apidiscovery.k8s.io/v2beta1":   "v0.35 to v0.37",
+	"authorization.k8s.io/v1alpha1": "v0.38",
+	"autoscaling/v2beta1":           "v0.35",
+	"autoscaling/v2beta2":           "v0.35",
+	"lifecycle.k8s.io/v1alpha1":     "v0.37",
+	"scheduling.k8s.io/v1alpha1":    "v0.35",
+	"scheduling.k8s.io/v1alpha2":    "v0.36",
+	"scheduling.k8s.io/v1alpha3":    "v0.37",
+	"storagemigration.k8s.io/v1":    "v0.37",
 }
 
 // Every directory of the module with a register.go must be registered here, so an

@@ -59,11 +59,16 @@ func entryID(m *metav1.ManagedFieldsEntry) string {
 	return fmt.Sprintf("%q %q %q %q", m.Manager, m.Operation, m.APIVersion, m.Subresource)
 }
 
+// rawFields returns an entry's FieldsV1 tree in JSON; an invalid tree is empty.
 func rawFields(m *metav1.ManagedFieldsEntry) []byte {
 	if m.FieldsV1 == nil {
 		return nil
 	}
-	return m.FieldsV1.Raw
+	text, err := m.FieldsV1.MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // of returns the manager that changed the field at path, in the form returned by [diff.Between]. For a
