@@ -22,6 +22,7 @@ type runFlags struct {
 	seed        uint64
 	hostile     bool
 	json        string
+	resume      bool
 }
 
 func newRunCommand() *cobra.Command {
@@ -57,12 +58,16 @@ differ by more than noise, which takes at least 5 rounds to tell.`,
 	flags.Uint64Var(&f.seed, "seed", 1, "seed for generating objects")
 	flags.BoolVar(&f.hostile, "hostile", false, "use objects with no repeated content")
 	flags.StringVar(&f.json, "json", "", "file to write the results to")
+	flags.BoolVar(&f.resume, "resume", false, "keep the scenarios in the --json file of an interrupted run, and measure the others")
 	return cmd
 }
 
 func (f runFlags) validate() error {
 	if f.rounds < 1 || f.objects < 1 {
 		return errors.New("--rounds and --objects must be at least 1")
+	}
+	if f.resume && f.json == "" {
+		return errors.New("--resume needs the results file: set --json")
 	}
 	return nil
 }
@@ -98,9 +103,18 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	if err := b.build(ctx, c.entrants); err != nil {
 		return err
 	}
-	measured := results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, b.versions)}
+	measured := &results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, b.versions)}
+	if f.resume {
+		if measured, err = interrupted(f.json, measured.Env); err != nil {
+			return err
+		}
+	}
 	var all []compared
 	for _, s := range chosen {
+		if measured.Has(s.Name) {
+			fmt.Fprintf(progress, "%s: already in %s\n", s.Name, f.json)
+			continue
+		}
 		if len(c.of(scenario.Job{Scenario: s})) == 0 {
 			fmt.Fprintf(progress, "%s: none of the contestants takes part\n", s.Name)
 			continue
@@ -124,6 +138,18 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 		}
 	}
 	return writeConclusion(out, all)
+}
+
+// interrupted returns the results of an interrupted run, which a run in env may continue.
+func interrupted(path string, env results.Env) (*results.Results, error) {
+	r, err := results.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Env.Continue(env); err != nil {
+		return nil, fmt.Errorf("resume the run in %s: %w", path, err)
+	}
+	return r, nil
 }
 
 // measure runs all variants of a scenario and prints them.

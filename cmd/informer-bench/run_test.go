@@ -47,11 +47,11 @@ func TestRunMeasures(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "results.json")
 	var out strings.Builder
-	err := run(t.Context(), runFlags{
+	f := runFlags{
 		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue", "manager", "packed-minute", "packed-read", "restart", "million"},
 		contestants: []string{results.Millrace, results.MillracePacked, results.Unmarshal, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
-	}, &out, t.Output())
-	require.NoError(t, err)
+	}
+	require.NoError(t, run(t.Context(), f, &out, t.Output()))
 	measured, err := results.Load(path)
 	require.NoError(t, err)
 	got := map[string]results.Result{}
@@ -75,6 +75,15 @@ func TestRunMeasures(t *testing.T) {
 	require.Contains(t, got["packed-minute millrace-packed"].Metrics, results.CollectorCPU)
 	require.Positive(t, got["restart millrace-packed"].Metrics[results.FirstCall].Median)
 	require.EqualValues(t, 400, got["million millrace-packed"].Params[results.Objects])
+
+	f.scenarios, f.contestants, f.resume = []string{"workqueue", "fanout"}, []string{results.Millrace}, true
+	var progress strings.Builder
+	require.NoError(t, run(t.Context(), f, &out, &progress))
+	require.Contains(t, progress.String(), "workqueue: already in "+path)
+	after, err := results.Load(path)
+	require.NoError(t, err)
+	require.Equal(t, measured.Results, after.Results[:len(measured.Results)])
+	require.True(t, after.Has("fanout"))
 }
 
 // TestRunTakesAnotherRevision builds the floor twice, from the source tree and
@@ -111,6 +120,7 @@ func TestRunRefusesNonsense(t *testing.T) {
 		"contestant":              {rounds: 1, objects: 1, contestants: []string{"nobody"}},
 		"none of the contestants": {rounds: 1, objects: 1, contestants: []string{"floor"}, scenarios: []string{"workqueue"}},
 		"/no/dir":                 {rounds: 1, objects: 1, json: "/no/dir/results.json"},
+		"set --json":              {rounds: 1, objects: 1, resume: true},
 	} {
 		require.ErrorContains(t, run(t.Context(), f, io.Discard, io.Discard), want)
 	}

@@ -142,6 +142,40 @@ type Env struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Continue adds the versions of a run that continues this one. It returns an error if the figures of both
+// cannot be in one file, because the machine, Go, a version or the number of rounds differs.
+func (e *Env) Continue(by Env) error {
+	for _, c := range []struct {
+		what        string
+		before, now any
+	}{
+		{"processor", e.CPU, by.CPU},
+		{"number of cores", e.Cores, by.Cores},
+		{"system", e.OS + "/" + e.Arch, by.OS + "/" + by.Arch},
+		{"Go version", e.Go, by.Go},
+		{"number of rounds", e.Rounds, by.Rounds},
+	} {
+		if c.before != c.now {
+			return fmt.Errorf("the %s was %v and is %v now", c.what, c.before, c.now)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(by.Versions)) {
+		if before, now := e.Versions[name], by.Versions[name]; before != "" && before != now {
+			return fmt.Errorf("the version of %s was %s and is %s now", name, before, now)
+		}
+	}
+	if e.Versions == nil {
+		e.Versions = map[string]string{}
+	}
+	maps.Copy(e.Versions, by.Versions)
+	return nil
+}
+
+// Has reports whether r contains results of a scenario.
+func (r *Results) Has(scenario string) bool {
+	return slices.ContainsFunc(r.Results, func(one Result) bool { return one.Scenario == scenario })
+}
+
 // Result contains one contestant's figures for one scenario and one set of parameters, across all rounds.
 type Result struct {
 	Scenario   string          `json:"scenario"`

@@ -51,6 +51,29 @@ func TestSaveAndLoad(t *testing.T) {
 	require.Len(t, entries, 1, "nothing is left beside the file")
 }
 
+func TestARunIsContinuedInTheSameEnvironmentOnly(t *testing.T) {
+	env := results.Env{CPU: "fast", Cores: 2, OS: "linux", Arch: "amd64", Go: "go1.26.8", Rounds: 5, Versions: map[string]string{"millrace": "a"}}
+	for says, change := range map[string]func(*results.Env){
+		"the processor was fast and is slow now":            func(e *results.Env) { e.CPU = "slow" },
+		"the number of cores was 2 and is 4 now":            func(e *results.Env) { e.Cores = 4 },
+		"the system was linux/amd64 and is linux/arm64 now": func(e *results.Env) { e.Arch = "arm64" },
+		"the Go version was go1.26.8 and is go1.27.4 now":   func(e *results.Env) { e.Go = "go1.27.4" },
+		"the number of rounds was 5 and is 3 now":           func(e *results.Env) { e.Rounds = 3 },
+		"the version of millrace was a and is b now":        func(e *results.Env) { e.Versions = map[string]string{"client-go": "x", "millrace": "b"} },
+	} {
+		before, now := env, env
+		change(&now)
+		require.EqualError(t, before.Continue(now), says)
+	}
+	var none results.Env
+	require.NoError(t, none.Continue(results.Env{Versions: map[string]string{"client-go": "x"}}))
+	require.Equal(t, map[string]string{"client-go": "x"}, none.Versions)
+
+	r := results.Results{Results: []results.Result{growth(1, 2)}}
+	require.True(t, r.Has("growth"))
+	require.False(t, r.Has("limit"))
+}
+
 func TestLoadRefuses(t *testing.T) {
 	one := `{"scenario":"a","contestant":"b","params":{"n":1}}`
 	for what, c := range map[string]struct{ file, says string }{
