@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/millrace-dev/millrace/apiservertest/internal/ownership"
 	"github.com/millrace-dev/millrace/object"
@@ -31,7 +30,7 @@ func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
 	var errs [4]error
 	o.whole, errs[0] = ownership.New(types, opts)
 	if r.Status {
-		opts.Reset = []fieldpath.Path{fieldpath.MakePathOrDie("status")}
+		opts.Reset = [][]string{{"status"}}
 	}
 	o.main, errs[1] = ownership.New(types, opts)
 	opts.Subresource, opts.Default, opts.Reset = "status", nil, r.statusKeeps()
@@ -44,17 +43,15 @@ func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
 }
 
 // statusKeeps returns the fields that a status write does not change.
-func (r *Resource) statusKeeps() []fieldpath.Path {
-	if r.custom() {
-		return []fieldpath.Path{fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata")}
-	}
-	kept := []fieldpath.Path{fieldpath.MakePathOrDie("spec")}
+func (r *Resource) statusKeeps() [][]string {
+	kept := [][]string{{"spec"}}
 	for field, writable := range map[string]bool{
 		"labels": r.statusLabels, "annotations": r.statusAnnotations,
 		"finalizers": false, "ownerReferences": false, "deletionTimestamp": false,
+		"deletionGracePeriodSeconds": !r.custom(), "generateName": !r.custom(),
 	} {
 		if !writable {
-			kept = append(kept, fieldpath.MakePathOrDie("metadata", field))
+			kept = append(kept, []string{"metadata", field})
 		}
 	}
 	return kept

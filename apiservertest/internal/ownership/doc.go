@@ -8,10 +8,9 @@
 //	obj, err = m.Update(live, obj, "kubectl-edit")       // updates obj.managedFields
 //	obj, err = m.Apply(live, patch, "my-controller", false) // merged; 409 if another manager owns a field
 //
-// The merging and bookkeeping is left to the packages apimachinery/util/managedfields and
-// structured-merge-diff, as in the real server. This package adds the merge rules. The real server reads
-// them from its OpenAPI documents; this package takes them from the Go types and from rules.json, which
-// is generated from those documents.
+// The merging and bookkeeping is left to package apimachinery/util/managedfields, as in the real server. This
+// package adds the merge rules, as OpenAPI schemas. The real server reads them from its OpenAPI documents; this
+// package takes them from the Go types and from rules.json, which is generated from those documents.
 //
 // # Concurrency
 //

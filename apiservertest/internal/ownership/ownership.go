@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -31,9 +29,9 @@ type Options struct {
 	// Subresource is the subresource being written; empty means the object itself.
 	Subresource string
 
-	// Reset lists the fields that a write cannot change, such as fieldpath.MakePathOrDie("status").
-	// A writer does not become their owner.
-	Reset []fieldpath.Path
+	// Reset lists the paths of the fields that a write cannot change, such as {"status"} or {"metadata",
+	// "labels"}. A writer does not become their owner.
+	Reset [][]string
 }
 
 // Manager maintains the metadata.managedFields of a resource's or subresource's objects, and merges applied
@@ -41,27 +39,27 @@ type Options struct {
 type Manager struct {
 	kind   kind
 	fields *managedfields.FieldManager
+	reset  [][]string
 }
 
 // New returns a Manager. It fails if Options.Schema cannot be parsed.
 func New(types *Types, o Options) (*Manager, error) {
-	k := kind{gvk: o.Kind, new: o.New, fill: o.Default}
+	var converter managedfields.TypeConverter
+	var err error
 	if len(o.Schema) == 0 {
-		k.schema = types.of(o.New())
-	} else if s, err := types.fromOpenAPI(o.Schema); err == nil {
-		k.schema = s
+		converter, err = types.of(o.Kind, o.New())
 	} else {
+		converter, err = types.fromOpenAPI(o.Kind, o.Schema)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%v: %w", o.Kind, err)
 	}
-	version := o.Kind.GroupVersion()
-	reset := map[fieldpath.APIVersion]fieldpath.Filter{
-		fieldpath.APIVersion(version.String()): fieldpath.NewExcludeSetFilter(fieldpath.NewSet(o.Reset...)),
-	}
-	fields, err := managedfields.NewDefaultFieldManager(k, k, k, k, o.Kind, version, o.Subresource, reset)
+	k := kind{gvk: o.Kind, new: o.New, fill: o.Default}
+	fields, err := managedfields.NewDefaultFieldManager(converter, k, k, k, o.Kind, o.Kind.GroupVersion(), o.Subresource, nil)
 	if err != nil {
 		return nil, fmt.Errorf("manage the fields of %v: %w", o.Kind, err)
 	}
-	return &Manager{kind: k, fields: fields}, nil
+	return &Manager{kind: k, fields: fields, reset: o.Reset}, nil
 }
 
 // Update sets obj's managed fields for a write by manager that replaces live with obj; live is nil for a
@@ -73,12 +71,48 @@ func (m *Manager) Update(live, obj object.Object, manager string) (object.Object
 	}
 	m.kind.setKind(live)
 	m.kind.setKind(obj)
-	result, err := m.fields.Update(live, obj, manager)
+	written, err := m.written(live, obj)
+	if err == nil {
+		written, err = m.fields.Update(live, written, manager)
+	}
 	if err != nil {
 		obj.SetManagedFields(live.GetManagedFields())
 		return obj, err
 	}
-	return m.finish(result), nil
+	obj.SetManagedFields(written.(object.Object).GetManagedFields())
+	finish(obj)
+	return obj, nil
+}
+
+// written returns obj with live's values in the fields that the write cannot change.
+func (m *Manager) written(live, obj object.Object) (runtime.Object, error) {
+	if len(m.reset) == 0 {
+		return obj, nil
+	}
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, err
+	}
+	// The converter copies all objects but unstructured ones.
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		obj = u.DeepCopy()
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range m.reset {
+		value, ok, err := unstructured.NestedFieldNoCopy(before, path...)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			unstructured.RemoveNestedField(after, path...)
+		} else if err := unstructured.SetNestedField(after, value, path...); err != nil {
+			return nil, err
+		}
+	}
+	return &unstructured.Unstructured{Object: after}, nil
 }
 
 // Apply merges manager's patch into live, which is nil for a creation, and returns the
@@ -88,17 +122,21 @@ func (m *Manager) Apply(live object.Object, patch *unstructured.Unstructured, ma
 		live = m.kind.new()
 	}
 	m.kind.setKind(live)
+	for _, path := range m.reset {
+		unstructured.RemoveNestedField(patch.Object, path...)
+	}
 	result, err := m.fields.Apply(live, patch, manager, force)
 	if err != nil {
 		return nil, err
 	}
-	return m.finish(result), nil
+	obj := result.(object.Object)
+	finish(obj)
+	return obj, nil
 }
 
 // finish truncates the managed fields' timestamps to seconds, like their JSON form, so that an object
 // compares equal when a client sends it back.
-func (m *Manager) finish(result runtime.Object) object.Object {
-	obj := result.(object.Object)
+func finish(obj object.Object) {
 	entries := obj.GetManagedFields()
 	for i := range entries {
 		if t := entries[i].Time; t != nil {
@@ -106,16 +144,14 @@ func (m *Manager) finish(result runtime.Object) object.Object {
 		}
 	}
 	obj.SetManagedFields(entries)
-	return obj
 }
 
-// kind tells the library how to create, default and convert objects of one kind, and provides their schema.
+// kind tells the library how to create, default and convert objects of one kind.
 // There is only one version, so converting merely turns an object into its Go type.
 type kind struct {
-	gvk    schema.GroupVersionKind
-	new    func() object.Object
-	fill   func(object.Object)
-	schema typed.ParseableType
+	gvk  schema.GroupVersionKind
+	new  func() object.Object
+	fill func(object.Object)
 }
 
 func (k kind) setKind(obj runtime.Object) { obj.GetObjectKind().SetGroupVersionKind(k.gvk) }
@@ -159,21 +195,4 @@ func (k kind) Convert(in, out, context any) error {
 // ConvertFieldLabel is never called by the library.
 func (k kind) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
-}
-
-// ObjectToTyped adds the schema to an object.
-func (k kind) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return k.schema.FromUnstructured(u.Object, opts...)
-	}
-	return k.schema.FromStructured(obj, opts...)
-}
-
-// TypedToObject returns the object without its schema.
-func (k kind) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
-	content, ok := v.AsValue().Unstructured().(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%v: the merge result is not an object", k.gvk)
-	}
-	return &unstructured.Unstructured{Object: content}, nil
 }

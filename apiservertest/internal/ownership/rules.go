@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 //go:generate sh -c "go run ./rulegen v1.37.0 > rules.json.new && mv rules.json.new rules.json"
@@ -23,6 +25,29 @@ type rule struct {
 	Set     bool     `json:"set"`     // a list of distinct scalars
 	Atomic  bool     `json:"atomic"`  // a map or struct that is replaced as a whole
 	Default any      `json:"default"` // for a key field that an item omits
+}
+
+// The extensions of OpenAPI that specify how lists and maps are merged.
+const (
+	listType = "x-kubernetes-list-type"
+	listKeys = "x-kubernetes-list-map-keys"
+	mapType  = "x-kubernetes-map-type"
+)
+
+// apply returns a field's schema with the rule.
+func (r rule) apply(s spec.Schema) spec.Schema {
+	s.Default = r.Default
+	list := s.Type.Contains("array")
+	switch {
+	case list && r.Keys != nil:
+		s.AddExtension(listType, "map")
+		s.AddExtension(listKeys, r.Keys)
+	case list && r.Set:
+		s.AddExtension(listType, "set")
+	case !list && r.Atomic:
+		s.AddExtension(mapType, "atomic")
+	}
+	return s
 }
 
 // rules maps a type's OpenAPI name and a field to its rule. The empty field name stands for the type

@@ -2,9 +2,11 @@ package ownership
 
 import (
 	"fmt"
+	"maps"
 	"math/rand"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/randfill"
-	"sigs.k8s.io/structured-merge-diff/v6/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -25,10 +28,12 @@ import (
 
 // Random objects of every built-in kind fit the schema of their type.
 func TestTypesFitTheirObjects(t *testing.T) {
-	kinds := scheme.New()
+	kinds, unique := scheme.New(), 0
+	next := func() int { unique++; return unique } // items of a list need different keys
 	fill := randfill.New().NilChance(.8).NumElements(1, 2).RandSource(rand.NewSource(1)).Funcs(
 		fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs)(serializer.NewCodecFactory(kinds))...).Funcs(
-		func(s *string, c randfill.Continue) { *s = fmt.Sprint("s", c.Intn(100)) }, // an item needs a key
+		func(s *string, c randfill.Continue) { *s = fmt.Sprint("s", next()) },
+		func(n *int32, c randfill.Continue) { *n = int32(next()) },
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = *resource.NewQuantity(int64(c.Intn(1000)), resource.DecimalSI)
 		})
@@ -42,7 +47,9 @@ func TestTypesFitTheirObjects(t *testing.T) {
 		fill.Fill(obj)
 		obj.SetManagedFields(nil)
 		obj.GetObjectKind().SetGroupVersionKind(kind)
-		v, err := types.of(obj).FromStructured(obj, typed.AllowDuplicates)
+		converter, err := types.of(kind, obj)
+		require.NoError(t, err, "%v", kind)
+		v, err := converter.ObjectToTyped(obj)
 		require.NoError(t, err, "%v", kind)
 		set, err := v.ToFieldSet()
 		require.NoError(t, err, "%v", kind)
@@ -53,18 +60,16 @@ func TestTypesFitTheirObjects(t *testing.T) {
 
 // Every rule is for an existing field of its type.
 func TestRulesNameFields(t *testing.T) {
-	kinds, types := scheme.New(), NewTypes()
-	b := builder{rules: types.rules(), names: map[reflect.Type]string{}}
+	kinds, b := scheme.New(), NewTypes().builder()
 	for _, goType := range kinds.AllKnownTypes() {
 		b.ref(goType)
 	}
 	var unknown []string
 	checked := 0
 	for goType, name := range b.names {
-		at := slices.IndexFunc(b.types, func(d schema.TypeDef) bool { return d.Name == name })
 		for field := range b.rules.of(goType) {
 			if field != "" {
-				_, found := b.types[at].Map.FindField(field)
+				_, found := b.specs[name].Properties[field]
 				if !found && !slices.Contains(unknown, field) {
 					unknown = append(unknown, field)
 				}
@@ -96,47 +101,42 @@ type own struct {
 func (o *own) DeepCopyObject() runtime.Object { c := *o; return &c }
 
 func TestCustomTypes(t *testing.T) {
-	made := NewTypes().of(&own{})
-	resolve := func(ref schema.TypeRef) schema.Atom {
-		a, ok := made.Schema.Resolve(ref)
-		require.True(t, ok)
-		return a
+	b := NewTypes().builder()
+	resolve := func(s spec.Schema) spec.Schema {
+		if name, ok := strings.CutPrefix(s.Ref.String(), "#/definitions/"); ok {
+			return *b.specs[name]
+		}
+		return s
 	}
-	field := func(in schema.Atom, name string) schema.Atom {
-		f, ok := in.Map.FindField(name)
+	// field returns a field's schema, and that of the struct it refers to.
+	field := func(in spec.Schema, name string) spec.Schema {
+		s, ok := resolve(in).Properties[name]
 		require.True(t, ok, name)
-		return resolve(f.Type)
+		return s
 	}
-	root := resolve(made.TypeRef)
-	require.Equal(t, []string{"kind", "apiVersion", "metadata", "template", "plain", "parent", "anonymous", "Untagged"}, fieldNames(root))
-	ports := field(resolve(field(field(field(root, "template"), "spec"), "containers").List.ElementType), "ports").List
-	require.Equal(t, schema.Associative, ports.ElementRelationship, "parts of built-in types keep their rules")
-	require.Equal(t, []string{"containerPort", "protocol"}, ports.Keys)
-	protocol, _ := resolve(ports.ElementType).Map.FindField("protocol")
-	require.Equal(t, "TCP", protocol.Default)
-	require.Equal(t, schema.Atomic, field(root, "plain").List.ElementRelationship, "one's own lists have none")
-	require.Equal(t, fieldNames(root), fieldNames(field(root, "parent")), "a type may contain itself")
-	require.Equal(t, []string{"Field"}, fieldNames(field(root, "anonymous")))
-	require.Equal(t, schema.Associative, field(field(root, "metadata"), "finalizers").List.ElementRelationship)
-	require.Equal(t, schema.Atomic, field(field(field(root, "template"), "spec"), "nodeSelector").Map.ElementRelationship)
+	root := b.ref(reflect.TypeFor[own]())
+	require.Equal(t, []string{"Untagged", "anonymous", "apiVersion", "kind", "metadata", "parent", "plain", "template"}, fieldNames(resolve(root)))
+	ports := field(*field(field(field(root, "template"), "spec"), "containers").Items.Schema, "ports")
+	require.Equal(t, "map", ports.Extensions[listType], "parts of built-in types keep their rules")
+	require.Equal(t, []string{"containerPort", "protocol"}, ports.Extensions[listKeys])
+	require.Equal(t, "TCP", field(*ports.Items.Schema, "protocol").Default)
+	require.Empty(t, field(root, "plain").Extensions, "one's own lists have none")
+	require.Equal(t, root, field(root, "parent"), "a type may contain itself")
+	require.Equal(t, []string{"Field"}, fieldNames(resolve(field(root, "anonymous"))))
+	require.Equal(t, "set", field(field(root, "metadata"), "finalizers").Extensions[listType])
+	require.Equal(t, "atomic", field(field(field(root, "template"), "spec"), "nodeSelector").Extensions[mapType])
 }
 
-func fieldNames(a schema.Atom) []string {
-	var names []string
-	for _, f := range a.Map.Fields {
-		names = append(names, f.Name)
-	}
-	return names
-}
+func fieldNames(s spec.Schema) []string { return slices.Sorted(maps.Keys(s.Properties)) }
 
 func TestOpenAPI(t *testing.T) {
-	types := NewTypes()
-	made, err := types.fromOpenAPI([]byte(`{type: object, properties: {metadata: {type: object}, spec: {type: object, properties: {
+	types, kind := NewTypes(), schema.GroupVersionKind{Version: "v1", Kind: "Own"}
+	made, err := types.fromOpenAPI(kind, []byte(`{type: object, properties: {metadata: {type: object}, spec: {type: object, properties: {
 		parts: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}}}`))
 	require.NoError(t, err)
-	v, err := made.FromUnstructured(map[string]any{
-		"apiVersion": "v1", "metadata": map[string]any{"name": "a", "finalizers": []any{"f"}}, "spec": map[string]any{"parts": []any{"p"}},
-	})
+	v, err := made.ObjectToTyped(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Own", "metadata": map[string]any{"name": "a", "finalizers": []any{"f"}}, "spec": map[string]any{"parts": []any{"p"}},
+	}})
 	require.NoError(t, err)
 	set, err := v.ToFieldSet()
 	require.NoError(t, err)
@@ -146,9 +146,9 @@ func TestOpenAPI(t *testing.T) {
 	for document, message := range map[string]string{
 		`{type: string}`: `the OpenAPI schema describes ["string"], not an object`,
 		`[`:              "read the OpenAPI schema: error converting YAML to JSON: ",
-		`{type: object, x-kubernetes-map-type: odd}`: "read the OpenAPI schema: object: unknown map type odd",
+		`{type: object, x-kubernetes-map-type: odd}`: "object: unknown map type odd",
 	} {
-		_, err := types.fromOpenAPI([]byte(document))
+		_, err := types.fromOpenAPI(kind, []byte(document))
 		require.ErrorContains(t, err, message)
 	}
 }
