@@ -98,19 +98,17 @@ func (b *builder) ref(t reflect.Type) spec.Schema {
 	case reflect.Struct:
 		return b.structRef(t)
 	case reflect.Map:
-		return *spec.MapProperty(pointer(b.ref(t.Elem())))
+		return *spec.MapProperty(new(b.ref(t.Elem())))
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return scalar() // base64
 		}
-		return *spec.ArrayProperty(pointer(b.ref(t.Elem())))
+		return *spec.ArrayProperty(new(b.ref(t.Elem())))
 	case reflect.Interface:
 		return spec.Schema{}
 	}
 	return scalar()
 }
-
-func pointer(s spec.Schema) *spec.Schema { return &s }
 
 // scalar returns the schema of any scalar. An unknown format makes the type of a string irrelevant.
 func scalar() spec.Schema { return *spec.StrFmtProperty("scalar") }
@@ -147,7 +145,7 @@ func (b *builder) fields(s *spec.Schema, t reflect.Type) {
 		switch {
 		case name == "-" || !f.IsExported():
 		case name == "" && f.Type.Kind() == reflect.Map && strings.Contains(options, "inline"):
-			s.AdditionalProperties = spec.MapProperty(pointer(b.ref(f.Type.Elem()))).AdditionalProperties
+			s.AdditionalProperties = spec.MapProperty(new(b.ref(f.Type.Elem()))).AdditionalProperties
 		case name == "" && f.Anonymous:
 			b.fields(s, indirect(f.Type))
 		default:

@@ -108,7 +108,7 @@ func TestCustomTypes(t *testing.T) {
 		}
 		return s
 	}
-	// field returns a field's schema, and that of the struct it refers to.
+	// field returns the schema of a struct's field.
 	field := func(in spec.Schema, name string) spec.Schema {
 		s, ok := resolve(in).Properties[name]
 		require.True(t, ok, name)
