@@ -34,8 +34,8 @@ type schedule struct {
 }
 
 // plan returns the schedule for the modules below a directory. It leaves out the modules in later, which must
-// exist. If there are any, it also leaves out what would be compiled a second time, without the race
-// detector.
+// exist. If there are any, it also leaves out the packages that would be compiled a second time, without the
+// race detector.
 func plan(root string, flags, packages, later []string) (schedule, error) {
 	if len(packages) > 0 {
 		return schedule{jobs: []job{{dir: root, flags: flags, packages: packages}}}, nil
