@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	types, err := ownership.NewTypes()
+//	types := ownership.NewTypes()
 //	m, err := ownership.New(types, ownership.Options{Kind: gvk, New: newPod})
 //	obj, err = m.Update(live, obj, "kubectl-edit")       // updates obj.managedFields
 //	obj, err = m.Apply(live, patch, "my-controller", false) // merged; 409 if another manager owns a field
