@@ -153,7 +153,7 @@ func (c *contest) attempt(ctx context.Context, j scenario.Job, e entrant, server
 	if err != nil {
 		return nil, because(ctx, err)
 	}
-	if want := j.Objects; e.contestant != results.Floor && slices.Contains(scenario.Following(), j.Name) && o.result.Objects != want {
+	if want := j.Objects + j.Params[scenario.ConfigMaps]; e.contestant != results.Floor && slices.Contains(scenario.Following(), j.Name) && o.result.Objects != want {
 		return nil, fmt.Errorf("has %d objects at the end, want %d", o.result.Objects, want)
 	}
 	if server != nil {

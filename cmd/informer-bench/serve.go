@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/internal/objects"
@@ -22,19 +23,20 @@ import (
 
 // serveSpec configures a load server.
 type serveSpec struct {
-	Custom  bool   `json:"custom"`
-	Kinds   bool   `json:"kinds"` // all kinds, with this many objects each
-	Hostile bool   `json:"hostile"`
-	Alike   bool   `json:"alike"`
-	Seed    uint64 `json:"seed"`
-	Objects int    `json:"objects"`
-	Ring    int    `json:"ring"`    // different events
-	Changed int    `json:"changed"` // objects that have changed at a relist
-	Stamp   bool   `json:"stamp"`   // events carry their send time
-	Stream  bool   `json:"stream"`  // lists are streamed
-	Relist  bool   `json:"relist"`  // the resource version will expire
-	Afresh  bool   `json:"afresh"`  // streamed lists are created while being sent
-	Chosen  bool   `json:"chosen"`  // the server supports shard selectors
+	Custom     bool   `json:"custom"`
+	Kinds      bool   `json:"kinds"` // all kinds, with this many objects each
+	Hostile    bool   `json:"hostile"`
+	Alike      bool   `json:"alike"`
+	Seed       uint64 `json:"seed"`
+	Objects    int    `json:"objects"`
+	ConfigMaps int    `json:"config_maps"` // they never change
+	Ring       int    `json:"ring"`        // different events
+	Changed    int    `json:"changed"`     // objects that have changed at a relist
+	Stamp      bool   `json:"stamp"`       // events carry their send time
+	Stream     bool   `json:"stream"`      // lists are streamed
+	Relist     bool   `json:"relist"`      // the resource version will expire
+	Afresh     bool   `json:"afresh"`      // streamed lists are created while being sent
+	Chosen     bool   `json:"chosen"`      // the server supports shard selectors
 }
 
 // serving is the first message of a load server.
@@ -83,6 +85,14 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 		}
 		loads = append(loads, load)
 	}
+	changing := loads
+	if spec.ConfigMaps > 0 {
+		load, err := apiservertest.NewLoad(configMapOptions(spec))
+		if err != nil {
+			return err
+		}
+		loads = append(loads, load)
+	}
 	srv := apiservertest.New(apiservertest.Options{Seed: spec.Seed, Loads: loads, ShardSelectors: spec.Chosen, Resources: []apiservertest.Resource{widgetResource()}})
 	defer srv.Close()
 	endpoint, err := srv.Listen(apiservertest.ListenOptions{})
@@ -90,7 +100,7 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 		return err
 	}
 	var first serving
-	for _, load := range loads {
+	for _, load := range slices.Backward(loads) {
 		if first, err = warm(ctx, spec, load, endpoint.URL); err != nil {
 			return fmt.Errorf("serve: warm up: %w", err)
 		}
@@ -109,30 +119,34 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 			}
 			return fmt.Errorf("serve: read order: %w", err)
 		}
-		if err := answers.Encode(obey(srv, loads, o)); err != nil {
+		if err := answers.Encode(obey(srv, loads, changing, o)); err != nil {
 			return err
 		}
 	}
 }
 
-func obey(srv *apiservertest.Server, loads []*apiservertest.Load, o order) (a answered) {
-	if o.Do == "reset" {
-		srv.Stats().Reset()
-	}
-	for _, load := range loads {
-		switch o.Do {
-		case "play":
+func obey(srv *apiservertest.Server, loads, changing []*apiservertest.Load, o order) (a answered) {
+	switch o.Do {
+	case "play":
+		for _, load := range changing {
 			load.Play(apiservertest.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
-		case "expire":
+		}
+	case "expire":
+		for _, load := range changing {
 			load.Expire()
-		case "reset":
+		}
+	case "reset":
+		srv.Stats().Reset()
+		for _, load := range loads {
 			load.Reset()
-		case "tell":
+		}
+	case "tell":
+		for _, load := range loads {
 			a.Listed = max(a.Listed, load.ListedAt().UnixNano())
 			a.Lists += srv.Stats().Requests("list", load.Resource().Resource)
-		default:
-			a.Error = fmt.Sprintf("unknown order %q", o.Do)
 		}
+	default:
+		a.Error = fmt.Sprintf("unknown order %q", o.Do)
 	}
 	return a
 }
@@ -152,6 +166,16 @@ func loadOptions(spec serveSpec, kind objects.Kind) apiservertest.LoadOptions {
 		Resource: resourceOf(kind.Resource), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
 		Held: true, Stamp: spec.Stamp, Afresh: spec.Afresh,
 		New:    func(i int) object.Object { return kind.New(spec.Seed, i, options) },
+		Change: func(obj object.Object, _ int) { objects.Touch(obj, 1) },
+	}
+}
+
+func configMapOptions(spec serveSpec) apiservertest.LoadOptions {
+	return apiservertest.LoadOptions{
+		Resource: resourceOf(corev1.SchemeGroupVersion.WithResource("configmaps")), Objects: spec.ConfigMaps, Ring: 1, Held: true,
+		New: func(i int) object.Object {
+			return objects.LargeConfigMap(spec.Seed, i, objects.Options{Hostile: spec.Hostile})
+		},
 		Change: func(obj object.Object, _ int) { objects.Touch(obj, 1) },
 	}
 }

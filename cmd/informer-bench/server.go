@@ -19,7 +19,7 @@ type loadServer struct {
 func (c *contest) serve(ctx context.Context, j scenario.Job) (*loadServer, error) {
 	spec := serveSpec{
 		Custom: j.Params.On(scenario.Custom), Kinds: j.Params.On(scenario.Kinds), Hostile: j.Params.On(scenario.Hostile), Alike: j.Params.On(scenario.Alike),
-		Seed: c.seed, Objects: j.Objects,
+		Seed: c.seed, Objects: j.Objects, ConfigMaps: j.Params[scenario.ConfigMaps],
 		Ring: max(1, min(j.Objects, j.Params[scenario.Events])), Changed: j.Params[scenario.Changed],
 		Stamp: j.Name == "latency", Stream: j.Params.On(scenario.WatchList), Relist: j.Script == scenario.Relist || j.Params.On(scenario.Expired), Afresh: j.Afresh,
 		Chosen: j.Params.On(scenario.Chosen),

@@ -22,12 +22,23 @@ type app struct {
 	digests   [2]string
 }
 
+// NamespaceNames returns the namespaces of objects that are not hostile.
+func NamespaceNames() []string {
+	names := make([]string, Namespaces)
+	for n := range names {
+		names[n] = namespaceName(n)
+	}
+	return names
+}
+
+func namespaceName(n int) string { return fmt.Sprintf("team-%02d", n) }
+
 func newApp(seed uint64, kind string, i int, o Options) *app {
 	s := appSource(seed, kind, i, o)
-	a := &app{s: s, namespace: fmt.Sprintf("team-%02d", i%Namespaces)}
+	a := &app{s: s, namespace: namespaceName(i % Namespaces)}
 	a.name = s.pick("billing", "catalog", "checkout", "gateway", "ingest", "orders", "search", "session") + "-" + s.token(4)
 	if o.Hostile {
-		a.namespace = fmt.Sprintf("team-%02d-%s", i%Namespaces, s.token(4))
+		a.namespace += "-" + s.token(4)
 	}
 	a.hash = s.token(10)
 	a.owner = s.uid()

@@ -56,6 +56,13 @@ func configMap(seed uint64, i int, o Options) object.Object {
 	}}
 }
 
+// LargeConfigMap returns a ConfigMap of 10 KB that has its own content, such as a Helm release or a dashboard.
+func LargeConfigMap(seed uint64, i int, o Options) *corev1.ConfigMap {
+	a := newApp(seed, "large-configmap", i, o)
+	m, s := a.meta(seed, "large-configmap", i, o)
+	return &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{a.s.fixed("release"): s.token(10_000)}}
+}
+
 func secret(seed uint64, i int, o Options) object.Object {
 	a := newApp(seed, "secret", i, o)
 	m, s := a.meta(seed, "secret", i, o)

@@ -48,7 +48,7 @@ func (k Stack) fanout(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	if err := scenario.Fanout(s, feed.Go, listeners); err != nil {
 		return nil, err
 	}
-	r, err := account(s, i, listeners)
+	r, err := account(s, listeners, i)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -67,6 +68,10 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	if err != nil {
 		return nil, err
 	}
+	caches := []cache.SharedIndexInformer{i}
+	if s.Params.On(scenario.ConfigMaps) {
+		caches = append(caches, f.(informers.SharedInformerFactory).Core().V1().ConfigMaps().Informer())
+	}
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err
 	}
@@ -74,10 +79,13 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	for _, r := range registrations {
 		<-r.HasSyncedChecker().Done()
 	}
+	for _, c := range caches {
+		<-c.HasSyncedChecker().Done()
+	}
 	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
 	}
-	return account(s, i, listeners)
+	return account(s, listeners, caches...)
 }
 
 // listen adds the handlers.
@@ -105,20 +113,22 @@ func handler(l *scenario.Listener) cache.ResourceEventHandler {
 	}
 }
 
-// account reports the final state of the cache.
-func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scenario.Listener) (*protocol.Result, error) {
+// account reports the final state of the caches.
+func account(s *protocol.Session, listeners []*scenario.Listener, caches ...cache.SharedIndexInformer) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
-	for _, o := range i.GetStore().List() {
-		object, ok := o.(metav1.Object)
-		if !ok {
-			return nil, fmt.Errorf("the store contains a %T", o)
+	for _, c := range caches {
+		for _, o := range c.GetStore().List() {
+			object, ok := o.(metav1.Object)
+			if !ok {
+				return nil, fmt.Errorf("the store contains a %T", o)
+			}
+			r.Objects++
+			r.Digest.Add(object)
 		}
-		r.Objects++
-		r.Digest.Add(object)
 	}
 	for _, l := range listeners {
 		r.Heard += l.Heard()
 	}
-	runtime.KeepAlive(i)
+	runtime.KeepAlive(caches)
 	return r, nil
 }

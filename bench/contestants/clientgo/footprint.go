@@ -29,7 +29,7 @@ func (k Stack) footprint(ctx context.Context, s *protocol.Session) (*protocol.Re
 		Sync: func() (*protocol.Result, error) {
 			f.StartWithContext(ctx)
 			<-i.HasSyncedChecker().Done()
-			return account(s, i, nil)
+			return account(s, nil, i)
 		},
 		Handler: func() error {
 			r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{})

@@ -41,7 +41,7 @@ func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	if err != nil {
 		return nil, err
 	}
-	r, err := account(s, i, []*scenario.Listener{l})
+	r, err := account(s, []*scenario.Listener{l}, i)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.
 	if err := scenario.Oversleep(s, feed.Go, listeners[0], sleeper); err != nil {
 		return nil, err
 	}
-	r, err := account(s, i, listeners)
+	r, err := account(s, listeners, i)
 	if err != nil {
 		return nil, err
 	}

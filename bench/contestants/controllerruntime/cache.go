@@ -62,14 +62,22 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	if err != nil {
 		return nil, err
 	}
+	lists := []client.ObjectList{list}
+	if s.Params.On(scenario.ConfigMaps) {
+		lists = append(lists, &corev1.ConfigMapList{})
+		if _, err := all.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
+			return nil, err
+		}
+	}
 	listeners, err := listen(s, informer)
 	if err != nil {
 		return nil, err
 	}
+	all.WaitForCacheSync(ctx)
 	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
 	}
-	result, err := account(ctx, s, all, list, listeners)
+	result, err := account(ctx, s, all, listeners, lists...)
 	cancel()
 	return result, errors.Join(err, <-ended)
 }
@@ -113,18 +121,30 @@ func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listen
 	return listeners, nil
 }
 
-// account reports the final state of the cache.
-func account(ctx context.Context, s *protocol.Session, all cache.Cache, list client.ObjectList, listeners []*scenario.Listener) (*protocol.Result, error) {
+// account reports the final state of the cache. It lists one namespace at a time, so it needs little memory even
+// if the cache has to decode what it lists.
+func account(ctx context.Context, s *protocol.Session, all cache.Cache, listeners []*scenario.Listener, lists ...client.ObjectList) (*protocol.Result, error) {
 	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	for _, l := range listeners {
 		r.Heard += l.Heard()
 	}
-	return r, add(ctx, r, all, list)
+	namespaces := objects.NamespaceNames()
+	if s.Params.On(scenario.Hostile) { // nearly each object has its own
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, list := range lists {
+		for _, namespace := range namespaces {
+			if err := add(ctx, r, all, list, client.InNamespace(namespace)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
 }
 
 // add adds the cached objects of one kind to a result.
-func add(ctx context.Context, r *protocol.Result, all cache.Cache, list client.ObjectList) error {
-	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+func add(ctx context.Context, r *protocol.Result, all cache.Cache, list client.ObjectList, opts ...client.ListOption) error {
+	if err := all.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
 	return meta.EachListItem(list, func(o runtime.Object) error {

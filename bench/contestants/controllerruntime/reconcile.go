@@ -68,7 +68,7 @@ func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol
 	if err != nil {
 		return nil, err
 	}
-	r, err := account(ctx, s, m.GetCache(), &corev1.PodList{}, nil)
+	r, err := account(ctx, s, m.GetCache(), nil, &corev1.PodList{})
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,10 @@ func (k Stack) newFactory(s *protocol.Session) (*factory.Factory, error) {
 }
 
 func followType[T object.Object](ctx context.Context, s *protocol.Session, f *factory.Factory, i *sharedinformer.Informer[T]) (*protocol.Result, error) {
+	countConfigMaps := func(*protocol.Result) {}
+	if s.Params.On(scenario.ConfigMaps) {
+		countConfigMaps = countOf(factory.Informer[*corev1.ConfigMap](f).Cache().All)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer f.Wait()
 	defer cancel()
@@ -66,10 +70,15 @@ func followType[T object.Object](ctx context.Context, s *protocol.Session, f *fa
 			return nil, err
 		}
 	}
+	if err := f.WaitForSync(ctx); err != nil {
+		return nil, err
+	}
 	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
 	}
-	return account(s, i, listeners), nil
+	r := account(s, i, listeners)
+	countConfigMaps(r)
+	return r, nil
 }
 
 // listen adds the handlers.

@@ -56,7 +56,8 @@ func adapterTargets() (targets []Target) {
 	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {
 		targets = append(targets,
 			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: Wall, Limit: 0.3, Against: ClientGo},
-			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: LivePerObject, Limit: 0.4, Against: ClientGo})
+			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: LivePerObject, Limit: 0.4, Against: ClientGo},
+			Target{Scenario: "limit", Contestant: contestant, Metric: MemoryLimit, Limit: 0.275, Against: ClientGo})
 	}
 	for _, scenario := range []string{"sync-protobuf", "watch-protobuf"} {
 		for _, params := range []Params{nil, {Hostile: 1}} {

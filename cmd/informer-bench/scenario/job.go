@@ -14,8 +14,9 @@ const DefaultObjects = 50_000
 
 // These parameters are resolved before they reach a contestant.
 const (
-	scale          = "scale_percent"   // percentage of the number of objects
-	changedPercent = "changed_percent" // of the objects
+	scale            = "scale_percent"      // percentage of the number of objects
+	changedPercent   = "changed_percent"    // of the objects
+	configMapPercent = "config_map_percent" // ConfigMaps, of the number of objects
 )
 
 // Job is a variant of a scenario with all numbers resolved.
@@ -38,6 +39,10 @@ func (s Scenario) Jobs(objects int) []Job {
 			delete(j.Params, changedPercent)
 			j.Params[Changed] = max(1, j.Objects*percent/100)
 		}
+		if percent, ok := j.Params[configMapPercent]; ok {
+			delete(j.Params, configMapPercent)
+			j.Params[ConfigMaps] = max(1, j.Objects*percent/100)
+		}
 		if s.PerObject > 0 {
 			j.Params[Events] = max(1, int(float64(j.Objects)*s.PerObject))
 		}
@@ -55,6 +60,8 @@ func (j Job) Lists() int {
 		return j.Params[Kinds]
 	case j.Params.On(WatchList):
 		return 0
+	case j.Script == Relist && j.Params.On(ConfigMaps):
+		return 3
 	case j.Script == Relist:
 		return 2
 	}

@@ -78,10 +78,10 @@ func syncScenarios() []Scenario {
 		Contestants: both(),
 		Variants:    []protocol.Params{{scale: 20}, {scale: 100}, {scale: 300}},
 	}, {
-		Name: "limit", Measures: "the smallest memory limit in which Pods are listed and, after an expired version, listed again",
+		Name: "limit", Measures: "the smallest memory limit in which Pods and ConfigMaps are listed and, after an expired version, Pods are listed again",
 		Script: Relist, Smallest: true, Rounds: 1,
 		Contestants: slices.DeleteFunc(Contestants(), func(name string) bool { return name == results.Unmarshal || name == results.Floor }),
-		Variants:    []protocol.Params{{scale: 40}},
+		Variants:    []protocol.Params{{scale: 40, configMapPercent: 25}},
 	}, {
 		Name: "footprint", Measures: "bytes an object, goroutines and bytes an informer and an idle handler",
 		Contestants: both(), Variants: []protocol.Params{{}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-bench/protocol"
 	"github.com/millrace-dev/millrace/cmd/informer-bench/results"
 )
 
@@ -23,6 +24,7 @@ func TestScenariosAreInOrder(t *testing.T) {
 			require.Positive(t, j.Objects, s.Name)
 			require.NotContains(t, j.Params, scale)
 			require.NotContains(t, j.Params, changedPercent)
+			require.NotContains(t, j.Params, configMapPercent)
 			if s.Script == Watch || s.Script == Reconcile {
 				require.Positive(t, j.Params[Events], s.Name)
 			}
@@ -51,4 +53,14 @@ func TestGroupsAndNamesAreChosenInTheOrderOfTheList(t *testing.T) {
 	for _, s := range All() {
 		require.NotEqual(t, s.Group, s.Name, "a name could mean two things")
 	}
+}
+
+func TestPercentagesBecomeNumbers(t *testing.T) {
+	limit, err := Choose([]string{"limit"})
+	require.NoError(t, err)
+	jobs := limit[0].Jobs(DefaultObjects)
+	require.Len(t, jobs, 1)
+	require.Equal(t, 20_000, jobs[0].Objects)
+	require.Equal(t, protocol.Params{ConfigMaps: 5_000}, jobs[0].Params)
+	require.Equal(t, 3, jobs[0].Lists(), "Pods twice, ConfigMaps once")
 }
