@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/trusted"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -55,7 +56,7 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 			return nil, fmt.Errorf("controller %s: %w", name, err)
 		}
 		if r != nil {
-			c.metrics = &guardedMetrics{metrics: r, log: opts.Logger.With("controller", name)}
+			c.metrics = &guardedMetrics{metrics: r, trusted: trusted.Is(r), log: opts.Logger.With("controller", name)}
 		}
 	}
 	return c, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/internal/trusted"
 )
 
 // ControllerOptions configure [Controllers]. The zero value is usable.
@@ -114,6 +115,7 @@ func (c *Controllers) Register(view controller.View) controller.Metrics {
 
 // controllerMetrics implements controller.Metrics.
 type controllerMetrics struct {
+	trusted.Hook
 	owner *Controllers
 	name  string
 	times atomic.Pointer[prometheus.Observer]

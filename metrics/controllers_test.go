@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/internal/trusted"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -115,4 +116,11 @@ func TestControllers(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+func TestHooksThatRunForEveryObjectAreTrusted(t *testing.T) {
+	c, err := controller.New("pods", controller.Func(func(context.Context, controller.Request) (controller.Result, error) { return controller.Result{}, nil }), controller.Options{})
+	require.NoError(t, err)
+	require.True(t, trusted.Is(metrics.NewControllers(metrics.ControllerOptions{}).Register(c)))
+	require.False(t, trusted.Is(struct{}{}))
 }

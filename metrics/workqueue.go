@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/millrace-dev/millrace/internal/trusted"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -243,6 +244,7 @@ func (t *sum) add(s workqueue.Status) {
 }
 
 type queueMetrics struct {
+	trusted.Hook
 	owner         *WorkQueues
 	name          string
 	status        func() workqueue.Status

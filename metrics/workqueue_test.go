@@ -126,3 +126,16 @@ func ExampleNewWorkQueues() {
 	q.ShutDown()
 	// Output:
 }
+
+// TestDurationsOfAQueueCostNoGoroutine counts allocations, of which a goroutine takes several.
+func TestDurationsOfAQueueCostNoGoroutine(t *testing.T) {
+	q := workqueue.New(workqueue.Options[string]{Name: "pods", Metrics: metrics.NewWorkQueues(metrics.WorkQueueOptions{})})
+	defer q.ShutDown()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		q.Add("a")
+		key, err := q.Get(t.Context())
+		if err == nil {
+			q.Done(key)
+		}
+	}))
+}

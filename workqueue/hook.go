@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/trusted"
 )
 
 // Orders, MetricsProviders and RateLimiters are user code. If they panic or call runtime.Goexit, the queue
-// must not stay locked, or lose a worker or a key. Each call therefore runs in its own goroutine. A failure
-// is recorded in the Status, and the queue continues without a result.
+// must not stay locked, or lose a worker or a key. Each call therefore runs in its own goroutine; only trusted
+// Metrics receive durations directly. A failure is recorded in the Status, and the queue continues without a result.
 
 // ordered calls a user's Order safely. The caller must hold the queue's lock.
 type ordered[K comparable] struct {
@@ -42,6 +43,7 @@ func (o *ordered[K]) pop(items *table[K]) (it *item[K], ok bool) {
 // guardedMetrics calls a user's Metrics and records failures. The caller must not hold the lock.
 type guardedMetrics struct {
 	metrics Metrics
+	trusted bool
 	failed  func(err error)
 }
 
@@ -52,10 +54,22 @@ func (m *guardedMetrics) call(f func()) {
 }
 
 func (m *guardedMetrics) queueDuration(d time.Duration) {
+	if m.trusted {
+		m.metrics.QueueDuration(d)
+		return
+	}
 	m.call(func() { m.metrics.QueueDuration(d) })
 }
-func (m *guardedMetrics) workDuration(d time.Duration) { m.call(func() { m.metrics.WorkDuration(d) }) }
-func (m *guardedMetrics) unregister()                  { m.call(m.metrics.Unregister) }
+
+func (m *guardedMetrics) workDuration(d time.Duration) {
+	if m.trusted {
+		m.metrics.WorkDuration(d)
+		return
+	}
+	m.call(func() { m.metrics.WorkDuration(d) })
+}
+
+func (m *guardedMetrics) unregister() { m.call(m.metrics.Unregister) }
 
 // register creates the queue's Metrics, if the provider returns one.
 func (q *Queue[K]) register(metrics MetricsProvider) {
@@ -64,7 +78,7 @@ func (q *Queue[K]) register(metrics MetricsProvider) {
 	if err != nil {
 		q.hookFailed(err)
 	} else if r != nil {
-		q.metrics = &guardedMetrics{metrics: r, failed: q.hookFailed}
+		q.metrics = &guardedMetrics{metrics: r, trusted: trusted.Is(r), failed: q.hookFailed}
 	}
 }
 
