@@ -97,12 +97,11 @@ ifeq ($(PACKAGES),)
 	$(GO) -C tools run ./minors -test -C ../test/e2e
 endif
 
-TIME ?= 10m
 SEED ?= $(shell date +%s)
 
 .PHONY: torture
 torture: ## Break a real cluster on purpose for TIME (10m), as drawn from SEED; the tests do for 45 s
-	$(GO) -C test/torture test -race -vet=off -count=1 -timeout=0 -tags clocksteps -ldflags=-checklinkname=0 . -v -duration=$(TIME) -seed=$(SEED)
+	$(GO) -C test/torture test -race -vet=off -count=1 -timeout=0 -tags clocksteps -ldflags=-checklinkname=0 . -v -duration=$(or $(TIME),10m) -seed=$(SEED)
 
 VERSION ?=
 
