@@ -154,6 +154,23 @@ func TestTags(t *testing.T) {
 	if err := r.tag(t.Context()); err == nil {
 		t.Error("a version was tagged twice")
 	}
+
+	// The artifacts of the tag are those of the commit that was tagged.
+	from, err := r.tree(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.revision = "v0.2.0"
+	tagged, err := r.tree(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tagged.time.Equal(from.time) {
+		t.Errorf("tagged at %s, committed at %s", tagged.time, from.time)
+	}
+	if diff, err := exec.CommandContext(t.Context(), "diff", "-r", from.dir, tagged.dir).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
 }
 
 // A failing script fails the rehearsal, and its output is shown.

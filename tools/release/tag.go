@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // tag commits the release as a child of the released commit, and tags it for each module. It does not move a
@@ -45,11 +46,13 @@ func (t *tree) tag(m *member) string {
 	return m.folder + "/" + t.version
 }
 
-// commit commits the release's changes on top of its parent commit, using a separate index.
+// commit commits the release's changes on top of its parent commit, using a separate index. The commit has its
+// parent's date, so the artifacts of both are identical.
 func (r *release) commit(ctx context.Context, t *tree, index string) (string, error) {
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repo}, args...)...)
-		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+index)
+		date := t.time.Format(time.RFC3339)
+		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+index, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, out)

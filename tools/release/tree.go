@@ -49,7 +49,8 @@ func (t *tree) module(path string) *member {
 	return nil
 }
 
-// tree writes the commit's files to dir, in their released form.
+// tree writes the commit's files to dir, in their released form. If the commit is tagged, they already have that
+// form.
 func (r *release) tree(ctx context.Context, dir string) (*tree, error) {
 	t, err := r.export(ctx, r.revision, dir)
 	if err != nil {
@@ -197,7 +198,7 @@ func (t *tree) addSums() error {
 			if lines[m.path] != "" || !ready {
 				continue
 			}
-			if err := appendTo(filepath.Join(t.folder(m), "go.sum"), needs); err != nil {
+			if err := addLines(filepath.Join(t.folder(m), "go.sum"), needs); err != nil {
 				return err
 			}
 			sum, err := t.sum(m)
@@ -227,8 +228,13 @@ func (t *tree) needs(m *member, lines map[string]string) (text string, ready boo
 	return text, true
 }
 
-func appendTo(name, text string) error {
-	if text == "" {
+// addLines appends text to a file, unless the file already contains it.
+func addLines(name, text string) error {
+	before, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if strings.Contains(string(before), text) {
 		return nil
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
