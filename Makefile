@@ -113,6 +113,10 @@ release-rehearsal: ## Use VERSION (v0.1.0) of the committed tree as strangers wo
 release-artifacts: ## Make what people download of VERSION in dist/VERSION, and publish nothing
 	$(GO) -C tools run ./release pack -version '$(VERSION)' ../dist/$(VERSION)
 
+.PHONY: release-proofs
+release-proofs: ## Run all checks that are too long for each commit, what is named like ONLY, and write results/VERSION.md
+	$(GO) -C tools run ./release prove -version '$(VERSION)' -only '$(ONLY)'
+
 FUZZTIME ?= 1m
 
 .PHONY: fuzz
@@ -126,8 +130,8 @@ kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D --port P"
 	@exec ./bin/kube $(ARGS)
 
 .PHONY: bench
-bench: bin/informer-bench ## Measure against client-go and write results/benchmarks.md
-	./bin/informer-bench run --rounds 5 --json bench/out/results.json
+bench: bin/informer-bench ## Measure against client-go and write results/benchmarks.md; ARGS=--resume continues a run
+	./bin/informer-bench run --rounds 5 --json bench/out/results.json $(ARGS)
 	./bin/informer-bench report bench/out/results.json
 
 .PHONY: bench-quick

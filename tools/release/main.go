@@ -4,6 +4,7 @@
 //	go -C tools run ./release tree -version v0.1.0 DIR    # the files of the release
 //	go -C tools run ./release tag -version v0.1.0         # a commit of them, and its tags
 //	go -C tools run ./release pack -version v0.1.0 DIR    # make release-artifacts VERSION=v0.1.0
+//	go -C tools run ./release prove -version v0.1.0       # make release-proofs VERSION=v0.1.0
 //
 // # Modules
 //
@@ -29,6 +30,12 @@
 // bytes. Each archive contains the program, the licences of all linked code, manual pages and completions.
 // Next to it, pack writes a bill of materials in CycloneDX format. Programs for this system are run once as a
 // check.
+//
+// # Proofs
+//
+// The subcommand prove runs the checks that are too long to run for each commit, records their outcomes below
+// results, and shows them on one page. It continues where it was interrupted, and repeats a check only if the
+// code has changed since it passed.
 //
 // # Failure
 //
@@ -59,7 +66,7 @@ func main() {
 	}
 }
 
-const usage = "usage: release rehearse|tree|tag|pack -version vX.Y.Z [flags] [DIR]"
+const usage = "usage: release rehearse|tree|tag|pack|prove -version vX.Y.Z [flags] [DIR]"
 
 // run executes a command line.
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -71,7 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&r.repo, "C", "..", "the `directory` of the repository")
 	flags.StringVar(&r.revision, "revision", "HEAD", "the `commit` to release")
 	flags.StringVar(&r.version, "version", "", "the `version` of all modules, such as v0.1.0")
-	only := flags.String("only", "", "rehearse with the scripts whose name has this `text` in it")
+	only := flags.String("only", "", "run only the scripts or proofs with this `text` in their names")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -86,6 +93,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	case args[0] == "pack" && flags.NArg() == 1:
 		return r.pack(ctx, flags.Arg(0))
+	case args[0] == "prove" && flags.NArg() == 0:
+		return r.prove(ctx, proofs, *only)
 	case args[0] == "tag" && flags.NArg() == 0:
 		return r.tag(ctx)
 	}

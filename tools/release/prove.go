@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// proof is a check of a whole release, too long to run for each commit.
+type proof struct {
+	name    string
+	command string // for sh, in the repository's root; $VERSION is the release's version
+	result  string // lines of the output that contain this text are the result
+	page    string // the page below results that the command writes, if any
+}
+
+// proofs lists a release's proofs, in the order in which they run.
+var proofs = []proof{
+	{"checks", "make check", "vulnerabilities:", ""},
+	{"all tests", "make test-all", " passed, ", ""},
+	{"simulation, first half", "make simulate RUNS=125000", "125000 schedules", ""},
+	{"simulation, second half", "make simulate RUNS=125000 FROM=125000", "125000 schedules", ""},
+	{"simulation of shared work", "make simulate-sharing RUNS=10000", "schedules passed", ""},
+	{"breakages", "go run ./test/mutate -table results/breakages.md", " found", "breakages.md"},
+	{"torture", "make torture TIME=60m SEED=20261130", " episodes", ""},
+	{"fuzzing", "make fuzz FUZZTIME=1m", "| all |", ""},
+	{"conformance", "make conformance", "", "conformance.md"},
+	{"software of others", "make software", "", "software.md"},
+	{"benchmarks", "make bench ARGS=--resume", "", "benchmarks.md"},
+	{"rehearsal", "make release-rehearsal VERSION=$VERSION", "release: rehearsed", ""},
+	{"artifacts", "make release-artifacts VERSION=$VERSION", ": built", ""},
+}
+
+// outcome is how a proof ended.
+type outcome struct {
+	Command  string
+	Revision string
+	Machine  string
+	Began    time.Time
+	Seconds  int
+	Passed   bool
+	Result   []string
+}
+
+// prove runs the proofs that have not passed with the code of HEAD, one after another, and writes all outcomes
+// to results, as a page and in JSON. A failed proof does not stop the others.
+func (r *release) prove(ctx context.Context, all []proof, only string) error {
+	if err := r.sameCode(ctx, "HEAD"); err != nil {
+		return err
+	}
+	file := filepath.Join(r.repo, "results", r.version+".json")
+	known, err := readOutcomes(file)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		switch last := known[p.name]; {
+		case !strings.Contains(p.name, only):
+			continue
+		case last.Passed && r.sameCode(ctx, last.Revision) == nil:
+			fmt.Fprintf(r.out, "release: %s: passed on %s\n", p.name, last.Began.Format(time.DateOnly))
+			continue
+		}
+		o, err := r.attempt(ctx, p)
+		if err != nil {
+			return err
+		}
+		known[p.name] = o
+		if err := r.record(ctx, file, all, known); err != nil {
+			return err
+		}
+	}
+	return unproven(all, known)
+}
+
+// unproven returns an error if a proof has not passed.
+func unproven(all []proof, known map[string]outcome) error {
+	var missing []string
+	for _, p := range all {
+		if !known[p.name].Passed {
+			missing = append(missing, p.name)
+		}
+	}
+	if missing != nil {
+		return fmt.Errorf("not proven: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// sameCode returns an error unless the working directory has the code of a revision. The code is everything but
+// pages and results.
+func (r *release) sameCode(ctx context.Context, revision string) error {
+	changed, err := r.git(ctx, "diff", "--name-only", revision, "--", ".", ":!*.md", ":!results", ":!bench/out")
+	if err == nil && len(changed) > 0 {
+		err = fmt.Errorf("changed since %s: %s", revision, strings.Join(strings.Fields(string(changed)), ", "))
+	}
+	return err
+}
+
+// attempt runs a proof. It returns an error if ctx ends first.
+func (r *release) attempt(ctx context.Context, p proof) (outcome, error) {
+	revision, err := r.git(ctx, "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return outcome{}, err
+	}
+	fmt.Fprintf(r.out, "release: %s: %s\n", p.name, p.command)
+	o := outcome{
+		Command: strings.ReplaceAll(p.command, "$VERSION", r.version), Revision: strings.TrimSpace(string(revision)),
+		Machine: machine(), Began: time.Now().UTC().Truncate(time.Second),
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", p.command)
+	cmd.Dir, cmd.Env = r.repo, append(os.Environ(), "VERSION="+r.version)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(r.out, &output), r.out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	err = cmd.Run()
+	o.Passed, o.Seconds = err == nil, int(time.Since(o.Began).Seconds())
+	for lines := bufio.NewScanner(&output); p.result != "" && lines.Scan(); {
+		if strings.Contains(lines.Text(), p.result) {
+			o.Result = append(o.Result, strings.TrimSpace(lines.Text()))
+		}
+	}
+	if err != nil {
+		o.Result = append(o.Result, err.Error())
+	}
+	return o, ctx.Err()
+}
+
+// machine describes the machine on which the proofs run.
+func machine() string {
+	name := "unknown processor"
+	info, _ := os.ReadFile("/proc/cpuinfo") // Linux only
+	for line := range strings.Lines(string(info)) {
+		if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == "model name" {
+			name = strings.TrimSpace(value)
+		}
+	}
+	return fmt.Sprintf("%s, %d cores, %s/%s, %s", name, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
+func readOutcomes(file string) (map[string]outcome, error) {
+	known := map[string]outcome{}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return known, json.Unmarshal(text, &known)
+}
+
+// record writes the outcomes, and the page that shows them.
+func (r *release) record(ctx context.Context, file string, all []proof, known map[string]outcome) error {
+	text, err := json.MarshalIndent(known, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(strings.TrimSuffix(file, ".json")+".md", r.page(ctx, all, known), 0o644)
+}
+
+// page returns the page of all outcomes.
+func (r *release) page(ctx context.Context, all []proof, known map[string]outcome) []byte {
+	var b, machines bytes.Buffer
+	fmt.Fprintf(&b, "# Proofs of %s\n\n`make release-proofs VERSION=%s` runs the proofs that have not passed with the current code, and writes this page.\n\n", r.version, r.version)
+	b.WriteString("| proof | command | result | took | on | revision |\n|---|---|---|---|---|---|\n")
+	for _, p := range all {
+		o, ran := known[p.name]
+		if !ran {
+			fmt.Fprintf(&b, "| %s | `%s` | **has not run** | | | |\n", p.name, strings.ReplaceAll(p.command, "$VERSION", r.version))
+			continue
+		}
+		result := strings.ReplaceAll(strings.Join(o.Result, "<br>"), "|", "")
+		if p.page != "" {
+			result = strings.TrimSpace(fmt.Sprintf("[%s](%s) %s", p.page, p.page, result))
+		}
+		if !o.Passed {
+			result = "**failed**: " + result
+		}
+		if r.sameCode(ctx, o.Revision) != nil {
+			o.Revision += " (the code has changed since)"
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %v | %s | %s |\n", p.name, o.Command, result, time.Duration(o.Seconds)*time.Second, o.Began.Format(time.DateOnly), o.Revision)
+		if line := "\n- " + o.Machine; !strings.Contains(machines.String(), line) {
+			machines.WriteString(line)
+		}
+	}
+	fmt.Fprintf(&b, "\nThe code has not changed since the revision of a proof unless the table says so; pages may have.\n\nMachines:\n%s\n", &machines)
+	return b.Bytes()
+}

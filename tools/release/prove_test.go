@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestProve(t *testing.T) {
+	r := repository(t)
+	all := []proof{
+		{"count", "echo run >> $RUNS; echo '7 | counted'; echo else", "counted", ""},
+		{"fail", "echo broken; exit 3", "broken", ""},
+		{"page", "echo $VERSION > results/p.md", "", "p.md"},
+	}
+	runs := filepath.Join(t.TempDir(), "runs")
+	t.Setenv("RUNS", runs)
+	page := func(wantRuns int, want ...string) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(r.repo, "results", "v0.2.0.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("no %q in:\n%s", part, text)
+			}
+		}
+		said, err := os.ReadFile(runs)
+		if err != nil || strings.Count(string(said), "run") != wantRuns {
+			t.Errorf("got %q, %v; want %d runs", said, err, wantRuns)
+		}
+	}
+
+	if err := r.prove(t.Context(), all, "count"); err == nil || err.Error() != "not proven: fail, page" {
+		t.Errorf("got %v", err)
+	}
+	page(1, "| count | `echo run >> $RUNS; echo '7 | counted'; echo else` | 7  counted | ", "| fail | `echo broken; exit 3` | **has not run** |")
+	if err := r.prove(t.Context(), all, ""); err == nil || err.Error() != "not proven: fail" {
+		t.Errorf("got %v", err)
+	}
+	page(1, "**failed**: broken<br>exit status 3", "| page | `echo v0.2.0 > results/p.md` | [p.md](p.md) | ")
+
+	commit(t, r, "status") // only results
+	if err := r.prove(t.Context(), all, "count"); err == nil {
+		t.Error("a failure was forgotten")
+	}
+	page(1)
+	write(t, filepath.Join(r.repo, "mill.go"), "package mill")
+	if err := r.prove(t.Context(), all, ""); err == nil || !strings.HasPrefix(err.Error(), "changed since HEAD: mill.go") {
+		t.Errorf("got %v", err)
+	}
+	commit(t, r, "status")
+	if err := r.prove(t.Context(), all, "fail"); err == nil {
+		t.Error("a failure was forgotten")
+	}
+	page(1, "(the code has changed since)")
+	if err := r.prove(t.Context(), all, "count"); err == nil {
+		t.Error("a failure was forgotten")
+	}
+	page(2)
+}
