@@ -53,7 +53,8 @@
 // # Concurrency
 //
 // All methods are safe for concurrent use. A controller runs one goroutine per worker, two per source
-// (three if the source has a map function), and one for each cache that parked requests are waiting for.
+// (three if the source has a map function), one for each cache that parked requests are waiting for,
+// and one while namespaces are missing.
 // Handlers run in their informers' goroutines.
 //
 // Lock order: Controller.mu comes first. The queue, cause, barrier, namespace, mapping and attempt locks

@@ -50,8 +50,8 @@
 //
 // # Concurrency
 //
-// A Registry is immutable. Run uses two goroutines per running controller: one for the controller and one
-// that sends its events. Status and Ready are safe for concurrent use at any time.
+// A Registry is immutable. Run uses three goroutines per running controller: two for the controller and
+// one that sends its events. Status and Ready are safe for concurrent use at any time.
 //
 // # Failure
 //

@@ -49,5 +49,5 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A Process starts no goroutines of its own.
+// All methods are safe for concurrent use. A Process has no goroutines between requests.
 package debug

@@ -64,8 +64,8 @@
 //
 // # Concurrency
 //
-// A Server's methods are safe for concurrent use. Except for Install, InstallFiles and AuditEvents, they
-// run one at a time. The fields do not change once the server has started.
+// A Server's methods are safe for concurrent use. Restart, Compact and Defragment
+// run one at a time, and so do calls of AddUser. The fields do not change once the server has started.
 //
 // # Failure
 //

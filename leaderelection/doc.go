@@ -35,7 +35,7 @@
 // # Concurrency
 //
 // All methods are safe for concurrent use, but only one Run may be active at a time. Run starts one
-// goroutine for renewals, one that watches the deadline, and one per renewal in progress; the work runs
+// goroutine for renewals, one that watches the deadline, and two per renewal in progress; the work runs
 // in the caller's goroutine. A transport or logger that blocks does not delay the deadline, but Run cannot
 // return until that call does.
 //

@@ -50,6 +50,7 @@
 //   - if decoding or transforming the next change failed three times in a row, because by then the object
 //     may have changed again;
 //   - if the consumer has lost data (Relist);
+//   - if it has gained objects (Ownership);
 //   - if watches keep failing: for a minute if the server refuses them, for ten minutes if it does not
 //     respond (Status.Polling).
 //

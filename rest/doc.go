@@ -53,8 +53,8 @@
 // # Concurrency
 //
 // Client and Resource are safe for concurrent use. A list's items and a watch's events must be consumed by
-// a single goroutine. The only goroutines that outlive a call are net/http's connection goroutines and one
-// per running exec plugin.
+// a single goroutine. The only goroutines that outlive a call are net/http's connection goroutines, one per
+// running exec plugin, and one while a credential file is being read.
 //
 // # Failure
 //

@@ -8,7 +8,7 @@ Sharding is experimental: its API may change in any minor version, and the API s
 
 The package makes no requests and starts no goroutines. Its types are safe for concurrent use.
 
-The hash is the 64-bit FNV-1a hash of a UID or a namespace, as in KEP-5866, so an API server can
-select the objects in a set of slots.
+The hash of a UID or a namespace is 64-bit FNV-1a, as in KEP-5866, so an API server can select the
+objects in a set of slots. The hashes of other keys are mixed further.
 */
 package shard

@@ -43,10 +43,10 @@
 // # Concurrency
 //
 // All methods are safe for concurrent use. A queue has one mutex, and calls no outside code except the Order
-// while holding it. Add, Get and Done each hold it for about 10 ns. A goroutine that finds it locked spins
-// for up to 60 µs, with growing pauses, before it sleeps. The queue starts a goroutine only to call an Order,
-// a MetricsProvider or a RateLimiter supplied by the user, and waits for it; each such call costs a
-// microsecond or two. All delayed adds share one timer. Each key wakes one of the workers waiting in Get.
+// while holding it. Add, Get and Done each hold it for some 10 to 50 ns. A goroutine that finds it locked spins
+// for up to 64 µs, with growing pauses, before it sleeps. The queue starts a goroutine only to call an Order,
+// a RateLimiter or Metrics supplied by the user, or to register Metrics, and waits for it; each such call
+// costs a microsecond or two. All delayed adds share one timer. Each key wakes one of the workers waiting in Get.
 //
 // # Failure
 //

@@ -18,8 +18,8 @@
 // # Concurrency
 //
 // A Config is plain data and must not be modified while it is in use. The client returned by HTTPClient is
-// safe for concurrent use. The only goroutines that outlive a request are net/http's connection goroutines
-// and one per running exec plugin. A plugin run does not belong to any particular caller. It is stopped
+// safe for concurrent use. The only goroutines that outlive a request are net/http's connection
+// goroutines, one per running exec plugin, and one while a credential file is being read. A plugin run does not belong to any particular caller. It is stopped
 // half a minute after the last caller stopped waiting for it, and in any case after five minutes, or
 // fifteen if the plugin has a terminal.
 //

@@ -46,7 +46,7 @@ get its slots, and the first member keeps working until its next renewal.
 # Concurrency
 
 All methods are safe for concurrent use, but only one Run may be active at a time. Run has a
-goroutine that enforces the deadline, the goroutines of an informer for the group's Leases, and one
+goroutine that enforces the deadline, the goroutines of an informer for the group's Leases, and two
 per request in progress. A transport or logger that blocks does not delay the deadline.
 
 # Failure
