@@ -80,7 +80,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	informer("queue_depth", "Changes not yet in the cache.", gauge, func(i s) float64 { return float64(i.QueueDepth) }, add)
 	informer("queue_age_seconds", "How long the oldest queued change has been waiting.", gauge, func(i s) float64 { return i.QueueAge.Seconds() }, worst)
 	informer("lists_total", "Lists and streaming lists started.", counter, func(i s) float64 { return float64(i.Reflector.Lists) }, add)
-	informer("relists_total", "Lists that replaced a state whose resource version had expired.", counter, func(i s) float64 { return float64(i.Reflector.Relists) }, add)
+	informer("relists_total", "Lists that replaced an existing state, such as after an expired resource version.", counter, func(i s) float64 { return float64(i.Reflector.Relists) }, add)
 	informer("watches_total", "Watches started.", counter, func(i s) float64 { return float64(i.Reflector.Watches) }, add)
 	informer("events_total", "Changes received.", counter, func(i s) float64 { return float64(i.Reflector.Events) }, add)
 	informer("bookmarks_total", "Bookmarks received.", counter, func(i s) float64 { return float64(i.Reflector.Bookmarks) }, add)

@@ -29,8 +29,11 @@ type proof struct {
 var proofs = []proof{
 	{"checks", "make check", "vulnerabilities:", ""},
 	{"all tests", "make test-all", " passed, ", ""},
-	{"simulation, first half", "make simulate RUNS=125000", "125000 schedules", ""},
-	{"simulation, second half", "make simulate RUNS=125000 FROM=125000", "125000 schedules", ""},
+	{"simulation, seeds from 0", "make simulate RUNS=50000", "50000 schedules", ""},
+	{"simulation, seeds from 50,000", "make simulate RUNS=50000 FROM=50000", "50000 schedules", ""},
+	{"simulation, seeds from 100,000", "make simulate RUNS=50000 FROM=100000", "50000 schedules", ""},
+	{"simulation, seeds from 150,000", "make simulate RUNS=50000 FROM=150000", "50000 schedules", ""},
+	{"simulation, seeds from 200,000", "make simulate RUNS=50000 FROM=200000", "50000 schedules", ""},
 	{"simulation of shared work", "make simulate-sharing RUNS=10000", "schedules passed", ""},
 	{"breakages", "go run ./test/mutate -table results/breakages.md", " found", "breakages.md"},
 	{"torture", "make torture TIME=60m SEED=20261130", " episodes", ""},
