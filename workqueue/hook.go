@@ -9,7 +9,8 @@ import (
 
 // Orders, MetricsProviders and RateLimiters are user code. If they panic or call runtime.Goexit, the queue
 // must not stay locked, or lose a worker or a key. Each call therefore runs in its own goroutine; only trusted
-// Metrics receive durations directly. A failure is recorded in the Status, and the queue continues without a result.
+// Metrics receive durations directly. A failure is recorded in the Status, and the queue continues without a
+// result.
 
 // ordered calls a user's Order safely. The caller must hold the queue's lock.
 type ordered[K comparable] struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -135,7 +134,7 @@ func (r *release) attempt(ctx context.Context, p proof) (outcome, error) {
 	}
 	fmt.Fprintf(r.out, "release: %s: %s\n", p.name, p.command)
 	o := outcome{
-		Command: strings.ReplaceAll(p.command, "$VERSION", r.version), Revision: strings.TrimSpace(string(revision)),
+		Command: r.expand(p.command), Revision: strings.TrimSpace(string(revision)),
 		Machine: machine(), Began: time.Now().UTC().Truncate(time.Second),
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", p.command)
@@ -143,17 +142,23 @@ func (r *release) attempt(ctx context.Context, p proof) (outcome, error) {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(r.out, &output), r.out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
 	err = cmd.Run()
 	o.Passed, o.Seconds = err == nil, int(time.Since(o.Began).Seconds())
-	for lines := bufio.NewScanner(&output); p.result != "" && lines.Scan(); {
-		if strings.Contains(lines.Text(), p.result) {
-			o.Result = append(o.Result, strings.TrimSpace(lines.Text()))
+	for line := range strings.Lines(output.String()) {
+		if p.result != "" && strings.Contains(line, p.result) {
+			o.Result = append(o.Result, strings.TrimSpace(line))
 		}
 	}
 	if err != nil {
 		o.Result = append(o.Result, err.Error())
 	}
 	return o, ctx.Err()
+}
+
+// expand replaces $VERSION in a command.
+func (r *release) expand(command string) string {
+	return strings.ReplaceAll(command, "$VERSION", r.version)
 }
 
 // machine describes the machine on which the proofs run.
@@ -203,7 +208,7 @@ func (r *release) page(ctx context.Context, all []proof, known map[string]outcom
 	for _, p := range all {
 		o, ran := known[p.name]
 		if !ran {
-			fmt.Fprintf(&b, "| %s | `%s` | **has not run** | | | |\n", p.name, strings.ReplaceAll(p.command, "$VERSION", r.version))
+			fmt.Fprintf(&b, "| %s | `%s` | **has not run** | | | |\n", p.name, strings.ReplaceAll(r.expand(p.command), "|", `\|`))
 			continue
 		}
 		result := strings.ReplaceAll(strings.Join(o.Result, "<br>"), "|", "")
@@ -216,7 +221,7 @@ func (r *release) page(ctx context.Context, all []proof, known map[string]outcom
 		if r.sameCode(ctx, o.Revision) != nil {
 			o.Revision += " (the code has changed since)"
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %v | %s | %s |\n", p.name, o.Command, result, time.Duration(o.Seconds)*time.Second, o.Began.Format(time.DateOnly), o.Revision)
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %v | %s | %s |\n", p.name, strings.ReplaceAll(o.Command, "|", `\|`), result, time.Duration(o.Seconds)*time.Second, o.Began.Format(time.DateOnly), o.Revision)
 		if line := "\n- " + o.Machine; !strings.Contains(machines.String(), line) {
 			machines.WriteString(line)
 		}

@@ -73,7 +73,9 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	if err != nil {
 		return nil, err
 	}
-	all.WaitForCacheSync(ctx)
+	if !all.WaitForCacheSync(ctx) {
+		return nil, context.Cause(ctx)
+	}
 	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
 	}
