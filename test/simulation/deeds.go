@@ -238,6 +238,9 @@ func (p *play) leave(s Step) {
 			return
 		}
 		h := all[s.N%len(all)]
+		if n := slices.IndexFunc(all, func(h *handler) bool { return h.in.Load() > 0 }); n >= 0 {
+			h = all[n] // leaving during a call is the harder case
+		}
 		p.say(m.name(), "%s leaves", h.called)
 		h.leave(s.N%2 == 0)
 	})

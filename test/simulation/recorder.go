@@ -20,6 +20,7 @@ type handler struct {
 	slow   atomic.Int64 // how long each call takes
 	closed atomic.Int64 // when it was closed, in Unix nanoseconds; 0 if open
 	failed atomic.Int64 // number of failed calls
+	in     atomic.Int32 // number of calls in progress
 }
 
 // heal makes all subsequent calls succeed.
@@ -51,7 +52,6 @@ type recorder[T object.Object] struct {
 	resyncs      bool // it requested them
 	synced       atomic.Bool
 
-	in    atomic.Int32
 	mu    sync.Mutex
 	known map[object.Key]T
 	came  time.Time // when the last change other than a deletion arrived
@@ -90,9 +90,9 @@ func (m *member[T]) join(s Step) {
 // close removes the handler from its informer.
 func (r *recorder[T]) close(wait bool) {
 	m := r.member
+	r.closed.Store(time.Now().UnixNano()) // no later call may begin, even while CloseAndWait waits
 	if !wait {
 		r.registration.Close()
-		r.closed.Store(time.Now().UnixNano())
 		return
 	}
 	ctx, cancel := context.WithTimeout(m.play.ctx, time.Hour)
