@@ -10,9 +10,9 @@ import (
 func TestProve(t *testing.T) {
 	r := repository(t)
 	all := []proof{
-		{"count", "echo run >> $RUNS; echo '7 | counted'; echo else", "counted", ""},
-		{"fail", "echo broken; exit 3", "broken", ""},
-		{"page", "echo $VERSION > results/p.md", "", "p.md"},
+		{"count", "echo run >> $RUNS; echo '7 | counted'; echo else", "counted", "", ":!other"},
+		{"fail", "echo broken; exit 3", "broken", "", ""},
+		{"page", "echo $VERSION > results/p.md", "", "p.md", ""},
 	}
 	runs := filepath.Join(t.TempDir(), "runs")
 	t.Setenv("RUNS", runs)
@@ -43,6 +43,12 @@ func TestProve(t *testing.T) {
 	page(1, "**failed**: broken<br>exit status 3", "| page | `echo v0.2.0 > results/p.md` | [p.md](p.md) | ")
 
 	commit(t, r, "status") // only results
+	if err := r.prove(t.Context(), all, "count"); err == nil {
+		t.Error("a failure was forgotten")
+	}
+	page(1)
+	write(t, filepath.Join(r.repo, "other"), "changed")
+	commit(t, r, "status")
 	if err := r.prove(t.Context(), all, "count"); err == nil {
 		t.Error("a failure was forgotten")
 	}
