@@ -71,10 +71,10 @@ func sharedInformers() *suite {
 	})
 	s.run, s.without = informerTests, lookInside
 	s.causes = []cause{
-		{"tools/cache " + lookInside[1:], "They read or set fields of client-go's own informer, which another one does not have."},
-		{"TestSharedInformerTransformer$", "Its transform changes the name of an object, which is its key. Millrace refuses that, and says so to the handler of watch errors."},
-		{"TestAddOnStoppedSharedInformer$", "It wants the words of client-go's error. Millrace's error says the same in others."},
-		{"TestEventPanics(/many)?$", "It wants a handler that panicked to wait for a second before the next event. Here it goes on at once."},
+		{"tools/cache " + lookInside[1:], "They read or set unexported fields of client-go's informer."},
+		{"TestSharedInformerTransformer$", "Its transform changes an object's name, and so its key. Millrace rejects this, and reports it to the watch error handler."},
+		{"TestAddOnStoppedSharedInformer$", "It requires the wording of client-go's error. Millrace's error is worded differently."},
+		{"TestEventPanics(/many)?$", "It requires a handler to wait for a second after a panic. Millrace delivers the next event immediately."},
 	}
 	return s
 }

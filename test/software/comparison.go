@@ -155,14 +155,13 @@ func (c *comparison) uneven() (all []string) {
 
 // figureCauses explains the differences between the processes' figures.
 const figureCauses = `
-- The live heap: what makes and keeps equal parts costs Millrace some memory before there are
-  objects. The objects then take less, since equal parts are there once. That needs
-  ` + "`clientgo.WithKeep`" + `: with a transform nothing is shared, and on 2026-11-22 the heap was
-  23.7 MiB before there were objects and 40.6 to 41.0 at the end.
-- Where the spans of the two columns overlap no difference is shown. CPU, time and the number of
-  requests follow from how many changes a controller sees at once, and how often two of them
-  write one object at a time, which is another number in every round. Other work was done on the
-  machine meanwhile.
+- Live heap: the data structures for sharing equal parts take memory before any object exists. The objects then take
+  less, because equal parts are stored once. This requires ` + "`clientgo.WithKeep`" + `: objects that pass through a transform
+  are not shared. With a transform, on 2026-11-22, the heap was 23.7 MiB before any object existed, and 40.6 to 41.0
+  at the end.
+- If the ranges of two columns overlap, the run shows no difference. CPU, time and the number of requests depend on how
+  many changes a controller sees at once and on how often two controllers write the same object, which varies between
+  rounds. The machine also did other work.
 `
 
 // section returns the section on the comparison in results/software.md.
@@ -170,20 +169,18 @@ func (c *comparison) section() string {
 	return fmt.Sprintf(`
 ## Kubernetes' own controllers and scheduler
 
-The controllers of Kubernetes %[1]s's kube-controller-manager, all that are on by default and need
-no key, and its kube-scheduler, with the informers of client-go and with those of
-`+"`adapters/clientgo`"+`: nothing but the factories is exchanged. Both programs drop managed fields with
-a transform; Millrace's informers skip them on the wire. They work on a real kube-apiserver
-%[1]s with simulated Nodes, on which about 2,000 objects are made, rolled out, scaled and deleted: Deployments, StatefulSets, a
-DaemonSet, Jobs, Services, quotas, budgets, chains of owners, whole namespaces
+The controllers of Kubernetes %[1]s's kube-controller-manager, all that are on by default and need no key, and its
+kube-scheduler run with client-go's informers and with those of `+"`adapters/clientgo`"+`; only the factories differ. Both
+programs drop managed fields: with client-go's informers in a transform, with Millrace's while decoding. They use a real
+kube-apiserver %[1]s with simulated Nodes. About 2,000 objects are created, rolled out, scaled and deleted: Deployments,
+StatefulSets, a DaemonSet, Jobs, Services, quotas, budgets, chains of owners and whole namespaces
 (`+"`test/software/cluster`"+`).
 
-There were %[2]d rounds each way, in turn, each with a new API server and a new process. What was in
-the cluster at the end, everything but events and leases, without names, times and addresses
-that are drawn, was %[3]s. The figures are the median, the least and the
-most of the rounds, of the process that has the controllers and the scheduler. Measured
-%[4]s, %[5]s, by `+"`make software ONLY=kubernetes`"+`. CI does not compile
-this: it checks that what is imported is there.
+There were %[2]d rounds each, alternating, each with a new API server and a new process. The content of the cluster at
+the end, except events, leases and random names, times and addresses, was
+%[3]s. The table shows the median and the range of the rounds, for the process that runs the
+controllers and the scheduler. Measured on %[4]s at %[5]s by
+`+"`make software ONLY=kubernetes`"+`. CI does not compile it; it only checks that the imported packages exist.
 
 %[6]s`, minor, len(c.Rounds)/2, c.agreement(), c.Date, c.Revision, c.table()+figureCauses+c.explain())
 }
@@ -201,7 +198,7 @@ func (c *comparison) explain() string {
 	var b strings.Builder
 	for _, name := range c.uneven() {
 		of := func(r *round) float64 { return float64(r.Requests[name]) }
-		fmt.Fprintf(&b, "- `%s`: %v and %v. Nobody has found out why yet.\n", name, c.of("stock", of), c.of("millrace", of))
+		fmt.Fprintf(&b, "- `%s`: %v and %v. The cause is not known yet.\n", name, c.of("stock", of), c.of("millrace", of))
 	}
 	for _, d := range c.Differences {
 		fmt.Fprintf(&b, "- the state at the end: %s\n", d)

@@ -23,8 +23,8 @@ func TestRoundsAreCompared(t *testing.T) {
 	require.NoError(t, c.different())
 	require.Contains(t, c.section(), "| live heap at the end, MiB | 41 (40-41) | 20 (20-20) |")
 	require.Contains(t, c.section(), "the same after every round")
-	require.Equal(t, "- `list pods`: 29 (29-29) and 2 (0-2). Nobody has found out why yet.\n"+
-		"- `watch pods`: 2 (1-2) and 18 (18-18). Nobody has found out why yet.\n", c.explain())
+	require.Equal(t, "- `list pods`: 29 (29-29) and 2 (0-2). The cause is not known yet.\n"+
+		"- `watch pods`: 2 (1-2) and 18 (18-18). The cause is not known yet.\n", c.explain())
 
 	add("millrace", 20, nil, cluster.State{"a pod": 1})
 	require.ErrorContains(t, c.different(), "round 5 (millrace): 2 and 1 of a pod")

@@ -17,7 +17,7 @@ func integrations() (all []*suite) {
 
 // differing explains why the results of some tests in a suite differ.
 var differing = map[string][]cause{
-	"volume": {{"TestPodAddedByDswp|TestPodDeletionWithDswp", "They change the store of a running informer behind its back, as a fault. Millrace's is read-only once it has synced, and says so."}},
+	"volume": {{"TestPodAddedByDswp|TestPodDeletionWithDswp", "They modify a running informer's store to simulate a fault. Millrace's store is read-only after the sync, and the write returns an error."}},
 }
 
 // integration returns a suite for one of Kubernetes' integration tests. These tests start API servers in the

@@ -11,17 +11,15 @@ import (
 
 const head = `# Software that others wrote
 
-Test suites of other people's programs, run twice: as they are, and with Millrace in place of
-their informers, caches or queues. Nothing else is changed; ` + "`test/software`" + ` has the edits, which are
-the line by which the informer is chosen. A test that ends otherwise is our defect unless it
-is shown here not to be one. A plus sign after a revision means changes that were
-committed with the result. This page is made by ` + "`make software`" + `.
+Each test suite of another project runs twice: unchanged, and with Millrace in place of its informers, caches or
+queues. ` + "`test/software`" + ` contains the edits; they change only the line that selects the informer. If a test's result
+differs, this is a bug in Millrace unless a cause is given below. A plus sign after a revision stands for changes that
+were committed together with the result. ` + "`make software`" + ` writes this page.
 
-What takes long to compile is compiled once, with the edits, and run twice. Whose informers or
-caches there are is then chosen when they are made, and those of Millrace are counted. Kubernetes'
-integration tests start API servers in their own process, whose informers are Millrace's as
-well. Of cert-manager's controllers, those for Venafi are not among them: their library could not be
-had.
+A suite that takes long to compile is compiled once, with the edits, and selects its informers or caches at run time;
+those of Millrace are counted. Kubernetes' integration tests start API servers in their own process, so the informers of
+these servers are Millrace's too. The controllers of cert-manager exclude those for Venafi, whose library was not
+available.
 
 | suite | of | in its place | stock: passed / failed / skipped | Millrace: passed / failed / skipped | differ | measured |
 |---|---|---|---|---|---|---|
@@ -44,9 +42,9 @@ func report(root string) error {
 			s.explain(&differences, r.Differences)
 		}
 	}
-	text := head + table.String() + "\n`make software ONLY='NAME'` runs one again.\n"
+	text := head + table.String() + "\n`make software ONLY='NAME'` repeats one.\n"
 	if differences.Len() > 0 {
-		text += "\n## What differs, and why\n" + differences.String()
+		text += "\n## Differences and their causes\n" + differences.String()
 	}
 	played, err := readComparison(resultFile(root, controllersName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +75,7 @@ func (s *suite) explain(out *strings.Builder, differences []difference) {
 	for _, d := range differences {
 		reason := s.reason(d.Test)
 		if reason == "" {
-			reason = "Nobody has found out why yet."
+			reason = "The cause is not known yet."
 		}
 		if under[reason] == nil {
 			reasons = append(reasons, reason)

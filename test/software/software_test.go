@@ -220,5 +220,5 @@ func TestTheReportGivesReasons(t *testing.T) {
 	var out strings.Builder
 	s.explain(&out, []difference{{"p TestInside", "passed", ""}, {"p TestOther", "passed", "failed"}, {"q TestInside", "passed", "failed"}})
 	require.Equal(t, "- It looks inside.\n  - `p TestInside`: passed in stock, not run with Millrace\n  - `q TestInside`: passed in stock, failed with Millrace\n"+
-		"- Nobody has found out why yet.\n  - `p TestOther`: passed in stock, failed with Millrace\n", out.String())
+		"- The cause is not known yet.\n  - `p TestOther`: passed in stock, failed with Millrace\n", out.String())
 }

@@ -26,9 +26,10 @@ func controllerRuntime(name string, packages ...string) *suite {
 		programs: []string{"etcd", "kube-apiserver"},
 		edits:    cacheAndQueueChoice(),
 		causes: []cause{
-			{"non-blocking get test|TestIndexFieldDoesNotBlock|TestReaderWaitsForCacheSync", "They make informers of their own with `cache.Options.NewInformer`, which Millrace's cache refuses, since its informers are Millrace's."},
-			{"should not configure a priority queue if UsePriorityQueue is set to false", "It wants a queue without priorities. Millrace's one queue has them."},
-			{"should allow for get informer to be cancelled", "A context that is done already is an error only if the informer has not synced by then. On a busy machine Millrace's may have, and is returned."},
+			{"non-blocking get test|TestIndexFieldDoesNotBlock|TestReaderWaitsForCacheSync", "They set `cache.Options.NewInformer`, which Millrace's cache rejects, because all its informers are Millrace's."},
+			{"should not configure a priority queue if UsePriorityQueue is set to false", "It requires a queue without priorities. Millrace has only one queue, with priorities."},
+			{"Processing queue items from a Controller should requeue a Request if there is an error", "It looks into the queue when its reconciler has received the request, which may be before the reconciler has returned its error. On a busy machine, it is too early."},
+			{"should allow for get informer to be cancelled", "It passes a context that is done. With Millrace, this is an error only if the informer has not synced; on a busy machine, it may have."},
 		},
 		choose: choice{
 			imports: []string{
