@@ -208,11 +208,15 @@ func (f *DeltaFIFO) close() {
 // consumer has not taken yet. Producers that can be delayed, such as watches, should call it, so that the
 // server is slowed down too. The only possible error is the cause of ctx.
 func (f *DeltaFIFO) WaitForRoom(ctx context.Context) error {
+	waited := false
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
 			return err
 		}
-		signal(f.taken) // leave a token for another waiter
+		waited = true
+	}
+	if waited {
+		signal(f.taken) // for another waiter
 	}
 	return nil
 }

@@ -271,6 +271,43 @@ func TestRoomIsMadeByPopping(t *testing.T) {
 	})
 }
 
+// impatient is a context that ends when it is waited for too often.
+type impatient struct {
+	context.Context
+	end   func()
+	waits int
+}
+
+func (i *impatient) Done() <-chan struct{} {
+	if i.waits++; i.waits > 10 {
+		i.end()
+	}
+	return i.Context.Done()
+}
+
+// A producer that waits for room again, after an earlier Pop, sleeps until the next one.
+func TestWaitForRoomSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(Options{})
+		fill := func() {
+			for i := range MaxAhead {
+				f.Add(delta(Added, strconv.Itoa(i), "1", i+1))
+			}
+		}
+		fill()
+		f.TryPop()
+		fill()
+		ctx, cancel := context.WithCancel(t.Context())
+		waited := make(chan error, 1)
+		go func() { waited <- f.WaitForRoom(&impatient{Context: ctx, end: cancel}) }()
+		synctest.Wait()
+		require.Empty(t, waited)
+		f.TryPop()
+		require.NoError(t, <-waited)
+		cancel()
+	})
+}
+
 // However many lists arrive while the consumer is blocked, at most one per namespace is queued. The
 // changes between two lists stay, and a list inherits NewHistory from the one that it supersedes.
 func TestNewerListReplacesAQueuedList(t *testing.T) {

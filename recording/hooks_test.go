@@ -153,3 +153,40 @@ func TestTheZeroRecorder(t *testing.T) {
 		require.Zero(t, r.Status())
 	})
 }
+
+// untilClosed is a body like net/http's: Close interrupts the Read in progress, which returns the bytes that
+// had arrived.
+type untilClosed chan struct{}
+
+func (b untilClosed) Read(p []byte) (int, error) {
+	<-b
+	return copy(p, `{"type":"ADDED"}`), io.ErrUnexpectedEOF
+}
+
+func (b untilClosed) Close() error { close(b); return nil }
+
+// A body may be closed while another goroutine reads it, as client-go does to stop a watch. The recording stays
+// readable, although that read still returns bytes.
+func TestABodyClosedWhileItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			tap := r.RoundTripper(roundTripper(func(req *http.Request) (*http.Response, error) {
+				return response(req, Answer{Status: 200, ContentType: "application/json"}, make(untilClosed)), nil
+			}), nil)
+			resp, err := tap.RoundTrip(get(t, watch))
+			require.NoError(t, err)
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				_, _ = io.ReadAll(resp.Body)
+			}()
+			synctest.Wait()
+			require.NoError(t, resp.Body.Close())
+			<-read
+			time.Sleep(time.Second)
+			told(t, r.RoundTripper(serve(200, part{0, "later", nil}), nil), get(t, pods))
+		})
+		require.NoError(t, f.Damage)
+		require.Len(t, f.Requests, 2)
+	})
+}

@@ -129,7 +129,8 @@ type heard struct {
 	redirect bool   // http.Client will follow the response: see follow
 	req      *http.Request
 	blank    Blank
-	once     sync.Once // guards the end
+	mu       sync.Mutex // guards told, head, withheld and ended: a body may be closed while it is read
+	ended    bool       // the end has been recorded, so nothing may follow
 
 	redirects int // number of redirects so far
 }
@@ -150,7 +151,9 @@ func (h *heard) follow() {
 	if h.redirects++; h.redirects == most {
 		h.finish(endingOf(errors.New("stopped after 10 redirects"), stepSent))
 	}
-	h.once.Do(func() {}) // the redirect's own body is not recorded
+	h.mu.Lock()
+	h.ended = true // the redirect's own body is not recorded
+	h.mu.Unlock()
 }
 
 // answered records the response header.
@@ -189,6 +192,11 @@ const mostHead = 64 << 10
 // part records a chunk of the body. It holds chunks back until it finds the first kind. A body without a
 // kind near its start could contain anything and is withheld.
 func (h *heard) part(part []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return
+	}
 	if h.told {
 		h.chunk(part)
 		return
@@ -247,8 +255,12 @@ func (h *heard) end(err error, at step) {
 
 // finish records the end if it has not been recorded yet.
 func (h *heard) finish(e ending) {
-	h.once.Do(func() {
-		h.settle()
-		h.recorder.take(event{record: record{kind: kindEnd, request: h.id, payload: encode(e)}})
-	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return
+	}
+	h.ended = true
+	h.settle()
+	h.recorder.take(event{record: record{kind: kindEnd, request: h.id, payload: encode(e)}})
 }

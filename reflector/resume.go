@@ -269,7 +269,7 @@ func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, co
 	defer r.calls.stop()
 	opts := r.opts.selectors()
 	opts.Limit = 1
-	list := r.source.List(ctx, source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer})
+	list := r.source.List(ctx, source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer, VersionOnly: true})
 	for item, err := range list.Items {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {

@@ -85,6 +85,8 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	}
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
+	case opts.Snapshot.Options().Interval == 0:
+		s.status.Off = "a zero Directory: create it with snapshot.In"
 	case i.ownership != nil:
 		s.status.Off = "the informer is sharded, and its share may be different after a restart"
 	case traced && origin.Type != nil && !origin.Type.AssignableTo(i.goType):

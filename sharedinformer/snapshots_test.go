@@ -319,3 +319,15 @@ func TestC02_AgeOfAFileIsThatOfItsContents(t *testing.T) {
 	stop()
 	require.NoError(t, wait())
 }
+
+// A Directory that was not created with In is not used.
+func TestTheZeroDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informerOf(traced{part{newWorld()}}, Options{Snapshot: new(snapshot.Directory)})
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.Equal(t, "a zero Directory: create it with snapshot.In", i.Status().Snapshot.Off)
+	})
+	_, err := new(snapshot.Directory).Write(t.Context(), snapshot.Label{}, nil)
+	require.ErrorContains(t, err, "create it with snapshot.In")
+}

@@ -156,6 +156,9 @@ func (d *Directory) Remove(ctx context.Context, l Label) error {
 // inTurn calls change while holding exclusive write access to the directory, both in this process and
 // across processes.
 func (d *Directory) inTurn(ctx context.Context, change func() error) error {
+	if d.turn == nil {
+		return &Error{d.path, errors.New("a zero Directory: create it with snapshot.In")}
+	}
 	select {
 	case <-d.turn:
 	case <-ctx.Done():

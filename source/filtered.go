@@ -37,6 +37,9 @@ func (f *filtered) Watch(ctx context.Context, req Request) (iter.Seq2[wire.Event
 
 // filter combines a request's filter with f's own.
 func (f *filtered) filter(req Request) Request {
+	if req.VersionOnly {
+		return req // the first page has the version
+	}
 	wanted := req.Wanted
 	req.Wanted = func(o object.Head) bool { return f.wanted(o) && (wanted == nil || wanted(o)) }
 	return req

@@ -66,6 +66,10 @@ type Request struct {
 	// concurrent. It must not block. Its result for an object may change over time.
 	Wanted func(object.Head) bool
 
+	// VersionOnly says that the caller needs only the list's version. Filtered does not filter then; otherwise, the
+	// caller would have to read page after page until it gets an item.
+	VersionOnly bool
+
 	// Selection asks the server to select objects. The source and the server may ignore it.
 	Selection Selection
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -41,11 +42,29 @@ const minimumResync = time.Second
 // handler's period is rounded up to a multiple of the shortest period requested before the informer
 // started.
 func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	place := caller()
+	r, running, err := i.register(h, opts, caller())
+	if err != nil {
+		return nil, err
+	}
+	if running == nil {
+		return r, nil
+	}
+	inner := i.join(running, r) // without i.mu: it waits for an index function that blocks
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if r.inner = inner; i.stopped.has() {
+		inner.Close()
+	}
+	return r, nil
+}
+
+// register records a handler. It returns the running informer, which the handler must join, or nil if begin will
+// do that.
+func (i *informer) register(h cache.ResourceEventHandler, opts cache.HandlerOptions, place string) (*registration, *sharedinformer.Informer[object.Object], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.stopped.has() {
-		return nil, fmt.Errorf("handler %T was not added to the informer of %s: it has stopped already", h, i.name)
+		return nil, nil, fmt.Errorf("handler %T was not added to the informer of %s: it has stopped already", h, i.name)
 	}
 	r := &registration{
 		informer: i, handler: h, place: place, logger: opts.Logger, ended: make(chan struct{}),
@@ -57,23 +76,19 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 		r.resync = minimumResync
 	}
 	i.handlers[r] = struct{}{}
-	if i.running != nil {
-		i.join(r)
-		return r, nil
+	if running := i.inner(); running != nil {
+		return r, running, nil
 	}
 	if r.resync > 0 && r.resync < i.check {
 		i.check = r.resync
 	}
 	i.order = append(i.order, r)
-	return r, nil
+	return r, nil, nil
 }
 
-// join adds r to the running informer. i.mu must be held.
-func (i *informer) join(r *registration) {
-	if _, wanted := i.handlers[r]; !wanted {
-		return
-	}
-	r.inner = i.running.AddHandlerWith(r, sharedinformer.HandlerOptions{
+// join adds r to the running informer.
+func (i *informer) join(running *sharedinformer.Informer[object.Object], r *registration) *sharedinformer.Registration {
+	return running.AddHandlerWith(r, sharedinformer.HandlerOptions{
 		Place: r.place, Resync: i.period(r.resync), CrashOnPanic: utilruntime.ReallyCrash,
 		OnSync: func() {
 			i.synced.happened()

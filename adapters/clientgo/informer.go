@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -102,15 +103,16 @@ type informer struct {
 	synced    *done
 	stopped   *done // set under mu
 
-	mu           sync.Mutex // guards the fields below; not held during calls of user functions
+	running atomic.Pointer[sharedinformer.Informer[object.Object]] // nil before Run, which sets it under mu; retained after it
+
+	mu           sync.Mutex // guards the fields below; not held during calls that may block
 	check        time.Duration
 	transform    cache.TransformFunc
-	onWatchError cache.WatchErrorHandlerWithContext
+	onWatchError cache.WatchErrorHandlerWithContext // does not change after Run, which reads it without mu
 	handlers     map[*registration]struct{}
-	order        []*registration                         // handlers added before Run, in order
-	running      *sharedinformer.Informer[object.Object] // nil before Run; retained after it
-	refused      error                                   // why Run failed; nil if it has not
-	leaving      sync.WaitGroup                          // removed handlers whose last call is still in progress
+	order        []*registration // handlers added before Run, in order
+	refused      error           // why Run failed; nil if it has not
+	leaving      sync.WaitGroup  // removed handlers whose last call is still in progress
 }
 
 func newInformer(name string, resync time.Duration, indexers cache.Indexers) *informer {
@@ -168,7 +170,7 @@ func (i *informer) refuse(err error) {
 func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.running != nil {
+	if i.inner() != nil {
 		return nil, errStarted
 	}
 	opts := sharedinformer.Options{SyncPatience: -1, Store: i.caches, Snapshot: i.snapshots, Shard: i.shard}
@@ -179,12 +181,15 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	if i.lists || !features.FeatureGates().Enabled(features.WatchListClient) {
 		opts.Initial = reflector.List
 	}
-	i.running = sharedinformer.New[object.Object](i.open(i.transforming()), opts)
+	running := sharedinformer.New[object.Object](i.open(i.transforming()), opts)
+	i.running.Store(running)
 	for _, r := range i.order {
-		i.join(r)
+		if _, wanted := i.handlers[r]; wanted {
+			r.inner = i.join(running, r)
+		}
 	}
 	i.order = nil
-	return i.running, nil
+	return running, nil
 }
 
 // end releases the handlers. They cannot be removed afterwards.
@@ -209,14 +214,11 @@ func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdi
 	case failure.PhaseHandler, failure.PhaseIndex, failure.PhaseCache, failure.PhaseSnapshot, failure.PhaseHook:
 		utilruntime.HandleErrorWithContext(ctx, f, "Informer failure")
 	default:
-		i.mu.Lock()
-		hear := i.onWatchError
-		i.mu.Unlock()
 		err := f.Err
 		if f.Phase == failure.PhaseWatch && errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.ErrUnexpectedEOF // handlers are compared with ==, as in client-go
 		}
-		hear(ctx, i.reflector, err)
+		i.onWatchError(ctx, i.reflector, err)
 	}
 	return failure.Retry
 }
@@ -265,12 +267,10 @@ func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.synced }
 
 // LastSyncResourceVersion returns the version up to which the store is complete.
 func (i *informer) LastSyncResourceVersion() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.running == nil {
-		return ""
+	if running := i.inner(); running != nil {
+		return running.Cache().RV()
 	}
-	return i.running.Cache().RV()
+	return ""
 }
 
 // SetWatchErrorHandler implements cache.SharedInformer.
@@ -298,7 +298,7 @@ func (i *informer) SetTransform(t cache.TransformFunc) error {
 func (i *informer) configure(set func()) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.running != nil {
+	if i.inner() != nil {
 		return errStarted
 	}
 	set()
@@ -313,11 +313,7 @@ func (i *informer) IsStopped() bool { return i.stopped.has() }
 func (i *informer) GetController() cache.Controller { return controller{i} }
 
 // inner returns the Millrace informer, or nil before Run.
-func (i *informer) inner() *sharedinformer.Informer[object.Object] {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.running
-}
+func (i *informer) inner() *sharedinformer.Informer[object.Object] { return i.running.Load() }
 
 // status returns the Millrace informer's status, or a preliminary one before Run.
 func (i *informer) status() sharedinformer.Status {
@@ -336,7 +332,7 @@ func (i *informer) status() sharedinformer.Status {
 // unsynced returns an error explaining why the informer had not synced when ctx was done (L22).
 func (i *informer) unsynced(ctx context.Context) error {
 	i.mu.Lock()
-	running, refused := i.running, i.refused
+	running, refused := i.inner(), i.refused
 	i.mu.Unlock()
 	switch {
 	case refused != nil:
