@@ -161,11 +161,26 @@ func (c *causes) take(req Request) reasons {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.reasons(req)
+	c.remove(req)
+	return r
+}
+
+// drop removes the causes of req if its placement is still told. Otherwise, an event has arrived in the meantime,
+// and the request is queued again.
+func (c *causes) drop(req Request, told placement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[req].placement == told {
+		c.remove(req)
+	}
+}
+
+// remove removes the causes of req. The caller holds mu.
+func (c *causes) remove(req Request) {
 	delete(c.of, req)
 	if len(c.of) == 0 && c.most > 1000 { // maps never shrink
 		c.of, c.most = nil, 0
 	}
-	return r
 }
 
 // list returns the causes, oldest first.

@@ -56,9 +56,9 @@ type client struct {
 	owner    object.Object // may be nil
 
 	// parentWrites is called before a write to a subresource of the object under key. The function it
-	// returns converts the server's response to the write that the cache must see. parentWrites is nil
+	// returns takes the server's response and adds the write that the cache must see. parentWrites is nil
 	// unless the resource is a subresource.
-	parentWrites func(key object.Key) func(answer object.Object) (w ownwrites.Write, ok bool)
+	parentWrites func(writes *ownwrites.Writes, key object.Key) func(answer object.Object)
 }
 
 // NewClient returns a client that reads from an informer and writes to a resource of the same kind. If i
@@ -164,22 +164,20 @@ func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 }
 
 // writesBy returns client.parentWrites for a subresource of c, or nil if the kind bypasses the cache.
-func (c *client) writesBy(subresource string) func(object.Key) func(object.Object) (ownwrites.Write, bool) {
+func (c *client) writesBy(subresource string) func(*ownwrites.Writes, object.Key) func(object.Object) {
 	if c.informer == nil {
 		return nil
 	}
-	return func(key object.Key) func(object.Object) (ownwrites.Write, bool) {
-		uid, cached := c.cache().UID(key)
-		return func(o object.Object) (w ownwrites.Write, ok bool) {
+	return func(writes *ownwrites.Writes, key object.Key) func(object.Object) {
+		uid, held := c.cache().UID(key), writes.Holds(c.cache(), key)
+		return func(o object.Object) {
 			switch {
-			case !cached: // the object may never reach the cache
-				return w, false
+			case !held: // the object may never reach the cache
 			case o.GetResourceVersion() != "":
-				return c.cache().Version(key, o.GetResourceVersion()), true
+				writes.Add(c.cache().Version(key, o.GetResourceVersion()))
 			case subresource == "eviction" && !isDryRun(o):
-				return c.cache().Deletion(key, uid), true
+				writes.Add(c.cache().Deletion(key, uid))
 			}
-			return w, false
 		}
 	}
 }

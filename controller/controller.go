@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -211,15 +212,22 @@ func (c *Controller) Status() Status {
 
 // Contents returns the requests held by the controller, at most n in each list, for debugging a stuck
 // controller. It is empty while the controller is not running. It takes time proportional to n plus the
-// number of parked requests.
+// number of parked requests, and a second longer if the rate limiter blocks.
 func (c *Controller) Contents(n int) (contents Contents) {
 	c.mu.Lock()
 	session := c.session
 	c.mu.Unlock()
 	if session != nil {
 		contents.Contents = session.queue.Contents(n)
+		requeues := 0
+		for _, held := range slices.Concat(contents.Running, contents.Waiting, contents.Delayed) {
+			requeues = min(requeues, held.Requeues)
+		}
 		for _, parked := range session.barrier.Contents(n) {
-			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write, Requeues: session.queue.NumRequeues(Request(parked.Request))})
+			if requeues >= 0 { // otherwise, the rate limiter would block again
+				requeues = session.queue.NumRequeues(Request(parked.Request))
+			}
+			contents.Parked = append(contents.Parked, Parked{Key: Request(parked.Request), Until: parked.Until, Write: parked.Write, Requeues: requeues})
 		}
 	}
 	return contents

@@ -31,9 +31,10 @@ func (s *session) leaveSlot(slot *slotWork) {
 }
 
 func (s *session) enterSlot(req Request, share shard.Share, sources []*subscription) (*slotWork, error) {
-	h := s.placement(req, sources)
+	told := s.causes.placement(req)
+	h := s.placement(req, told, sources)
 	if !h.known { // the object does not exist or belongs to another process
-		s.elsewhere(req)
+		s.elsewhere(req, told)
 		return nil, nil
 	}
 	in, wait, err := s.waits.Enter(s.ctx, share, h.hash, func(hash uint64) bool {
@@ -52,7 +53,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 		s.queue.AddWith(workqueue.AddOptions{After: wait, Priority: s.causes.priority(req)}, req)
 		return nil, nil
 	case in == nil:
-		s.elsewhere(req)
+		s.elsewhere(req, told)
 		return nil, nil
 	}
 	w := &slotWork{Work: in, key: req.Key}
@@ -66,11 +67,11 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	return w, nil
 }
 
-// placement returns the placement of req: the cached object's placement, or the last known one if the
+// placement returns the placement of req: the cached object's placement, or the one that an event told if the
 // object is gone. If a write can change placements, an object is considered gone only after a deletion
 // event. If objects of two kinds have the same key, the kind that caused the request takes precedence.
-func (s *session) placement(req Request, sources []*subscription) placement {
-	told, fixed := s.causes.placement(req), true
+func (s *session) placement(req Request, told placement, sources []*subscription) placement {
+	fixed := true
 	var cached placement
 	for _, sub := range sources {
 		of := sub.source.sharded
@@ -91,10 +92,10 @@ func (s *session) placement(req Request, sources []*subscription) placement {
 	return told
 }
 
-// elsewhere drops a request that belongs to another process. If this process acquires the slot later, the
-// informer delivers all objects in it.
-func (s *session) elsewhere(req Request) {
-	s.causes.take(req)
+// elsewhere drops a request that belongs to another process, judged by its told placement. If this process acquires
+// the slot later, the informer delivers all objects in it.
+func (s *session) elsewhere(req Request, told placement) {
+	s.causes.drop(req, told)
 	s.slotLost(req)
 }
 

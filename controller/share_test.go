@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/workqueue"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -475,5 +476,62 @@ func TestS02_SlotIsReleasedIfTheKeyFails(t *testing.T) {
 		broken.Store(false)
 		e.Settle(time.Hour)
 		require.Zero(e, hands, "the slot can never be handed over: %v", c.Status().Failure)
+	})
+}
+
+// repeating is a rate limiter that requests each forgotten key again, as another source may at any time.
+type repeating struct {
+	workqueue.RateLimiter[controller.Request]
+	again func(controller.Request)
+}
+
+func (r *repeating) Forget(req controller.Request) { r.again(req) }
+
+// A deletion is reconciled even if a worker is dropping a request for the same key from another source, which
+// does not know the object's slot.
+func TestL27_ADeletionBesideRequestsWithoutASlot(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByUID(), Share: shard.Ordinal(0, 1)}}})
+		var mu sync.Mutex
+		gone := map[object.Key]bool{}
+		limiter := &repeating{workqueue.NewExponential[controller.Request](workqueue.ExponentialOptions{}), func(controller.Request) {}}
+		inbox := make(chan *controller.Inbox, 1)
+		c := newController(e, controller.Func(func(_ context.Context, req controller.Request) (controller.Result, error) {
+			if _, ok := pods.Cache().Get(req.Key); !ok {
+				mu.Lock()
+				defer mu.Unlock()
+				gone[req.Key] = true
+			}
+			return controller.Result{}, nil
+		}), controller.Options{RateLimiter: limiter}, controller.For(pods), controller.SourceFunc("other", func(ctx context.Context, in *controller.Inbox) error {
+			in.Synced()
+			inbox <- in
+			<-ctx.Done()
+			return nil
+		}))
+		for range 2000 { // they make looking for the slot take longer
+			c.Watch(controller.SourceFunc("none", func(context.Context, *controller.Inbox) error { return nil }))
+		}
+		e.Start(c)
+		in := <-inbox
+		const deletions = 100
+		for n := range deletions {
+			key := object.KeyOf(controllertest.Put(e, pod(fmt.Sprint("p", n))))
+			left := 300
+			limiter.again = func(req controller.Request) {
+				if _, ok := pods.Cache().Get(key); !ok {
+					left--
+				}
+				if left > 0 {
+					in.Add(controller.Generic, key, req)
+				}
+			}
+			in.Add(controller.Generic, key, controller.Request{Key: key})
+			controllertest.Delete[*corev1.Pod](e, key)
+		}
+		e.Settle(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Len(e, gone, deletions)
 	})
 }

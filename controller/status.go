@@ -148,7 +148,7 @@ type Parked struct {
 	Key      Request
 	Until    time.Time // when the request is reconciled even if the cache still lags
 	Write    string    // the first write that the cache has not seen
-	Requeues int       // consecutive failures
+	Requeues int       // consecutive failures, or -1 if the rate limiter blocks
 }
 
 // MetricsProvider creates the Metrics for each controller. Package metrics implements it for Prometheus.

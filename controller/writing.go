@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -144,7 +143,7 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	if a == nil || len(opts.DryRun) > 0 || c.informer == nil {
 		return c.resource.Delete(ctx, key, opts)
 	}
-	cached, _ := c.cache().UID(key)
+	cached := c.cache().UID(key)
 	deleted, err := c.resource.DeleteAnswered(ctx, key, opts)
 	if err != nil {
 		if p := opts.Preconditions; p != nil && p.ResourceVersion != nil && conflicts(err, key) {
@@ -153,7 +152,7 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 		return err
 	}
 	if deleted.Object != nil { // the object is also missing from a cache that has not seen its creation yet
-		c.note(a, deleted.Object)
+		a.writes.Answered(c.cache(), deleted.Object, c.resource.Kind())
 	}
 	a.writes.Add(c.cache().Deletion(key, cmp.Or(deleted.UID, o.GetUID(), cached)))
 	return nil
@@ -168,9 +167,9 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	if a == nil || len(dryRun) > 0 {
 		return func(o object.Object, err error) (object.Object, error) { return o, err }
 	}
-	ofParent := func(object.Object) (w ownwrites.Write, ok bool) { return w, false }
+	ofParent := func(object.Object) {}
 	if c.parentWrites != nil {
-		ofParent = c.parentWrites(key)
+		ofParent = c.parentWrites(&a.writes, key)
 	}
 	return func(o object.Object, err error) (object.Object, error) {
 		if err != nil {
@@ -179,20 +178,11 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 			}
 			return o, err
 		}
-		if w, ok := ofParent(o); ok {
-			a.writes.Add(w)
-		}
+		ofParent(o)
 		if c.informer != nil {
-			c.note(a, o)
+			a.writes.Answered(c.cache(), o, c.resource.Kind())
 		}
 		return o, nil
-	}
-}
-
-// note records a write to which the server responded with o.
-func (c *client) note(a *attempt, o object.Object) {
-	if w, ok := c.cache().Answer(o, c.resource.Kind()); ok {
-		a.writes.Add(w)
 	}
 }
 

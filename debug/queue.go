@@ -29,7 +29,7 @@ type Key struct {
 	For      time.Duration // how long it has been running or waiting
 	Due      time.Duration // time until a delayed or parked key is queued
 	Again    bool          `json:",omitzero"` // will be requeued when done
-	Requeues int           `json:",omitzero"` // consecutive failures
+	Requeues int           `json:",omitzero"` // consecutive failures, or -1 if the rate limiter blocks
 	Write    string        // for a parked key: the write that the cache has not seen yet
 }
 

@@ -503,6 +503,8 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 			i.say(BackingOff, "The controller %s failed on %s %s, and will retry in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
 		case held.Requeues > 0:
 			i.say(BackingOff, "The controller %s has requeued %s %s and will retry in %s.", c.Name(), i.name, times(held.Requeues), due)
+		case held.Requeues < 0:
+			i.say(BackingOff, "The controller %s will reconcile %s again in %s. Its rate limiter blocks.", c.Name(), i.name, due)
 		default:
 			i.say(Scheduled, "The controller %s will reconcile %s again in %s, as requested.", c.Name(), i.name, due)
 		}

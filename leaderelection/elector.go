@@ -126,11 +126,8 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	switch {
 	case lease.Missing(err):
 		write = e.create
-		switch {
-		case seen.Lease == nil:
-			seen.Lease = &coordinationv1.Lease{}
-		case !seen.free(e.opts.LeaseDuration):
-			// The Lease was deleted, but its holder may still be working.
+		seen.missing(time.Now())
+		if !seen.free(e.opts.LeaseDuration) {
 			e.trouble.Answered()
 			return term{}, false
 		}
@@ -138,6 +135,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 		return failed("the lease could not be read", err)
 	default:
 		seen.See(now, time.Now())
+		seen.deleted = false
 		e.saw(now, seen.Since)
 		if !seen.free(e.opts.LeaseDuration) {
 			e.trouble.Answered()

@@ -417,6 +417,28 @@ func TestStandbyDoesNotRecreateADeletedLease(t *testing.T) {
 	}
 }
 
+// A candidate that was cut off for longer than the lease lasts has missed the holder's latest renewals. It waits,
+// too.
+func TestStandbyThatWasCutOffDoesNotRecreateADeletedLease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.joinSlow(options{Identity: "a"}, 0)
+		settle(time.Minute)
+		b := r.join(options{Identity: "b"})
+		settle(20 * time.Second)
+		require.Equal(r, "a", b.Status().Holder)
+		b.network.refuse.Store(true)
+		settle(30 * time.Second)
+		require.True(r, a.leads())
+		settle(time.Until(a.Status().Renewed.Add(2*time.Second + time.Millisecond)))
+		require.NoError(r, r.srv.Delete(leases, key))
+		b.network.refuse.Store(false)
+		for range 200 {
+			settle(10 * time.Millisecond)
+			require.False(r, a.leads() && b.leads())
+		}
+	})
+}
+
 // A candidate that starts without a Lease takes it, and the leader notices, even if both have the same
 // name and token.
 func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {

@@ -70,7 +70,18 @@ func released(l *coordinationv1.Lease) {
 // candidacy is a candidate's view of the lease.
 type candidacy struct {
 	lease.Sighting
-	race *coordinationv1.Lease // the lease as of the last conflict
+	deleted bool                  // the last read found that the lease was deleted
+	race    *coordinationv1.Lease // the lease as of the last conflict
+}
+
+// missing records that there is no Lease. Its holder may have renewed it until now without being seen.
+func (c *candidacy) missing(now time.Time) {
+	switch {
+	case c.Lease == nil:
+		c.Lease = &coordinationv1.Lease{}
+	case !c.deleted:
+		c.deleted, c.Since = true, now
+	}
 }
 
 // raced reports whether a conflict is the first one for this state of the lease. If there is a second one,

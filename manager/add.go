@@ -57,6 +57,12 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	if err := m.once(r); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}
+	undo := func() { m.again(r) } // a caller may try again, for example when its port is free
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
 	claimed := false
 	if cluster, ok := r.(*Cluster); ok {
 		if err := m.addCluster(cluster); err != nil {
@@ -64,7 +70,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		}
 	} else if hooks, ok := r.(*webhook.Server); ok {
 		var err error
-		if name, err = m.addWebhooks(hooks); err != nil { // do this first, because the API server must not send requests before /readyz checks the server
+		if name, undo, err = m.addWebhooks(hooks); err != nil { // do this first, because the API server must not send requests before /readyz checks the server
 			return fmt.Errorf("add %s: %w", name, err)
 		}
 	} else if unique {
@@ -72,11 +78,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 			return fmt.Errorf("add: %w", err)
 		}
 		claimed = true
-		defer func() {
-			if err != nil {
-				m.release(name)
-			}
-		}()
+		undo = func() { m.release(name) }
 	}
 	run := r.Run
 	if l, ok := r.(listener); ok {
@@ -126,33 +128,47 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 }
 
 // addWebhooks adds a check for a webhook server to /readyz, and returns the server's name, with a number
-// appended if the name is taken.
-func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
+// appended if the name is taken, and a function that undoes this.
+func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, undo func(), err error) {
 	name, check := hooks.Name(), "webhooks"
+	undo = func() {}
 	m.mu.Lock()
 	if slices.Contains(m.hooks, hooks) {
 		m.mu.Unlock()
-		return name, errors.New("it has already been added")
+		return name, undo, errors.New("it has already been added")
 	}
 	m.hooks = append(m.hooks, hooks)
-	if n := len(m.hooks); n > 1 {
-		check = fmt.Sprintf("%s-%d", check, n)
-		if m.names[name] {
-			name = fmt.Sprintf("%s %d", name, n)
-		}
-	}
 	m.mu.Unlock()
-	if err := m.claim(name); err != nil {
-		return name, err
+	drop := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.hooks = slices.DeleteFunc(m.hooks, func(other *webhook.Server) bool { return other == hooks })
 	}
-	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
+	n := 1
+	for m.ready.add(check, func(*http.Request) error { return hooks.Check() }) != nil {
+		n++
+		check = fmt.Sprintf("webhooks-%d", n)
+	}
+	if err = m.claim(name); err != nil && n > 1 {
+		name = fmt.Sprintf("%s %d", name, n)
+		err = m.claim(name)
+	}
+	if err != nil {
+		m.ready.remove(check)
+		drop()
+		return name, undo, err
+	}
+	return name, func() {
+		m.release(name)
+		m.ready.remove(check)
+		drop()
+	}, nil
 }
 
 // once prevents an unnamed runnable from being added twice; claim does so for named ones. It can only
 // compare pointers.
 func (m *Manager) once(r Runnable) error {
-	_, unique := nameOf(r)
-	if t := reflect.TypeOf(r); unique || t.Kind() != reflect.Pointer || t.Elem().Size() == 0 {
+	if !tracked(r) {
 		return nil
 	}
 	m.mu.Lock()
@@ -162,6 +178,22 @@ func (m *Manager) once(r Runnable) error {
 	}
 	m.added[r] = true
 	return nil
+}
+
+// again reverts once.
+func (m *Manager) again(r Runnable) {
+	if tracked(r) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.added, r)
+	}
+}
+
+// tracked reports whether once tracks r.
+func tracked(r Runnable) bool {
+	_, unique := nameOf(r)
+	t := reflect.TypeOf(r)
+	return !unique && t.Kind() == reflect.Pointer && t.Elem().Size() > 0
 }
 
 // claim reserves a name. It fails if the name is taken.

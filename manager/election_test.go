@@ -224,3 +224,19 @@ func TestNoConnectionIsLeftOfAManager(t *testing.T) {
 		require.Zero(r, open.Load())
 	})
 }
+
+// If the lease is lost while the program is stopping, another process may have led at the same time. This is not a
+// clean stop.
+func TestALeaseLostDuringTheStopIsReported(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		a := r.contender("a", time.Minute)
+		settle(time.Second)
+		a.stop()
+		settle(time.Second)
+		r.srv.Faults().Add(apiservertest.Fault{Resource: "leases", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
+		settle(2 * time.Minute)
+		require.True(r, a.ended.Load())
+		require.Equal(r, []string{"-a", "-a-other"}, r.noted()[2:])
+		require.ErrorIs(r, a.err, leaderelection.ErrLost)
+	})
+}

@@ -76,6 +76,12 @@ func (c *checks) add(name string, check Check) error {
 	return nil
 }
 
+func (c *checks) remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.named, name)
+}
+
 // ServeHTTP serves the probe, including reasons.
 func (c *checks) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.answer(w, r, true) }
 

@@ -238,3 +238,66 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// pausing is a rate limiter that is locked while When waits for a slot that never comes. The lock is a channel,
+// because a bubble's clock does not advance while a goroutine waits for a mutex.
+type pausing struct{ lock, slots chan struct{} }
+
+func (p *pausing) When(controller.Request) time.Duration {
+	p.lock <- struct{}{}
+	defer func() { <-p.lock }()
+	<-p.slots
+	return 0
+}
+
+func (p *pausing) Forget(controller.Request) {}
+
+func (p *pausing) NumRequeues(controller.Request) int {
+	p.lock <- struct{}{}
+	defer func() { <-p.lock }()
+	return 0
+}
+
+// A rate limiter that blocks does not hold up the stop or the probes, which list the work that it holds up.
+func TestARateLimiterThatBlocksDoesNotHoldUpTheStop(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		r.pod("a")
+		m := r.manager(options{GracefulShutdownTimeout: 20 * time.Second})
+		limiter := &pausing{make(chan struct{}, 1), make(chan struct{})}
+		require.NoError(r, manager.ControllerFor[*corev1.Pod](m).With(controller.Options{RateLimiter: limiter}).Complete(
+			func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Result{}, errBoom }))
+		run := r.start(m)
+		settle(time.Minute)
+		_, body := probe(m, "/readyz?verbose")
+		require.Contains(r, body, "(reconcile of shop/a for 1m")
+		run.stop()
+		time.Sleep(time.Minute)
+		ended := run.ended.Load()
+		close(limiter.slots)
+		require.True(r, ended)
+		require.ErrorIs(r, run.err, manager.ErrNotStopped)
+		require.ErrorContains(r, run.err, "(reconcile of shop/a for 1m")
+	})
+}
+
+// stuck is a runnable whose Unfinished blocks.
+type stuck struct{ part }
+
+func (s *stuck) Unfinished() []string {
+	<-s.ctx.Done()
+	return nil
+}
+
+func TestAnUnfinishedThatBlocksDoesNotHoldUpTheStop(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{GracefulShutdownTimeout: 20 * time.Second})
+		require.NoError(r, m.Add(&stuck{part{rig: r, name: "stuck", stopping: time.Minute}}))
+		run := r.start(m)
+		settle(time.Second)
+		run.stop()
+		settle(30 * time.Second)
+		require.True(r, run.ended.Load())
+		require.ErrorContains(r, run.err, "stuck (its Unfinished has not returned)")
+		settle(time.Minute)
+	})
+}

@@ -3,6 +3,10 @@ package manager_test
 import (
 	"context"
 	"crypto/x509"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/webhook"
 )
 
 // port is a runnable that listens, and closes its port itself when it has run.
@@ -70,4 +77,62 @@ func TestNoPortIsOpenAfterAddFails(t *testing.T) {
 		require.Equal(r, 1, late.closed)
 		require.NoError(r, run.end())
 	})
+}
+
+// busy is an unnamed runnable whose port is in use at first.
+type busy struct{ tries int }
+
+func (b *busy) Listen() error {
+	if b.tries++; b.tries == 1 {
+		return errBoom
+	}
+	return nil
+}
+
+func (b *busy) Close() error { return nil }
+
+func (b *busy) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func TestARunnableMayBeAddedAgainIfItsPortWasInUse(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		run := r.start(m)
+		settle(time.Second)
+		b := new(busy)
+		require.ErrorIs(r, m.Add(b), errBoom)
+		require.NoError(r, m.Add(b))
+		require.ErrorContains(r, m.Add(b), "it has already been added")
+		require.NoError(r, run.end())
+	})
+}
+
+// If the port of a running manager's webhook server is in use, nothing is left of the server, and the next attempt
+// may succeed.
+func TestAWebhookServerMayBeAddedAgainIfItsPortWasInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := apiservertest.New(apiservertest.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Pipe()
+	require.NoError(t, err)
+	r := &rig{T: t, srv: srv}
+	r.ctx, r.cfg = t.Context(), &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"}
+	m := r.manager(options{Webhooks: webhook.Options{Address: taken.Addr().String(), TLS: &serving.TLS{}}})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	defer func() {
+		stop()
+		require.NoError(t, <-ended)
+	}()
+	require.Eventually(t, func() bool { return ready(m) }, 10*time.Second, 10*time.Millisecond)
+	_, err = m.WebhookServer()
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.NoError(t, taken.Close())
+	_, err = m.WebhookServer()
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		code, body := probe(m, "/readyz/webhooks")
+		return code == http.StatusOK && ready(m) && !strings.Contains(body, "webhooks-2")
+	}, 10*time.Second, 10*time.Millisecond)
 }

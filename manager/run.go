@@ -162,7 +162,7 @@ func (m *Manager) elect(ctx context.Context) error {
 	}
 	m.getWarm(ctx)
 	err := m.elector.Run(ctx, m.lead)
-	if errors.Is(err, leaderelection.ErrLost) {
+	if errors.Is(err, leaderelection.ErrLost) && errors.Is(errors.Join(m.failures()...), leaderelection.ErrLost) {
 		return nil // lead has already reported it
 	}
 	return err

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
@@ -59,14 +60,31 @@ type unfinisher interface {
 	Unfinished() []string
 }
 
+// unfinishedPatience limits the duration of a call to Unfinished. A queue waits for a rate limiter for half of it.
+const unfinishedPatience = 2 * time.Second
+
 // unfinished returns r.Unfinished(), or nil if r has no such method.
-func unfinished(r Runnable) (left []string) {
-	if u, ok := r.(unfinisher); ok {
-		if err := failure.Apart("Unfinished", func() error { left = u.Unfinished(); return nil }); err != nil {
-			return []string{err.Error()}
-		}
+func unfinished(r Runnable) []string {
+	u, ok := r.(unfinisher)
+	if !ok {
+		return nil
 	}
-	return left
+	answer := make(chan []string, 1)
+	go func() {
+		var left []string
+		if err := failure.Apart("Unfinished", func() error { left = u.Unfinished(); return nil }); err != nil {
+			left = []string{err.Error()}
+		}
+		answer <- left
+	}()
+	late := time.NewTimer(unfinishedPatience)
+	defer late.Stop()
+	select {
+	case left := <-answer:
+		return left
+	case <-late.C:
+		return []string{"its Unfinished has not returned"}
+	}
 }
 
 // listener is a runnable whose port is opened before anything runs.

@@ -111,10 +111,25 @@ func (l *limited[K]) When(key K) (wait time.Duration) {
 // Forget implements RateLimiter.
 func (l *limited[K]) Forget(key K) { l.call(func() { l.limiter.Forget(key) }) }
 
-// NumRequeues implements RateLimiter.
-func (l *limited[K]) NumRequeues(key K) (n int) {
-	l.call(func() { n = l.limiter.NumRequeues(key) })
-	return n
+// limiterPatience limits the duration of a call to NumRequeues, which is needed to find out why a queue is stuck.
+const limiterPatience = time.Second
+
+// NumRequeues implements RateLimiter. It returns -1 if the limiter blocks.
+func (l *limited[K]) NumRequeues(key K) int {
+	answer := make(chan int, 1)
+	go func() {
+		n := 0
+		l.call(func() { n = l.limiter.NumRequeues(key) })
+		answer <- n
+	}()
+	late := time.NewTimer(limiterPatience)
+	defer late.Stop()
+	select {
+	case n := <-answer:
+		return n
+	case <-late.C:
+		return -1
+	}
 }
 
 // hookFailed records a failure in the metrics or the limiter.

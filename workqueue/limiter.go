@@ -35,7 +35,8 @@ func (q *Queue[K]) ForgetAndCancel(key K) bool {
 	return q.Cancel(key)
 }
 
-// NumRequeues returns the number of failures counted by the limiter for the key since it was last forgotten.
+// NumRequeues returns the number of failures counted by the limiter for the key since it was last forgotten. It
+// returns -1 if a user's limiter has not returned for a second.
 func (q *Queue[K]) NumRequeues(key K) int {
 	return q.limiter.NumRequeues(key)
 }

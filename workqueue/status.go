@@ -170,17 +170,20 @@ type Held[K comparable] struct {
 	Due time.Time
 	// Again reports whether a running key will wait again after its Done.
 	Again bool
-	// Requeues is the number of failures counted by the limiter for the key.
+	// Requeues is the number of failures counted by the limiter for the key, or -1 if the limiter blocks.
 	Requeues int
 }
 
 // Contents returns at most n keys of each kind, for debugging a stuck queue. It takes time proportional
-// to n.
+// to n, and a second longer if the limiter blocks.
 func (q *Queue[K]) Contents(n int) Contents[K] {
-	c := q.contents(n)
+	c, requeues := q.contents(n), 0
 	for _, held := range [][]Held[K]{c.Running, c.Waiting, c.Delayed} {
 		for i := range held {
-			held[i].Requeues = q.limiter.NumRequeues(held[i].Key)
+			if requeues >= 0 { // otherwise, the limiter would block again
+				requeues = q.limiter.NumRequeues(held[i].Key)
+			}
+			held[i].Requeues = requeues
 		}
 	}
 	return c

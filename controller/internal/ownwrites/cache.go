@@ -35,31 +35,13 @@ type Cache struct {
 // Of returns i's cache.
 func Of(i *sharedinformer.Informer[object.Object]) Cache { return Cache{i} }
 
-// Answer returns the write that the cache must see, given o, the object in the server's response. ok is
-// false if o never reaches the cache. If the object does not match the informer's selector, the write
-// matters only if the object was cached before, in which case the cache must drop it. The cache must also
-// drop the object if the write removed it from the server; waiting for a version would not work, because
-// the response's is no newer than the previous one.
-func (c Cache) Answer(o object.Object, kind object.GVK) (w Write, ok bool) {
-	key := object.KeyOf(o)
-	if _, cached := c.UID(key); !cached && !c.informer.Selects(o) {
-		return w, false
-	}
-	w = Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
-	if removed(o) && !(kind.Group == "" && kind.Kind == "Namespace") { // namespaces also have finalizers in their spec
-		cached, uid := c.informer.Heads(), o.GetUID()
-		w.gone = func() bool {
-			o, ok := cached.Get(key)
-			return !ok || o.GetUID() != uid
-		}
-	}
-	return w, true
-}
-
 // removed reports whether the server removed o as a result of this write: o is being deleted and has
-// neither finalizers nor a grace period. See
+// neither finalizers nor a grace period. Namespaces also have finalizers in their spec. See
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func removed(o object.Object) bool {
+func removed(o object.Object, kind object.GVK) bool {
+	if kind.Group == "" && kind.Kind == "Namespace" {
+		return false
+	}
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
@@ -90,14 +72,13 @@ func (c Cache) Conflict(key object.Key, sent string) Write {
 	}}
 }
 
-// UID returns the UID of the cached object under key. Call it before deleting the object; afterwards, the
-// cache may already contain a new object with the same key.
-func (c Cache) UID(key object.Key) (uid types.UID, cached bool) {
-	o, cached := c.informer.Heads().Get(key)
-	if cached {
-		uid = o.GetUID()
+// UID returns the UID of the cached object under key, or "" if there is none. Call it before deleting the object;
+// afterwards, the cache may already contain a new object with the same key.
+func (c Cache) UID(key object.Key) types.UID {
+	if o, cached := c.informer.Heads().Get(key); cached {
+		return o.GetUID()
 	}
-	return uid, cached
+	return ""
 }
 
 func (c Cache) reached(namespace, rv string) bool {

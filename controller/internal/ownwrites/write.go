@@ -50,6 +50,50 @@ type Writes struct {
 	mu        sync.Mutex // guards the fields below; no other code is called while it is held
 	versions  []Write    // writes with a resource version, one per cache and namespace
 	deletions []Write
+	held      map[place]bool // whether the cache contains the object once it has seen the writes; if absent, the cache tells
+}
+
+// place is where a cache has an object.
+type place struct {
+	cache cache
+	key   object.Key
+}
+
+// Holds reports whether a cache contains the object under key once it has seen the writes so far.
+func (all *Writes) Holds(c Cache, key object.Key) bool {
+	_, cached := c.informer.Heads().Get(key)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if held, known := all.held[place{c, key}]; known {
+		return held
+	}
+	return cached
+}
+
+// Answered adds a write that the cache must see, given o, the object in the server's response. If the object does
+// not match the informer's selector, the write matters only if the cache contained the object before, in which
+// case the cache must drop it. The cache must also drop the object if the write removed it from the server; waiting
+// for a version would not work, because the response's is no newer than the previous one.
+func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
+	key, selected, gone := object.KeyOf(o), c.informer.Selects(o), removed(o, kind)
+	if !selected && !all.Holds(c, key) {
+		return
+	}
+	w := Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
+	if gone {
+		cached, uid := c.informer.Heads(), o.GetUID()
+		w.gone = func() bool {
+			o, ok := cached.Get(key)
+			return !ok || o.GetUID() != uid
+		}
+	}
+	all.Add(w)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.held == nil {
+		all.held = make(map[place]bool)
+	}
+	all.held[place{c, key}] = selected && !gone
 }
 
 // Add adds a write that the cache has to see before the next reconcile. Of the writes with a version in the

@@ -15,7 +15,7 @@ func count[N int | int64 | uint64](n N) cell {
 
 // countOrDash returns a dash for zero.
 func countOrDash[N int | int64 | uint64](n N) cell {
-	if n == 0 {
+	if n <= 0 {
 		return cell{text: "-"}
 	}
 	return count(n)
