@@ -38,14 +38,23 @@ var callers = []string{
 	"github.com/millrace-dev/millrace/controller.(*core).reconcile",
 }
 
-// stacks returns the stacks for a handler, a controller or an informer's handlers, or all stacks if name
-// is empty.
-func stacks(name string) (*Stacks, error) {
+// profile returns the process's goroutines, in time proportional to their number.
+func profile() ([]group, error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
 		return nil, err
 	}
-	groups, err := readGroups(&b)
+	return readGroups(&b)
+}
+
+// stacks returns the stacks for a handler, a controller or an informer's handlers, or all stacks if name
+// is empty.
+func stacks(name string) (*Stacks, error) {
+	groups, err := profile()
+	return stacksIn(groups, name), err
+}
+
+func stacksIn(groups []group, name string) *Stacks {
 	all := &Stacks{}
 	for _, g := range groups {
 		s := Stack{Informer: g.labels["informer"], Handler: g.labels["handler"], Controller: g.labels["controller"], Count: g.count}
@@ -68,15 +77,15 @@ func stacks(name string) (*Stacks, error) {
 			all.Stacks = append(all.Stacks, s)
 		}
 	}
-	return all, err
+	return all
 }
 
 // whereIs returns a sentence describing where a handler's or controller's calls currently are, or "".
-func whereIs(name, informer string) string {
-	all, err := stacks(name)
-	if err != nil {
-		return ""
+func (i *inquiry) whereIs(name, informer string) string {
+	if i.goroutines == nil {
+		i.goroutines, _ = profile()
 	}
+	all := stacksIn(i.goroutines, name)
 	var places []string
 	for n := range all.Stacks {
 		if s := &all.Stacks[n]; s.Informer == informer && !slices.Contains(places, s.Where()) {

@@ -195,6 +195,8 @@ type inquiry struct {
 	aside    bool            // that controller is for other objects
 	holders  []Which         // informers that contain the object
 	reasons  []Reason
+
+	goroutines []group // nil until whereIs is called
 }
 
 func (i *inquiry) say(c Cause, format string, args ...any) {
@@ -372,7 +374,7 @@ func (i *inquiry) delivered(of one) {
 		if h.Behind > time.Second {
 			text := fmt.Sprintf("The handler %s of %s is %s behind, with %d pending events; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
 			if h.Busy >= longCall {
-				text += fmt.Sprintf(" Its call for %s has taken %s so far.", object.FormatKey(h.Key), short(h.Busy)) + whereIs(h.Name, of.status.Reflector.Resource)
+				text += fmt.Sprintf(" Its call for %s has taken %s so far.", object.FormatKey(h.Key), short(h.Busy)) + i.whereIs(h.Name, of.status.Reflector.Resource)
 			}
 			i.say(HandlerLags, "%s", text)
 		}
@@ -477,7 +479,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 	if n := at(contents.Running); n >= 0 {
 		text := fmt.Sprintf("The controller %s has been reconciling %s for %s.", c.Name(), i.name, age(i.now, contents.Running[n].Since))
 		if i.now.Sub(contents.Running[n].Since) >= longCall {
-			text += whereIs(c.Name(), "")
+			text += i.whereIs(c.Name(), "")
 		}
 		i.say(Running, "%s", text)
 		return true
@@ -490,7 +492,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		}
 		text += "."
 		if len(contents.Running) > 0 && i.now.Sub(contents.Running[0].Since) >= longCall {
-			text += whereIs(c.Name(), "")
+			text += i.whereIs(c.Name(), "")
 		}
 		i.say(Waiting, "%s", text)
 		return true

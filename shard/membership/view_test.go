@@ -62,8 +62,14 @@ func TestADeletionAheadOfASnapshot(t *testing.T) {
 		require.Equal(t, one.expired, look(s, now.Add(time.Minute)))
 		require.Empty(t, s.all)
 	}
-	// Removing and restoring the label is not a deletion.
+	// If renewals were missed before the deletion, the Lease expires as if it had been renewed until then.
 	s := &sightings{opts: opts, told: func() {}, all: map[types.UID]*sighting{}}
+	require.Equal(t, "0-3", look(s, now.Add(-time.Hour), state("5", "0-3")))
+	require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Delete, Object: state("5", "0-3"), FinalStateUnknown: true}))
+	require.Equal(t, "0-3", look(s, now.Add(time.Second)))
+	require.Empty(t, look(s, now.Add(time.Minute)))
+	// Removing and restoring the label is not a deletion.
+	s = &sightings{opts: opts, told: func() {}, all: map[types.UID]*sighting{}}
 	look(s, now, state("5", "0-3"))
 	require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Delete, Object: state("6", "0-3")}))
 	require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Add, Object: state("8", "0-3")}))
