@@ -2,7 +2,6 @@ package apiservertest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/millrace-dev/millrace/object"
@@ -85,9 +85,9 @@ func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 		if err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("error converting YAML to JSON: %v", err))
 		}
-		return decodeJSON(converted, obj)
+		return c.decodeJSON(converted, obj)
 	case typeJSON:
-		return decodeJSON(body, obj)
+		return c.decodeJSON(body, obj)
 	case typeProto:
 		if into, ok := obj.(unmarshaler); ok {
 			return decodeProto(body, obj, into)
@@ -97,7 +97,9 @@ func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
 		typeJSON + ", " + typeYAML + ", " + typeProto)
 }
 
-func decodeJSON(body []byte, obj runtime.Object) error {
+// decodeJSON decodes body into obj. Names of fields are case-sensitive, and a Go type rejects unknown ones if the
+// request asks for strict validation.
+func (c *call) decodeJSON(body []byte, obj runtime.Object) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		err := u.UnmarshalJSON(body)
 		if err == nil { // the metadata must fit the Go type, too
@@ -108,7 +110,11 @@ func decodeJSON(body []byte, obj runtime.Object) error {
 		}
 		return nil
 	}
-	if err := json.Unmarshal(body, obj); err != nil {
+	unknown, err := kjson.UnmarshalStrict(body, obj)
+	if err == nil && len(unknown) > 0 && c.r.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict {
+		err = runtime.NewStrictDecodingError(unknown)
+	}
+	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("the body cannot be handled as a %T: %v", obj, err))
 	}
 	return nil

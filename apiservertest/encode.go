@@ -84,12 +84,12 @@ func (e *encoding) fill(res *Resource, obj object.Object, f format) {
 		return
 	}
 	if f.cbor() {
-		e.body, e.item, e.err = cborBody(gvk, source, !res.custom() && !f.meta())
+		e.body, e.item, e.err = cborBody(gvk, source, !res.untyped() && !f.meta())
 		return
 	}
 	e.body, e.err = json.Marshal(source)
 	e.item = e.body
-	if e.err != nil || res.custom() && !f.meta() {
+	if e.err != nil || res.untyped() && !f.meta() {
 		return // unstructured objects already contain their kind
 	}
 	head := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String())

@@ -134,7 +134,7 @@ func (c *call) listFrame(meta listMeta, items []listItem) (head, tail []byte, er
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.coll.custom() && !c.format.meta() { // fields are in alphabetical order
+		if c.coll.untyped() && !c.format.meta() { // fields are in alphabetical order
 			head = fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, gvk.GroupVersion().String())
 			return head, fmt.Appendf(nil, "],\"kind\":%q,\"metadata\":%s}\n", gvk.Kind, metadata), nil
 		}

@@ -78,7 +78,7 @@ func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() objec
 		return nil, err
 	}
 	obj := empty()
-	if err := decodeJSON(after, obj); err != nil {
+	if err := c.decodeJSON(after, obj); err != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), string(after), err.Error())})
 	}
 	if kind != types.StrategicMergePatchType { // a strategic merge patch ignores the kind

@@ -111,8 +111,12 @@ func (r *Resource) complete() error {
 	return nil
 }
 
-// custom reports whether objects are unstructured and therefore have no protobuf format.
-func (r *Resource) custom() bool {
+// custom reports whether the API server's rules for custom resources apply, which have no protobuf format. A Go
+// type from outside k8s.io/api makes no difference.
+func (r *Resource) custom() bool { return r.untyped() || !object.IsBuiltin(r.goType().Elem()) }
+
+// untyped reports whether objects are unstructured.
+func (r *Resource) untyped() bool {
 	_, unstructured := r.New().(*unstructured.Unstructured)
 	return unstructured
 }

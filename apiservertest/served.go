@@ -26,7 +26,7 @@ func (s *cluster) AddResource(r Resource) error {
 		}
 	}
 	s.collections[r.GVR] = c
-	if !r.custom() {
+	if !r.untyped() {
 		s.byType[r.goType()] = c
 	}
 	return nil
@@ -65,8 +65,8 @@ func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	switch {
 	case !exists:
 		return fmt.Errorf("resource %v is not served", gvr)
-	case !old.custom() || !r.custom():
-		return fmt.Errorf("replace resource %v with %v: both must be custom resources", gvr, r.GVR)
+	case !old.untyped() || !r.untyped():
+		return fmt.Errorf("replace resource %v with %v: both must be custom resources without a Go type", gvr, r.GVR)
 	case old.Namespaced != r.Namespaced:
 		return fmt.Errorf("replace resource %v with %v: one is namespaced and the other is not; use RemoveResource and AddResource", gvr, r.GVR)
 	}

@@ -66,7 +66,7 @@ func (s *cluster) restore(p *Snapshot, by uint64) []*Server {
 		c := newCollection(shelf.resource, s.types, s.rv)
 		c.objects, c.paths, c.last = maps.Clone(shelf.objects), slices.Clone(shelf.paths), shelf.last
 		s.collections[c.GVR] = c
-		if !c.custom() {
+		if !c.untyped() {
 			s.byType[c.goType()] = c
 		}
 	}

@@ -90,7 +90,7 @@ func (c *collection) prepareNext(old object.Object, subresource string, obj obje
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	obj.SetGeneration(old.GetGeneration())
 	annotated := c.annotationsCount && subresource != "status" && !equality.Semantic.DeepEqual(old.GetAnnotations(), obj.GetAnnotations())
-	if c.Generation && (annotated || !sameSpec(old, obj)) {
+	if c.Generation && (annotated || !sameSpec(old, obj, !c.Status && c.custom())) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 	obj.SetResourceVersion(old.GetResourceVersion())
@@ -176,15 +176,15 @@ func stripKind(obj object.Object) {
 	}
 }
 
-// sameSpec compares everything except metadata and status.
-func sameSpec(a, b object.Object) bool {
+// sameSpec compares everything except metadata. It compares the status only if a custom resource has no status
+// subresource.
+func sameSpec(a, b object.Object, withStatus bool) bool {
 	if ua, ok := a.(*unstructured.Unstructured); ok {
-		return equality.Semantic.DeepEqual(specOf(ua), specOf(b.(*unstructured.Unstructured)))
+		return equality.Semantic.DeepEqual(specOf(ua, withStatus), specOf(b.(*unstructured.Unstructured), withStatus))
 	}
 	va, vb := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range va.NumField() {
-		switch va.Type().Field(i).Name {
-		case "TypeMeta", "ObjectMeta", "Status":
+		if name := va.Type().Field(i).Name; name == "TypeMeta" || name == "ObjectMeta" || name == "Status" && !withStatus {
 			continue
 		}
 		if !equality.Semantic.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
@@ -194,10 +194,10 @@ func sameSpec(a, b object.Object) bool {
 	return true
 }
 
-func specOf(u *unstructured.Unstructured) map[string]any {
+func specOf(u *unstructured.Unstructured, withStatus bool) map[string]any {
 	spec := map[string]any{}
 	for field, value := range u.Object {
-		if field != "metadata" && field != "status" {
+		if field != "metadata" && (field != "status" || withStatus) {
 			spec[field] = value
 		}
 	}

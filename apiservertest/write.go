@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -209,7 +210,7 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	if err := c.checkFinalizers(cur, obj); err != nil {
 		return nil, err
 	}
-	if err := c.checkOwners(obj); err != nil {
+	if err := c.checkMetadata(obj); err != nil {
 		return nil, err
 	}
 	switch {
@@ -260,10 +261,15 @@ func (c *call) checkFinalizers(cur, obj object.Object) error {
 		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
-// checkOwners rejects invalid owner references, such as two controllers. New objects
+// checkMetadata rejects invalid labels, annotations and owner references, such as two controllers. New objects
 // are validated elsewhere.
-func (c *call) checkOwners(obj object.Object) error {
-	errs := validation.ValidateOwnerReferences(obj.GetOwnerReferences(), field.NewPath("metadata", "ownerReferences"))
+func (c *call) checkMetadata(obj object.Object) error {
+	path := field.NewPath("metadata")
+	errs := slices.Concat(
+		v1validation.ValidateLabels(obj.GetLabels(), path.Child("labels")),
+		validation.ValidateAnnotations(obj.GetAnnotations(), path.Child("annotations")),
+		validation.ValidateOwnerReferences(obj.GetOwnerReferences(), path.Child("ownerReferences")),
+	)
 	if c.subresource != "" || len(errs) == 0 {
 		return nil
 	}
