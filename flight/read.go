@@ -118,10 +118,6 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 // Objects of different types may have the same key, so informer, if not empty, selects the informer (see
 // Names).
 func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
-	type place struct {
-		track    int
-		position uint64
-	}
 	meant := func(t *track) bool {
 		switch {
 		case t.role == Handler && t.of != nil:
@@ -131,20 +127,23 @@ func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 		}
 		return informer == "" || Names(informer, t.name)
 	}
-	var places []place // of the object's changes
+	changes := map[int][]uint64{} // positions of the object's changes, by track
 	r.entries(meant, func(e *Entry) bool {
 		if e.Role == Informer && e.Kind == Applied && e.Key == key {
-			places = append(places, place{e.Track, e.Position})
+			changes[e.Track] = append(changes[e.Track], e.Position)
 		}
 		return false
 	})
+	for _, positions := range changes {
+		slices.Sort(positions)
+	}
 	return r.entries(meant, func(e *Entry) bool {
 		if e.Kind != Told || e.Key == key {
 			return e.Key == key
 		}
-		return slices.ContainsFunc(places, func(p place) bool {
-			return p.track == e.Of && p.position > e.After && p.position <= e.Position
-		})
+		of := changes[e.Of]
+		next, _ := slices.BinarySearch(of, e.After+1)
+		return next < len(of) && of[next] <= e.Position
 	})
 }
 

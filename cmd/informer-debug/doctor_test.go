@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -9,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard/membership"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -102,4 +106,45 @@ func TestDoctorFindsProblemsInAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "problem  pods in namespace shop: the cache is stale, at version ")
 	require.Contains(t, r.ErrOut, "problems: 1")
+}
+
+// If watches end before bookmarks can arrive, doctor says so.
+func TestDoctorWithWatchesThatEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		do      apiservertest.Action
+		timeout time.Duration
+		says    string
+	}{
+		"an error":  {do: apiservertest.ErrorEvent{Status: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "etcd is down"}}, says: "etcd is down"},
+		"a page":    {do: apiservertest.Raw{Bytes: []byte("<html>")}, says: "a watch ended after"},
+		"a timeout": {timeout: 50 * time.Millisecond, says: "the connection was closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, server := debugtest.Cluster(t, apiservertest.Options{WatchTimeout: c.timeout})
+			if c.do != nil {
+				srv.Faults().Add(apiservertest.Fault{Verb: "watch", Skip: 1, Do: []apiservertest.Action{c.do}})
+			}
+			r := invoke(t, "doctor", "po", "-n", "shop", "--for=4s", server)
+			require.Equal(t, exit.CodeFalse, r.Code)
+			require.Contains(t, r.Out, c.says)
+			require.NotContains(t, r.Out, "bookmark")
+		})
+	}
+}
+
+// refused is a member that does not participate in its group.
+type refused struct{}
+
+func (refused) Status() membership.Status {
+	return membership.Status{Group: "carts", Namespace: "shop", Identity: "a", Slots: 16, Attempts: 7, Refusal: errors.New("leases is forbidden")}
+}
+
+func (refused) Slot(n int) membership.Holding { return membership.Holding{Slot: n} }
+
+func TestDoctorOfAMemberThatDoesNotParticipate(t *testing.T) {
+	process := httptest.NewServer(debug.New(debug.Options{Groups: func() []debug.Membership { return []debug.Membership{refused{}} }}))
+	defer process.Close()
+	r := invoke(t, "doctor", "--for=100ms", "--attach="+process.URL)
+	require.Equal(t, exit.CodeFalse, r.Code)
+	require.Contains(t, r.Out, "this process does not participate: leases is forbidden")
 }

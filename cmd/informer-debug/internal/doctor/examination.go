@@ -66,6 +66,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	x.status, x.names = status, sight.Distinct(status.Informers)
 	x.anything(status)
 	x.election(status)
+	x.groups(status)
 	for n := range status.Informers {
 		i := &status.Informers[n]
 		x.informer(i, x.names[n], status.At)
@@ -148,6 +149,31 @@ func (x *examination) election(s *debug.Status) {
 		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "no replica is the leader")
 	default:
 		x.add(levelNote, "lease "+object.FormatKey(e.Lease), "", "%s is the leader; this replica is on standby", e.Holder)
+	}
+}
+
+// groups examines the groups that share work with this process.
+func (x *examination) groups(s *debug.Status) {
+	for n := range s.Groups {
+		g := &s.Groups[n]
+		about := fmt.Sprintf("group %s/%s", g.Namespace, g.Name)
+		switch {
+		case g.Refusal != "":
+			x.add(levelProblem, about, "", "this process does not participate: %s", g.Refusal)
+			continue
+		case g.Attempts > 0:
+			x.add(levelProblem, about, "", "its Leases cannot be read or renewed: %s", g.Failure)
+			continue
+		case g.Orphaned > 0:
+			x.add(levelWarning, about, "the remaining members take over after a while", "no member works on %d of %d slots", g.Orphaned, g.Slots)
+		default:
+			x.add(levelOK, about, "", "this process works on slots %s", terminal.OrDash(g.Owned))
+		}
+		for _, m := range g.Members {
+			if m.Trouble != "" {
+				x.add(levelWarning, about, "", "%s does not participate: %s", m.Identity, m.Trouble)
+			}
+		}
 	}
 }
 

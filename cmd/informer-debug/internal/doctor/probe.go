@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,12 +177,10 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 	switch streaming := err == nil; {
 	case streaming:
 		objects := 0
-		err = fmt.Errorf("the server did not end it within %s", probeFor)
+		err = errEnded
 		for e, failed := range streamed {
 			if failed != nil {
-				if limited.Err() == nil {
-					err = failed
-				}
+				err = failed
 				break
 			}
 			if objects++; e.Type == watch.Bookmark && e.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
@@ -189,6 +188,9 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 				err = nil
 				break
 			}
+		}
+		if err != nil && limited.Err() != nil {
+			err = fmt.Errorf("the server did not end it within %s", probeFor)
 		}
 		if err != nil {
 			p.add(levelWarning, at.String(), "reflectors fall back to lists", "a streaming list did not end: %v", err)
@@ -202,6 +204,9 @@ func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, perio
 	p.bookmarks(ctx, at, of, rv, period)
 }
 
+// errEnded means that the server, or a proxy, closed a watch.
+var errEnded = errors.New("the connection was closed")
+
 // bookmarks counts the bookmarks received on a watch during the period.
 func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resource[*metav1.PartialObjectMetadata], rv string, period time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, period)
@@ -214,13 +219,19 @@ func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resou
 	}
 	p.latency(at.String(), "a watch", time.Since(began))
 	var seen []time.Time
-	for e, err := range events {
-		if err != nil {
+	err = errEnded
+	for e, failed := range events {
+		if failed != nil {
+			err = failed
 			break
 		}
 		if e.Type == watch.Bookmark {
 			seen = append(seen, time.Now())
 		}
+	}
+	if ctx.Err() == nil {
+		p.add(levelProblem, at.String(), "look for a proxy or load balancer that closes connections, and at the server's log", "a watch ended after %s: %v", terminal.Duration(time.Since(began)), err)
+		return
 	}
 	switch n := len(seen); {
 	case n == 0 && period >= 90*time.Second:

@@ -122,6 +122,10 @@ func WriteYAML(w io.Writer, what any) error {
 // turning reports whether r changes the text direction. YAML considers such characters printable.
 func turning(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
+// yaml11 contains the strings that YAML 1.1, which the API server and kubectl read, does not take for strings,
+// while the encoder writes YAML 1.2.
+var yaml11 = map[string]bool{"yes": true, "no": true, "on": true, "off": true, "y": true, "n": true, "<<": true}
+
 // yamlNode converts a tree for the YAML encoder.
 func yamlNode(v any) *yaml.Node {
 	scalar := func(tag, text string) *yaml.Node {
@@ -148,7 +152,7 @@ func yamlNode(v any) *yaml.Node {
 		return n
 	case string:
 		n := scalar("!!str", v)
-		if strings.ContainsFunc(v, func(r rune) bool { return printable.Control(r) && r != '\n' }) {
+		if yaml11[strings.ToLower(v)] || strings.ContainsFunc(v, func(r rune) bool { return printable.Control(r) && r != '\n' }) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 		return n

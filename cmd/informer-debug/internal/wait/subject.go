@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -142,7 +143,8 @@ func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error)
 	for _, c := range status.Controllers {
 		if names = append(names, c.Name); c.Name == s.types {
 			q := &c.Queue
-			return q.Waiting+q.Running+c.Parked <= w.condition.most && !c.Since.IsZero(),
+			begun := !c.Since.IsZero() && c.State != controller.Idle && c.State != controller.Waiting
+			return begun && q.Waiting+q.Running+c.Parked <= w.condition.most,
 				fmt.Sprintf("%d queued, %d in progress, %d parked (controller %s)", q.Waiting, q.Running, c.Parked, c.State), nil
 		}
 	}
