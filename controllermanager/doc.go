@@ -9,7 +9,7 @@
 //	m, err := manager.New(cfg, manager.Options{...})
 //	cm, err := controllermanager.New(all, m.Factory(), controllermanager.Options{
 //		Controllers: *controllers,
-//		NewClient:   controllermanager.Clients(cfg, m.Scheme()),
+//		NewClient:   controllermanager.Clients(m.Config(), m.Scheme()),
 //	})
 //	err = m.Add(cm)
 //	err = m.Run(manager.SignalContext())
@@ -19,7 +19,8 @@
 // With Options.Shard, every process runs the controllers on its own share (see package shard). Set it, for
 // example, to the Shard method of a manager.Manager with Options.Sharding. The controllers get the clients
 // for their kinds from ClientOf. A controller that handles all objects would do so in every process, so
-// adding one is an error. Add controllers that only the leader may run to a separate Manager without Shard.
+// adding one is an error. Add controllers that only the leader may run to a separate Manager without Shard, with
+// its own Options.Name.
 //
 // # Lifecycle
 //

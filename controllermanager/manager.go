@@ -67,8 +67,8 @@ func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error)
 	return m, nil
 }
 
-// Name returns "controller manager".
-func (m *Manager) Name() string { return "controller manager" }
+// Name returns Options.Name.
+func (m *Manager) Name() string { return m.opts.Name }
 
 // Share returns this process's share of the work, or nil without sharding. A manager.Manager runs a
 // runnable with a share whether or not it is the leader.

@@ -22,6 +22,9 @@ const (
 
 // Options configure a Manager. The zero value works.
 type Options struct {
+	// Name identifies the Manager in messages, and in a manager.Manager. The default is "controller manager".
+	Name string
+
 	// Controllers selects the controllers to run; see [Registry.Select]. The default is "*".
 	Controllers string
 
@@ -33,7 +36,7 @@ type Options struct {
 	// Shard, if not nil, implements Context.Shard. An example is the Shard method of a manager.Manager with
 	// Options.Sharding. If it returns a share, the controllers run in every process, and it is an error if
 	// one of them handles all objects. Controllers that run only on the leader, or that handle all objects
-	// in every process, belong in another Manager.
+	// in every process, belong in another Manager with a different Name.
 	Shard func(shard.Key) shard.Scope
 
 	// MinResyncPeriod is the minimum [Context.ResyncPeriod]. Default DefaultMinResyncPeriod.
@@ -65,6 +68,9 @@ func (o *Options) complete() error {
 		return errors.New("Controller.RateLimiter is set: all controllers would share their failure counts; give each its own in Descriptor.New")
 	case o.MinResyncPeriod == 0:
 		o.MinResyncPeriod = DefaultMinResyncPeriod
+	}
+	if o.Name == "" {
+		o.Name = "controller manager"
 	}
 	if o.StartInterval == 0 {
 		o.StartInterval = DefaultStartInterval

@@ -106,6 +106,7 @@ type Status struct {
 type occurrence struct {
 	regarding, related         types.UID
 	regardingName, relatedName object.Key // for objects without a UID
+	regardingKind, relatedKind string     // likewise
 	typ, reason, action        string
 }
 
@@ -187,9 +188,11 @@ func (r *Recorder) Record(about object.Object, e Event) {
 	h := occurrence{
 		regarding: event.Regarding.UID, typ: event.Type, reason: event.Reason, action: event.Action,
 		regardingName: object.Key{Namespace: event.Regarding.Namespace, Name: event.Regarding.Name},
+		regardingKind: event.Regarding.Kind,
 	}
 	if event.Related != nil {
 		h.related, h.relatedName = event.Related.UID, object.Key{Namespace: event.Related.Namespace, Name: event.Related.Name}
+		h.relatedKind = event.Related.Kind
 	}
 	if why := r.record(h, event, now); why != "" {
 		r.drop(why, e.Reason)

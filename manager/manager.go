@@ -133,6 +133,10 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	return m, nil
 }
 
+// Config returns a copy of the configuration for the program's other clients: their requests are counted in the
+// manager's metrics, and they use its logger.
+func (m *Manager) Config() *config.Config { return m.cfg.Clone() }
+
 // own returns a copy of cfg for the manager's own clients, with request metrics and the manager's logger
 // added.
 func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *config.Config {

@@ -51,11 +51,14 @@ type Informers struct {
 	selected *prometheus.Desc
 	informer []metric[sharedinformer.Status]
 	handler  []metric[sharedinformer.HandlerStatus]
+
+	turn   chan struct{} // full during a scrape
+	rising rising
 }
 
 // NewInformers returns a collector for registration.
 func NewInformers(source InformerSource, opts InformerOptions) *Informers {
-	c := &Informers{source: source}
+	c := &Informers{source: source, turn: make(chan struct{}, 1)}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("millrace_informer_"+name, help, append([]string{"resource"}, labels...), opts.ConstLabels)
 	}
@@ -118,8 +121,11 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. It merges informers with the same name, and handlers with the same
 // name and place, such as handlers registered in a loop: values are added up, times and consecutive failures
-// are the maximum, and synced is 1 if all are synced.
+// are the maximum, and synced is 1 if all are synced. Counters keep the counts of namespaces and handlers that have
+// been removed.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	informers, ok := read(out, c.state, func() []sharedinformer.Status { return c.source.Status() })
 	if !ok {
 		return
@@ -144,6 +150,7 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
+	c.rising.adjust(found)
 	found.send(out)
 }
 

@@ -3,6 +3,8 @@ package metrics
 import (
 	"math"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/shard/membership"
 )
@@ -23,13 +25,14 @@ type Elections struct{ single[leaderelection.Status] }
 // NewElections returns a collector for registration.
 func NewElections(source ElectionSource) *Elections {
 	type s = leaderelection.Status
+	lease := prometheus.Labels{"name": text(source.Status().Lease.Name)}
+	figure := func(name, help string, value func(s) float64) metric[s] { return gauge(name, help, lease, value) }
 	return &Elections{single[s]{
 		status: source.Status,
-		name:   func(e s) string { return e.Lease.Name },
 		figures: []metric[s]{
-			gauge("leader_election_master_status", "1 while this process is the leader.", "name", func(e s) float64 { return truth(e.Leading) }),
-			gauge("millrace_leader_election_token", "The fencing token of the holder's term.", "name", func(e s) float64 { return float64(e.Token) }),
-			gauge("millrace_leader_election_failing_attempts", "Consecutive failures, 0 if healthy.", "name", func(e s) float64 { return float64(e.Attempts) }),
+			figure("leader_election_master_status", "1 while this process is the leader.", func(e s) float64 { return truth(e.Leading) }),
+			figure("millrace_leader_election_token", "The fencing token of the holder's term.", func(e s) float64 { return float64(e.Token) }),
+			figure("millrace_leader_election_failing_attempts", "Consecutive failures, 0 if healthy.", func(e s) float64 { return float64(e.Attempts) }),
 		},
 	}}
 }
@@ -59,7 +62,8 @@ type Memberships struct{ single[membership.Status] }
 // NewMemberships returns a collector for registration.
 func NewMemberships(source MembershipSource) *Memberships {
 	type s = membership.Status
-	figure := func(name, help string, value func(s) float64) metric[s] { return gauge(name, help, "group", value) }
+	group := prometheus.Labels{"group": text(source.Status().Group)}
+	figure := func(name, help string, value func(s) float64) metric[s] { return gauge(name, help, group, value) }
 	seen := func(g s, n int) float64 {
 		if g.Seen.IsZero() {
 			return math.NaN()
@@ -68,7 +72,6 @@ func NewMemberships(source MembershipSource) *Memberships {
 	}
 	return &Memberships{single[s]{
 		status: source.Status,
-		name:   func(g s) string { return g.Group },
 		figures: []metric[s]{
 			figure("millrace_shard_members", "Processes that have a Lease in the group.", func(g s) float64 { return seen(g, len(g.Members)) }),
 			figure("millrace_shard_slots_owned", "Slots this process may work on.", func(g s) float64 { return float64(g.Owned.Len()) }),

@@ -47,6 +47,28 @@ func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value flo
 	f[s] = value
 }
 
+// rising keeps counters from falling when an item with the same labels as another one ends: Prometheus would take
+// this for a restart, and count what is left a second time.
+type rising struct {
+	seen map[series]total
+}
+
+// total is a counter as of the last scrape, without and with the counts of ended items.
+type total struct{ last, sent float64 }
+
+// adjust adds the counts of ended items to all counters of a scrape.
+func (r *rising) adjust(f figures) {
+	now := make(map[series]total, len(r.seen))
+	for s, value := range f {
+		if s.kind == prometheus.CounterValue {
+			before := r.seen[s]
+			c := total{last: value, sent: before.sent + max(0, value-before.last)}
+			now[s], f[s] = c, c.sent
+		}
+	}
+	r.seen = now
+}
+
 // send sends the collected series to a scrape's channel.
 func (f figures) send(out chan<- prometheus.Metric) {
 	for s, value := range f {
@@ -82,16 +104,15 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// single exports one item that has a status and a name. The name becomes its only label's value.
+// single exports one item that has a status. Its name is a constant label of its metrics.
 type single[S any] struct {
 	status  func() S
-	name    func(S) string
 	figures []metric[S]
 }
 
 // gauge returns a metric of gauge type.
-func gauge[S any](name, help, label string, value func(S) float64) metric[S] {
-	return metric[S]{desc: prometheus.NewDesc(name, help, []string{label}, nil), kind: prometheus.GaugeValue, value: value}
+func gauge[S any](name, help string, labels prometheus.Labels, value func(S) float64) metric[S] {
+	return metric[S]{desc: prometheus.NewDesc(name, help, nil, labels), kind: prometheus.GaugeValue, value: value}
 }
 
 func (c *single[S]) Describe(out chan<- *prometheus.Desc) {
@@ -108,7 +129,7 @@ func (c *single[S]) Collect(out chan<- prometheus.Metric) {
 	found := figures{}
 	for _, m := range c.figures {
 		if value := m.value(s); !math.IsNaN(value) { // NaN means unknown
-			found.put(m.desc, m.kind, value, worst, c.name(s))
+			found.put(m.desc, m.kind, value, worst)
 		}
 	}
 	found.send(out)

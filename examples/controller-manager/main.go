@@ -74,7 +74,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	}
 	cm, err := controllermanager.New(registry, m.Factory(), controllermanager.Options{
 		Controllers:     *chosen,
-		NewClient:       controllermanager.Clients(cfg, m.Scheme()),
+		NewClient:       controllermanager.Clients(m.Config(), m.Scheme()),
 		Shard:           m.Shard,
 		MinResyncPeriod: *resync,
 		StartInterval:   *interval,

@@ -168,6 +168,11 @@ func (k *keeper) judge(now time.Time, v view) {
 	if k.own != nil && !k.leaving {
 		all = append(all, candidate{k.opts.Identity, k.opts.Weight})
 	}
+	// If members with our layout are working, those with another layout wait, however old they are.
+	established := slices.ContainsFunc(v.others, func(o *sighting) bool {
+		return !o.expired(now) && o.said.err == nil && o.said.layout == k.opts.layout() && o.said.claims.Len() > 0
+	})
+	unreadable := slices.ContainsFunc(v.others, func(o *sighting) bool { return !o.expired(now) && !o.said.leaving && o.said.err != nil })
 	for _, other := range v.others {
 		switch {
 		case other.expired(now) || other.said.leaving:
@@ -176,9 +181,10 @@ func (k *keeper) judge(now time.Time, v view) {
 				refusal = fmt.Errorf("shard: group %s: the Lease %s has the group's label but cannot be read, so it may claim any slot: %w: no slots are taken until it has been silent for %s; delete it if it does not belong to a member", k.opts.Name, other.Lease.Name, other.said.err, other.said.lasts)
 			}
 		case other.said.layout != k.opts.layout():
-			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.Lease, k.own)) {
+			if k.own == nil && !established || idle && (other.said.claims.Len() > 0 || !established && older(other.Lease, k.own)) {
 				refusal = fmt.Errorf("shard: group %s: %q uses %q, but this member uses %q and waits until the other has left; give the group a different name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
 			}
+		case unreadable && other.said.claims.Len() == 0: // it takes no slots
 		default:
 			all = append(all, candidate{lease.Holder(other.Lease), other.said.weight})
 		}

@@ -82,7 +82,7 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		case now.Labels[GroupLabel] != k.opts.Name:
 			return nil, fmt.Errorf("the Lease %s has the same name as ours but lacks the group's label %s=%s: delete it, or give this member a different identity", now.Name, GroupLabel, k.opts.Name)
 		case !lease.SameTerm(now, a.last):
-			return nil, errTwin
+			return now, errTwin
 		}
 		a.shown = "" // it was written by an earlier attempt
 	}
@@ -134,6 +134,9 @@ func (k *keeper) answered(a answer) {
 		k.lost(a.err)
 		k.due, k.rest = now, now
 	case a.err != nil:
+		if errors.Is(a.err, errTwin) { // expel it once it expires, even if it was ours before
+			delete(k.ours, a.lease.UID)
+		}
 		k.trouble.Failed("our lease could not be written", a.err)
 		k.rest = now.Add(k.opts.RetryPeriod / 4) // the deadline is near
 	case a.deletes:
