@@ -22,8 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
-	"github.com/millrace-dev/millrace/workqueue"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // userShare is a user's Share that owns all slots and fails.

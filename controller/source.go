@@ -230,11 +230,18 @@ type subscription struct {
 
 func (s *subscription) String() string { return s.source.String() }
 
+// longRun is how long a source must run for its back-off to start again.
+const longRun = 2 * time.Minute
+
 // serve runs the source, restarting it after each failure, until ctx is done or the source is finished.
 func (s *subscription) serve(ctx context.Context, in *Inbox) {
 	backoff := workqueue.NewExponential[*subscription](workqueue.ExponentialOptions{Base: 100 * time.Millisecond, Max: time.Minute})
 	for {
+		began := time.Now()
 		err := s.call(ctx, in)
+		if time.Since(began) >= longRun {
+			backoff.Forget(s)
+		}
 		if ctx.Err() != nil {
 			return
 		}

@@ -79,3 +79,46 @@ func TestL19_ARollbackBelowAFilteredSource(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// A list whose pages keep arriving has not stalled, even if the source filters out every object on them.
+func TestL18_AListOfFilteredOutObjectsHasNotStalled(t *testing.T) {
+	for _, filtered := range []bool{false, true} {
+		t.Run(fmt.Sprint("filtered=", filtered), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := apiservertest.New(apiservertest.Options{})
+				defer srv.Close()
+				for n := range 700 {
+					_, err := srv.Create(&corev1.Pod{
+						TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+						ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: fmt.Sprint("pod-", n)},
+					})
+					require.NoError(t, err)
+				}
+				endpoint, err := srv.Pipe()
+				require.NoError(t, err)
+				client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+					return transport(func(r *http.Request) (*http.Response, error) {
+						time.Sleep(time.Second) // per page
+						return next.RoundTrip(r)
+					})
+				}}, scheme.New())
+				require.NoError(t, err)
+				defer client.CloseIdleConnections()
+				from := rest.ResourceFor[*corev1.Pod](client).Source()
+				if filtered {
+					from = source.Filtered(from, func(object.Head) bool { return false })
+				}
+				r := reflector.New(from, deltafifo.New(deltafifo.Options{}), reflector.Options{PageSize: 10})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(30 * time.Minute)
+				s := r.Status()
+				cancel()
+				require.NoError(t, <-ended)
+				require.Zero(t, s.Failures, "%d lists: %v", s.Lists, s.Failure)
+				require.NotEmpty(t, s.RV)
+			})
+		})
+	}
+}

@@ -40,7 +40,22 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	ctx, answered := r.trackRequest(ctx)
 	defer answered()
 	defer r.calls.stop()
-	list := r.source.List(ctx, r.request(r.listOptions(), true))
+	req := r.request(r.listOptions(), true)
+	req.Skipped = func() { // the server is sending, although nothing is yielded
+		if ctx.Err() == nil {
+			dog.feed(r.opts.Timing.StallTimeout)
+		}
+	}
+	if wanted := req.Wanted; wanted != nil {
+		req.Wanted = func(o object.Head) bool {
+			ok := wanted(o)
+			if !ok {
+				req.Skipped()
+			}
+			return ok
+		}
+	}
+	list := r.source.List(ctx, req)
 	for item, err := range list.Items {
 		if err != nil {
 			return nil, "", failed(ctx, failure.PhaseList, err)

@@ -256,6 +256,10 @@ func (r *Reflector) record(f *failure.Failure) {
 			f.Since = s.Failure.Since
 		}
 		s.Failure = f
+		select {
+		case <-r.nudge: // a token left from an earlier back-off
+		default:
+		}
 		if s.State != Idle { // at Idle the failure comes from New
 			s.State, s.Since, s.RetryAt = BackingOff, now, time.Time{} // also while OnError runs
 		}
@@ -295,10 +299,6 @@ func (r *Reflector) backOff(ctx context.Context, f *failure.Failure) {
 	now := time.Now()
 	retryAfter, _ := source.RetryAfter(f.Err)
 	wait := r.pace.delay(now, retryAfter, progressOf(f), f.Phase == failure.PhaseWatch)
-	select {
-	case <-r.nudge: // a token left from an earlier back-off
-	default:
-	}
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
 	r.announce()
 	timer := time.NewTimer(wait)

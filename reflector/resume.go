@@ -87,7 +87,7 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 		e.began = began
 	}
 	if e.set.until == "" {
-		rv, first, count, err := r.probe(ctx)
+		rv, first, count, err := r.probe(ctx, false)
 		if err != nil { // a list would fail too
 			return failed(ctx, failure.PhaseList, err)
 		}
@@ -260,7 +260,7 @@ func (e *resumption) indexKnown() wire.Cached {
 
 // probe does a consistent read of a single item. It returns the server's version, first item (nil if none)
 // and item count (negative if the server does not report it).
-func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, count int, err error) {
+func (r *Reflector) probe(ctx context.Context, versionOnly bool) (rv string, first object.Head, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 	dog.excuse(r.calls.busy)
@@ -269,7 +269,7 @@ func (r *Reflector) probe(ctx context.Context) (rv string, first object.Head, co
 	defer r.calls.stop()
 	opts := r.opts.selectors()
 	opts.Limit = 1
-	list := r.source.List(ctx, source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer, VersionOnly: true})
+	list := r.source.List(ctx, source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer, VersionOnly: versionOnly})
 	for item, err := range list.Items {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {

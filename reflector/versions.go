@@ -33,7 +33,7 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	}
 	r.silent = 0
 	r.enter(Connecting) // no watch is open
-	rv, _, _, err := r.probe(ctx)
+	rv, _, _, err := r.probe(ctx, true)
 	if err == nil && r.rolledBack(rv) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: errRolledBack}
 	}

@@ -140,7 +140,8 @@ func (c *codec) encode(obj object.Object, asProtobuf bool) (body []byte, content
 	}
 	if asProtobuf {
 		var buf bytes.Buffer
-		if err := protobuf.NewSerializer(nil, nil).Encode(kinded, &buf); err != nil {
+		// Encoding a quantity caches its text in it, and other code may be using the object.
+		if err := protobuf.NewSerializer(nil, nil).Encode(kinded.DeepCopyObject(), &buf); err != nil {
 			return nil, "", fmt.Errorf("encode as protobuf: %w", err)
 		}
 		return buf.Bytes(), wire.MediaProtobuf, nil

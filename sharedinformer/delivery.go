@@ -100,6 +100,9 @@ func (d *delivery) run(ctx context.Context) {
 		return
 	}
 	defer func() {
+		if d.closed.Load() {
+			d.reportSuppressed(context.WithoutCancel(ctx)) // there is no next report
+		}
 		d.end()
 		if d.handlerExited {
 			d.handlerExited = false

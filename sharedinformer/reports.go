@@ -33,6 +33,13 @@ func (i *core) reportSuppressed() {
 	}
 }
 
+// reportSuppressed reports the failures of a closed handler that exceeded the rate limit.
+func (d *delivery) reportSuppressed(ctx context.Context) {
+	if f := d.reports.flush(); f != nil {
+		d.informer.report(ctx, d, f)
+	}
+}
+
 // completeFailure fills in a failure that occurred outside the reflector, and stores it in the status.
 func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()

@@ -41,6 +41,14 @@ func (f *filtered) filter(req Request) Request {
 		return req // the first page has the version
 	}
 	wanted := req.Wanted
-	req.Wanted = func(o object.Head) bool { return f.wanted(o) && (wanted == nil || wanted(o)) }
+	req.Wanted = func(o object.Head) bool {
+		if !f.wanted(o) {
+			if req.Skipped != nil {
+				req.Skipped()
+			}
+			return false
+		}
+		return wanted == nil || wanted(o)
+	}
 	return req
 }

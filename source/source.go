@@ -70,6 +70,9 @@ type Request struct {
 	// caller would have to read page after page until it gets an item.
 	VersionOnly bool
 
+	// Skipped, if not nil, is called for each listed object that Wanted or Filtered rejects. Calls may be concurrent.
+	Skipped func()
+
 	// Selection asks the server to select objects. The source and the server may ignore it.
 	Selection Selection
 

@@ -230,14 +230,24 @@ func (p *Packer) write(dst []byte, c *codec, o object.Object) (raw []byte, ok bo
 	dec := p.sharingDecoders.Get().(*bodyDecoders)
 	defer p.sharingDecoders.Put(dec)
 	back, err := c.read(dec, raw[start:])
-	if err != nil || !sameContent(o, back) {
-		return raw[:start], false
+	if err == nil && sameContent(o, back) {
+		return raw, true
 	}
-	return raw, true
+	if err == nil && c.format == formatJSON {
+		var whole []byte
+		if whole, err = withEmpty(o, raw[start:]); err == nil {
+			raw = append(raw[:start], whole...)
+			back, err = c.read(dec, raw[start:])
+		}
+		if err == nil && sameContent(o, back) {
+			return raw, true
+		}
+	}
+	return raw[:start], false
 }
 
 // sameContent reports whether a and b have the same meaning. Usually they are deeply equal, which is quick
-// to check.
+// to check. Only built-in types do not distinguish an empty list or map from none.
 func sameContent(a, b object.Object) (same bool) {
 	if reflect.DeepEqual(a, b) {
 		return true
@@ -245,7 +255,10 @@ func sameContent(a, b object.Object) (same bool) {
 	// Semantic.DeepEqual panics on unexported fields, such as those of a time.Time. The objects are then
 	// considered different.
 	defer func() { _ = recover() }()
-	return equality.Semantic.DeepEqual(a, b)
+	if object.IsBuiltin(elemType(a)) {
+		return equality.Semantic.DeepEqual(a, b)
+	}
+	return equality.Semantic.DeepEqualWithNilDifferentFromEmpty(a, b)
 }
 
 // Equal reports whether a and b have the same content.

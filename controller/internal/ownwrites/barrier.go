@@ -40,12 +40,12 @@ func (r Request) String() string {
 type Barrier struct {
 	ctx   context.Context
 	opts  Options
+	count atomic.Int64   // parked notes; read without mu, which is held while caches are read
 	tasks sync.WaitGroup // tracks the timers of parked requests and the waitlists' goroutines
 
 	mu        sync.Mutex // guards the fields below; also held while caches are read and requests are queued
 	notes     map[Request]*note
 	order     []*note // ordered by check time; includes some that are no longer in notes
-	count     int     // parked notes
 	waitlists map[cache]*waitlist
 	closed    bool // no more requests are parked
 
@@ -160,35 +160,42 @@ func (b *Barrier) Notes() int {
 }
 
 // Parked returns the number of parked requests.
-func (b *Barrier) Parked() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.count
-}
+func (b *Barrier) Parked() int { return int(b.count.Load()) }
 
 // Park reports whether req was handed out too early. If so, it parks req and requeues it once the caches
 // have caught up or patience has expired.
 func (b *Barrier) Park(req Request) bool {
+	parked, missing := b.park(req)
+	if missing != nil {
+		b.stale(req, missing, errImpatient)
+	}
+	return parked
+}
+
+// park is Park. If patience has expired, it returns the write that is still missing.
+func (b *Barrier) park(req Request) (parked bool, missing *Write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.notes[req]
 	switch {
 	case n == nil:
-		return false
+		return false, nil
 	case n.parked:
-		return true
-	case n.lagging() == nil:
+		return true, nil
+	}
+	w := n.lagging()
+	switch {
+	case w == nil:
 		delete(b.notes, req)
-		return false
+		return false, nil
 	case !time.Now().Before(n.until):
 		delete(b.notes, req)
-		b.opts.Counts.Stale.Add(1)
-		return false
+		return false, w
 	case b.closed:
-		return true // req will be dropped along with the queue
+		return true, nil // req will be dropped along with the queue
 	}
 	n.parked = true
-	b.count++
+	b.count.Add(1)
 	b.opts.Counts.Parked.Add(1)
 	b.tasks.Add(1) // for the timer
 	n.timer = time.AfterFunc(time.Until(n.until), func() {
@@ -196,7 +203,7 @@ func (b *Barrier) Park(req Request) bool {
 		b.giveUp(n, errImpatient)
 	})
 	b.await(n)
-	return true
+	return true, nil
 }
 
 // await adds a note to the waitlist of the first lagging cache, or requeues the request if no cache is
@@ -232,7 +239,7 @@ func (b *Barrier) unpark(n *note) {
 		b.tasks.Done()
 	}
 	n.parked = false
-	b.count--
+	b.count.Add(-1)
 	if b.notes[n.req] == n {
 		delete(b.notes, n.req)
 	}
@@ -250,20 +257,25 @@ func (b *Barrier) giveUp(n *note, why error) {
 		n.in.remove(n)
 	}
 	b.unpark(n)
-	var behind string
 	w := n.lagging()
+	b.mu.Unlock()
+	b.stale(n.req, w, why)
+}
+
+// stale counts and logs that a request is reconciled although a cache lacks a write; w is nil if it has arrived in
+// the meantime. If patience has expired, stale reopens the watch that should have delivered the write.
+func (b *Barrier) stale(req Request, w *Write, why error) {
+	name, patience, behind := b.opts.Controller, b.opts.Patience, ""
 	if w != nil {
 		behind = w.String()
-	}
-	b.mu.Unlock()
-	name, patience := b.opts.Controller, b.opts.Patience
-	if w != nil && w.due() && errors.Is(why, errImpatient) {
-		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s; controller %s waited %s", reflector.ErrDeaf, w, name, patience))
+		if w.due() && errors.Is(why, errImpatient) {
+			w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s; controller %s waited %s", reflector.ErrDeaf, w, name, patience))
+		}
 	}
 	b.opts.Counts.Stale.Add(1)
 	b.unanswered.Do(func(more int) {
 		b.opts.Logger.Warn("the cache has not seen a write in time; reconciling anyway",
-			"controller", name, "request", n.req.String(), "write", behind, "err", why, "more", more)
+			"controller", name, "request", req.String(), "write", behind, "err", why, "more", more)
 	})
 }
 
@@ -292,7 +304,7 @@ type Parked struct {
 func (b *Barrier) Contents(n int) (all []Parked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.count == 0 {
+	if b.count.Load() == 0 {
 		return nil
 	}
 	for req, one := range b.notes {

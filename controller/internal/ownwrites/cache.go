@@ -83,10 +83,10 @@ func (c Cache) UID(key object.Key) types.UID {
 
 func (c Cache) reached(namespace, rv string) bool {
 	have := c.informer.Cache().NamespaceRV(namespace)
-	if have == "" {
-		return !c.informer.Watches(namespace) // check now, since the informer's namespaces may change
+	if have != "" && object.ReachedRV(have, rv) {
+		return true
 	}
-	return object.ReachedRV(have, rv)
+	return !c.informer.Watches(namespace) // check now, since the informer's namespaces may change
 }
 
 func (c Cache) wait(ctx context.Context, done func() bool) error {
