@@ -43,6 +43,7 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	req := r.request(r.listOptions(), true)
 	req.Skipped = func() { // the server is sending, although nothing is yielded
 		if ctx.Err() == nil {
+			answered()
 			dog.feed(r.opts.Timing.StallTimeout)
 		}
 	}
