@@ -42,8 +42,8 @@
 // Package test/protocol compares the simulation with a real kube-apiserver request by request. The known
 // differences are:
 //
-//   - There is no admission except for namespaces. Validation and defaulting are limited to names and a
-//     pod's restart policy and phase.
+//   - There is no admission except for namespaces. Validation and defaulting are limited to metadata and a
+//     pod's restart policy and phase. A schema does not validate custom resources.
 //   - Deletion is never graceful: even a pod that is bound to a node is removed immediately. Over
 //     HTTP, it is first marked as being deleted, so watchers receive MODIFIED and DELETED;
 //     Server.Delete only causes DELETED.

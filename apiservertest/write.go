@@ -261,16 +261,21 @@ func (c *call) checkFinalizers(cur, obj object.Object) error {
 		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
-// checkMetadata rejects invalid labels, annotations and owner references, such as two controllers. New objects
-// are validated elsewhere.
+// checkMetadata rejects invalid labels, annotations and owner references, such as two controllers, if the request may
+// change them. New objects are validated elsewhere.
 func (c *call) checkMetadata(obj object.Object) error {
-	path := field.NewPath("metadata")
-	errs := slices.Concat(
-		v1validation.ValidateLabels(obj.GetLabels(), path.Child("labels")),
-		validation.ValidateAnnotations(obj.GetAnnotations(), path.Child("annotations")),
-		validation.ValidateOwnerReferences(obj.GetOwnerReferences(), path.Child("ownerReferences")),
-	)
-	if c.subresource != "" || len(errs) == 0 {
+	path, status := field.NewPath("metadata"), c.subresource == "status"
+	var errs field.ErrorList
+	if c.subresource == "" || status && c.coll.statusLabels {
+		errs = append(errs, v1validation.ValidateLabels(obj.GetLabels(), path.Child("labels"))...)
+	}
+	if c.subresource == "" || status && c.coll.statusAnnotations {
+		errs = append(errs, validation.ValidateAnnotations(obj.GetAnnotations(), path.Child("annotations"))...)
+	}
+	if c.subresource == "" {
+		errs = append(errs, validation.ValidateOwnerReferences(obj.GetOwnerReferences(), path.Child("ownerReferences"))...)
+	}
+	if len(errs) == 0 {
 		return nil
 	}
 	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, errs)
