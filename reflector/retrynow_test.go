@@ -19,8 +19,7 @@ import (
 func TestRetryNowWhileOnErrorRunsEndsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{err: errors.New("no")}, {rv: "8"}}}
-		var r *Reflector
-		r = New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Timing: Timing{Backoff: Backoff{Initial: time.Hour}},
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Timing: Timing{Backoff: Backoff{Initial: time.Hour}},
 			OnError: func(context.Context, *failure.Failure) failure.Verdict {
 				time.Sleep(time.Second) // meanwhile, another feed finds the kind served
 				return failure.Retry
