@@ -44,6 +44,9 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 		one := s.see(e.Object, time.Now())
 		if e.FinalStateUnknown { // the member may have renewed it until now without being seen
 			one.Since = time.Now()
+			if !one.said.leaving { // it may also have claimed any slot
+				one.said.claims = shard.AllSlots(s.opts.Slots)
+			}
 		}
 		one.gone, one.empty = true, one.said.claims.Len() == 0 && !e.FinalStateUnknown
 	} else if one := s.all[e.Object.UID]; one != nil { // the group label was removed and has been restored
