@@ -169,7 +169,7 @@ func (c *client) writesBy(subresource string) func(*ownwrites.Writes, object.Key
 		return nil
 	}
 	return func(writes *ownwrites.Writes, key object.Key) func(object.Object) {
-		uid, held := c.cache().UID(key), writes.Holds(c.cache(), key)
+		uid, held := writes.Held(c.cache(), key)
 		return func(o object.Object) {
 			switch {
 			case !held: // the object may never reach the cache

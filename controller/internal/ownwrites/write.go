@@ -50,7 +50,7 @@ type Writes struct {
 	mu        sync.Mutex // guards the fields below; no other code is called while it is held
 	versions  []Write    // writes with a resource version, one per cache and namespace
 	deletions []Write
-	held      map[place]bool // whether the cache contains the object once it has seen the writes; if absent, the cache tells
+	held      map[place]held // what the cache contains once it has seen the writes; if absent, the cache tells
 }
 
 // place is where a cache has an object.
@@ -59,24 +59,34 @@ type place struct {
 	key   object.Key
 }
 
-// Holds reports whether a cache contains the object under key once it has seen the writes so far.
-func (all *Writes) Holds(c Cache, key object.Key) bool {
-	_, cached := c.informer.Heads().Get(key)
+// held is what a cache contains under a key.
+type held struct {
+	uid types.UID // an object may have none
+	any bool
+}
+
+// Held returns the UID of the object that a cache contains under key once it has seen the writes so far. It returns
+// false if there is none.
+func (all *Writes) Held(c Cache, key object.Key) (types.UID, bool) {
+	var now held
+	if o, cached := c.informer.Heads().Get(key); cached {
+		now = held{o.GetUID(), true}
+	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if held, known := all.held[place{c, key}]; known {
-		return held
+	if later, known := all.held[place{c, key}]; known {
+		now = later
 	}
-	return cached
+	return now.uid, now.any
 }
 
 // Answered adds a write that the cache must see, given o, the object in the server's response. If the object does
-// not match the informer's selector, the write matters only if the cache contained the object before, in which
+// not match the informer's selector, the write matters only if the cache contained that object before, in which
 // case the cache must drop it. The cache must also drop the object if the write removed it from the server; waiting
 // for a version would not work, because the response's is no newer than the previous one.
 func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
 	key, selected, gone := object.KeyOf(o), c.informer.Selects(o), removed(o, kind)
-	if !selected && !all.Holds(c, key) {
+	if uid, held := all.Held(c, key); !selected && (!held || uid != o.GetUID()) {
 		return
 	}
 	w := Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
@@ -91,9 +101,13 @@ func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.held == nil {
-		all.held = make(map[place]bool)
+		all.held = make(map[place]held)
 	}
-	all.held[place{c, key}] = selected && !gone
+	now := held{}
+	if selected && !gone {
+		now = held{o.GetUID(), true}
+	}
+	all.held[place{c, key}] = now
 }
 
 // Add adds a write that the cache has to see before the next reconcile. Of the writes with a version in the
