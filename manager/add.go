@@ -80,7 +80,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		claimed = true
 		undo = func() { m.release(name) }
 	}
-	run := r.Run
+	run, unfinished := r.Run, unfinishedOf(r)
 	if l, ok := r.(listener); ok {
 		port := &l
 		if err := m.addListener(port); err != nil {
@@ -107,7 +107,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 		m.mu.Unlock()
 	}
 	if ready, ok := r.(Readier); ok {
-		run = m.watched(ready, run)
+		run = m.watched(&checked{ready, unfinished}, run)
 	}
 	if w, ok := r.(Warmer); ok && group >= Others {
 		warm := make(chan struct{})
@@ -121,7 +121,7 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	if claimed {
 		run = m.named(name, run)
 	}
-	if err := m.groups[group].add(task{name: name, run: run, unfinished: func() []string { return unfinished(r) }}); err != nil {
+	if err := m.groups[group].add(task{name: name, run: run, unfinished: unfinished}); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}
 	return nil

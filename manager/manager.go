@@ -66,7 +66,7 @@ type Manager struct {
 	ports     []*listener // open ports whose Run has not been called
 	hooks     []*webhook.Server
 	events    map[string]*events.Recorder // by controller name
-	readiers  []*Readier                  // those that are running
+	readiers  []*checked                  // those that are running
 	errs      []error
 }
 

@@ -79,6 +79,12 @@ func (m *Manager) checkWarm(*http.Request) error {
 	return nil
 }
 
+// checked is a Readier that is running.
+type checked struct {
+	Readier
+	unfinished func() []string
+}
+
 // checkRunnables fails while any running Readier is not ready.
 func (m *Manager) checkRunnables(*http.Request) error {
 	m.mu.Lock()
@@ -86,13 +92,13 @@ func (m *Manager) checkRunnables(*http.Request) error {
 	m.mu.Unlock()
 	var errs []error
 	for _, r := range readiers {
-		errs = append(errs, ready(*r))
+		errs = append(errs, ready(r))
 	}
 	return errors.Join(errs...)
 }
 
 // ready returns r.Ready(). If Ready or a method of its error panics, it returns an error with r's name.
-func ready(r Readier) (err error) {
+func ready(r *checked) (err error) {
 	broken := failure.Apart("Ready", func() error {
 		if err = r.Ready(); err != nil {
 			_ = err.Error()
@@ -102,7 +108,7 @@ func ready(r Readier) (err error) {
 	if broken == nil {
 		return err
 	}
-	name, _ := nameOf(r)
+	name, _ := nameOf(r.Readier)
 	return fmt.Errorf("%s: %w", name, broken)
 }
 
@@ -113,8 +119,8 @@ func (m *Manager) slow() string {
 	m.mu.Unlock()
 	var all []string
 	for _, r := range readiers {
-		if left := unfinished(*r); len(left) > 0 {
-			name, _ := nameOf(*r)
+		if left := r.unfinished(); len(left) > 0 {
+			name, _ := nameOf(r.Readier)
 			all = append(all, withUnfinished(name, left))
 		}
 	}

@@ -206,16 +206,16 @@ func warmUp(name string, w Warmer, warm chan struct{}) task {
 	}}
 }
 
-// watched returns a run function that makes /readyz check the Readier while it is running.
-func (m *Manager) watched(r Readier, run func(context.Context) error) func(context.Context) error {
+// watched returns a run function that makes /readyz check r while it is running.
+func (m *Manager) watched(r *checked, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		m.mu.Lock()
-		m.readiers = append(m.readiers, &r)
+		m.readiers = append(m.readiers, r)
 		m.mu.Unlock()
 		defer func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.readiers = slices.DeleteFunc(m.readiers, func(other *Readier) bool { return other == &r })
+			m.readiers = slices.DeleteFunc(m.readiers, func(other *checked) bool { return other == r })
 		}()
 		return run(ctx)
 	}

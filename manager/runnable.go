@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/events"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/patience"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/webhook"
@@ -63,27 +64,25 @@ type unfinisher interface {
 // unfinishedPatience limits the duration of a call to Unfinished. A queue waits for a rate limiter for half of it.
 const unfinishedPatience = 2 * time.Second
 
-// unfinished returns r.Unfinished(), or nil if r has no such method.
-func unfinished(r Runnable) []string {
+// unfinishedOf returns a function that calls r.Unfinished, or returns nil if r has no such method.
+func unfinishedOf(r Runnable) func() []string {
 	u, ok := r.(unfinisher)
 	if !ok {
-		return nil
+		return func() []string { return nil }
 	}
-	answer := make(chan []string, 1)
-	go func() {
+	var asked patience.Call
+	return func() []string {
 		var left []string
-		if err := failure.Apart("Unfinished", func() error { left = u.Unfinished(); return nil }); err != nil {
-			left = []string{err.Error()}
+		var err error
+		if !asked.Within(unfinishedPatience, func() {
+			err = failure.Apart("Unfinished", func() error { left = u.Unfinished(); return nil })
+		}) {
+			return []string{"its Unfinished has not returned"}
 		}
-		answer <- left
-	}()
-	late := time.NewTimer(unfinishedPatience)
-	defer late.Stop()
-	select {
-	case left := <-answer:
+		if err != nil {
+			return []string{err.Error()}
+		}
 		return left
-	case <-late.C:
-		return []string{"its Unfinished has not returned"}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/patience"
 	"github.com/millrace-dev/millrace/internal/trusted"
 )
 
@@ -90,6 +91,7 @@ const limiterFault = time.Second
 type limited[K comparable] struct {
 	limiter RateLimiter[K]
 	failed  func(err error)
+	asked   patience.Call
 }
 
 func (l *limited[K]) call(f func()) (ok bool) {
@@ -116,20 +118,11 @@ const limiterPatience = time.Second
 
 // NumRequeues implements RateLimiter. It returns -1 if the limiter blocks.
 func (l *limited[K]) NumRequeues(key K) int {
-	answer := make(chan int, 1)
-	go func() {
-		n := 0
-		l.call(func() { n = l.limiter.NumRequeues(key) })
-		answer <- n
-	}()
-	late := time.NewTimer(limiterPatience)
-	defer late.Stop()
-	select {
-	case n := <-answer:
-		return n
-	case <-late.C:
+	n := 0
+	if !l.asked.Within(limiterPatience, func() { l.call(func() { n = l.limiter.NumRequeues(key) }) }) {
 		return -1
 	}
+	return n
 }
 
 // hookFailed records a failure in the metrics or the limiter.
