@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -54,4 +56,38 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "get pods/log in namespace default: the name is empty")
 	_, err = logs.Stream(t.Context(), object.Key{Name: "a"}, nil)
 	require.ErrorContains(t, err, "pods are namespaced")
+}
+
+// A program behind the server's proxy may send any response. It says nothing about the server.
+func TestStreamFromAProgram(t *testing.T) {
+	var accepts []string
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/proxy/missing"):
+			http.NotFound(w, r)
+		case strings.HasSuffix(r.URL.Path, "/proxy/picky"):
+			if accepts = append(accepts, r.Header.Get("Accept")); !strings.Contains(r.Header.Get("Accept"), "*/*") {
+				http.Error(w, "text only", http.StatusNotAcceptable)
+			}
+		case strings.HasSuffix(r.URL.Path, "/proxy/html"):
+			http.Error(w, "no HTML", http.StatusNotAcceptable)
+		case strings.HasPrefix(r.URL.Path, "/api/v1/"):
+			accepts = append(accepts, r.Header.Get("Accept"))
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default"}}`)
+		default:
+			t.Errorf("the client looks for the resource: %s", r.URL)
+		}
+	})
+	pods := ResourceFor[*corev1.Pod](client)
+	_, err := pods.Subresource("proxy/missing").Stream(t.Context(), key, nil)
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	page, err := pods.Subresource("proxy/picky").Stream(t.Context(), key, nil)
+	require.NoError(t, err)
+	require.NoError(t, page.Close())
+	_, err = pods.Subresource("proxy/html").Stream(t.Context(), key, nil)
+	require.True(t, apierrors.IsNotAcceptable(err), "%v", err)
+	_, err = pods.Get(t.Context(), key, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"application/json, */*", "application/vnd.kubernetes.protobuf,application/json"}, accepts)
 }

@@ -20,6 +20,9 @@ import (
 // maxObjectBody limits the size of a body that contains one object.
 const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
 
+// acceptAny is the Accept header for responses that are not decoded.
+const acceptAny = wire.MediaJSON + ", */*"
+
 // call is a single use of a verb. The resource's location and the server's encodings are determined later.
 type call struct {
 	verb   string
@@ -29,6 +32,7 @@ type call struct {
 	list   bool // the response is a list
 	repeat repeat
 	stream bool // the caller reads the response body as it arrives
+	bytes  bool // the response is not an object, and may come from a program behind the server's proxy
 
 	object      object.Object // object to send, in an encoding that the server accepts
 	body        []byte        // or bytes to send as is
@@ -61,12 +65,12 @@ func (r *resource) send(ctx context.Context, c call) (*request, *http.Response, 
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
 	resp, err := r.client.do(ctx, req)
-	if placeMissing(err, c.stream) {
+	if !c.bytes && placeMissing(err, c.stream) {
 		r.location.forget() // the resource is no longer served there, but may have moved
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
-	if plain || !refused {
+	if plain || c.bytes || !refused {
 		return req, resp, err
 	}
 	r.client.setPlain(m.Resource)
@@ -99,6 +103,10 @@ func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, e
 			return nil, err
 		}
 	}
+	accept := r.codec.accept(c.list, plain)
+	if c.bytes {
+		accept = acceptAny
+	}
 	return &request{
 		verb:        c.verb,
 		what:        r.describe(c.key),
@@ -107,7 +115,7 @@ func (r *resource) request(m discovery.Mapping, c call, plain bool) (*request, e
 		method:      c.method,
 		path:        path,
 		query:       c.query,
-		accept:      r.codec.accept(c.list, plain),
+		accept:      accept,
 		contentType: c.contentType,
 		body:        c.body,
 		repeat:      c.repeat,

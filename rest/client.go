@@ -17,7 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 // maxRawBytes limits the size of a raw response's body. The largest is the OpenAPI document, which is around
@@ -117,7 +116,7 @@ func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get %q: the query is malformed: %w", path, err)
 	}
-	req := &request{verb: "get", method: http.MethodGet, what: path, path: path, query: query, accept: wire.MediaJSON + ", */*", repeat: idempotent}
+	req := &request{verb: "get", method: http.MethodGet, what: path, path: path, query: query, accept: acceptAny, repeat: idempotent}
 	resp, err := c.do(ctx, req)
 	if err != nil {
 		return nil, err

@@ -269,7 +269,7 @@ func RetryOnConflict(ctx context.Context, try func() error) error {
 }
 
 func (r *resource) stream(ctx context.Context, key object.Key, opts runtime.Object) (io.ReadCloser, error) {
-	c := call{verb: "get", method: http.MethodGet, key: key, repeat: idempotent}
+	c := call{verb: "get", method: http.MethodGet, key: key, repeat: idempotent, bytes: true}
 	if key.Name == "" {
 		return nil, fmt.Errorf("%s %s: the name is empty", c.verb, r.describe(key))
 	}
