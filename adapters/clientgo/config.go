@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +13,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes/scheme"
 	clientrest "k8s.io/client-go/rest"
+	clientmetrics "k8s.io/client-go/tools/metrics"
 	"k8s.io/klog/v2"
 
 	"github.com/millrace-dev/millrace/rest"
@@ -74,5 +76,12 @@ func (u uncompressed) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Header.Set("Accept-Encoding", "identity")
 	}
-	return u.RoundTripper.RoundTrip(req)
+	resp, err := u.RoundTripper.RoundTrip(req)
+	code := "<error>"
+	if err == nil {
+		code = strconv.Itoa(resp.StatusCode)
+	}
+	// client-go counts requests above the transport, so its metrics would miss these.
+	clientmetrics.RequestResult.Increment(req.Context(), code, req.Method, req.URL.Host)
+	return resp, err
 }

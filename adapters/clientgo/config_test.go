@@ -1,16 +1,19 @@
 package clientgo_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
+	clientmetrics "k8s.io/client-go/tools/metrics"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 )
@@ -52,4 +55,29 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		c.CloseIdleConnections()
 	}
 	require.EqualValues(t, 2, opened.Load())
+}
+
+// requests counts requests as rest_client_requests_total does.
+type requests map[string]int
+
+func (r requests) Increment(_ context.Context, code, method, _ string) { r[code+" "+method]++ }
+
+// Requests are in client-go's metric, although client-go counts them above the transport.
+func TestRequestsAreCounted(t *testing.T) {
+	counted := requests{}
+	before := clientmetrics.RequestResult
+	clientmetrics.RequestResult = counted
+	t.Cleanup(func() { clientmetrics.RequestResult = before })
+	s := httptest.NewServer(http.NotFoundHandler())
+	c, err := clientgo.FromConfig(&clientrest.Config{Host: s.URL})
+	require.NoError(t, err)
+	_, err = c.Raw(t.Context(), "/version")
+	require.Error(t, err)
+	s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = c.Raw(ctx, "/version")
+	require.Error(t, err)
+	require.Equal(t, 1, counted["404 GET"], "%v", counted)
+	require.NotZero(t, counted["<error> GET"], "%v", counted)
 }

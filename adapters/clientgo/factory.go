@@ -67,7 +67,7 @@ type kinds struct{ *Factory }
 // InformerFor returns the Millrace informer for example's type.
 func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return k.Factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		resource, namespace, lw := clientOf(client, k.namespace, example)
+		resource, namespace, lw := clientOf(usable(client), k.namespace, example)
 		kind, err := kindOf(example)
 		if lw == nil || err != nil {
 			return fallback(client, resync)
@@ -84,6 +84,15 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 		return k.caching(NewInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(k.tweaked(lw), client), example,
 			cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: byNamespace(), ObjectDescription: name}))
 	})
+}
+
+// usable returns client, or a clientset without a connection if client is nil. As in client-go, a factory without a
+// client has informers whose stores can be written to, which many unit tests use; only running them panics.
+func usable(client kubernetes.Interface) kubernetes.Interface {
+	if client == nil {
+		return kubernetes.New(nil)
+	}
+	return client
 }
 
 // kindOf returns the kind of a type. It returns an error unless the type has exactly one kind.
@@ -128,7 +137,7 @@ func (f *Factory) ForResource(resource schema.GroupVersionResource) (informers.G
 		if !ok {
 			continue
 		}
-		if served, _, lw := clientOf(f.client, f.namespace, example); lw != nil && served == resource.Resource {
+		if served, _, lw := clientOf(usable(f.client), f.namespace, example); lw != nil && served == resource.Resource {
 			i := kinds{f}.InformerFor(example, nil)
 			return generic{i, cache.NewGenericLister(i.GetIndexer(), resource.GroupResource())}, nil
 		}

@@ -527,3 +527,19 @@ func TestInformerDebugSeesTheFactory(t *testing.T) {
 		})
 	}
 }
+
+// As in client-go, a factory without a client has informers that unit tests can fill.
+func TestFactoriesWithoutAClient(t *testing.T) {
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	f := clientgo.NewSharedInformerFactory(nil, 0)
+	require.NoError(t, f.Core().V1().Pods().Informer().GetStore().Add(p))
+	got, err := f.Core().V1().Pods().Lister().Pods("shop").Get("web")
+	require.NoError(t, err)
+	require.Same(t, p, got)
+	of, err := f.ForResource(pods)
+	require.NoError(t, err)
+	require.Equal(t, []string{"shop/web"}, of.Informer().GetStore().ListKeys())
+	require.Empty(t, clientgo.NewDynamicSharedInformerFactory(nil, 0).ForResource(pods).Informer().GetStore().ListKeys())
+	require.Empty(t, clientgo.NewMetadataSharedInformerFactory(nil, 0).ForResource(pods).Informer().GetStore().ListKeys())
+}

@@ -236,7 +236,7 @@ func (i *informer) transforming() transform {
 		}
 		transformed, ok := out.(object.Object)
 		if !ok {
-			return nil, fmt.Errorf("the transform returned a %T, which has no metadata", out)
+			return nil, fmt.Errorf("the transform returned a %T, which is no runtime.Object with metadata", out)
 		}
 		return transformed, nil
 	}
@@ -289,7 +289,8 @@ func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWith
 }
 
 // SetTransform sets the function that modifies objects before they are stored. The function may return
-// an object of a different type, but must not change its key. It is not called with tombstones.
+// an object of a different type, provided that it is a runtime.Object, but must not change its key. It is not called
+// with tombstones.
 // SetTransform returns an error once the informer runs.
 func (i *informer) SetTransform(t cache.TransformFunc) error {
 	return i.configure(func() { i.transform = t })

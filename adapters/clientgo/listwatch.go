@@ -26,3 +26,17 @@ func listWatch[L runtime.Object](client typedClient[L]) *cache.ListWatch {
 		WatchFuncWithContext: client.Watch,
 	}
 }
+
+// later is a typedClient that is looked up at each request. Until then, the client that it comes from may be nil, as
+// in client-go's factories.
+type later[L runtime.Object] func() typedClient[L]
+
+// List implements typedClient.
+func (l later[L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
+	return l().List(ctx, opts)
+}
+
+// Watch implements typedClient.
+func (l later[L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return l().Watch(ctx, opts)
+}

@@ -44,7 +44,9 @@ var (
 func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration, options ...Option) *ResourceFactory {
 	o := gather(resync, options).whole()
 	return newResourceFactory(dynamicLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
-		return o.decoded(listing(&o, client.Resource(resource).Namespace(o.namespace), client), &unstructured.Unstructured{}, name)
+		return o.decoded(listing(&o, later[*unstructured.UnstructuredList](func() typedClient[*unstructured.UnstructuredList] {
+			return client.Resource(resource).Namespace(o.namespace)
+		}), client), &unstructured.Unstructured{}, name)
 	})
 }
 
@@ -60,7 +62,9 @@ func NewDynamicSharedInformerFactoryForConfig(cfg *clientrest.Config, resync tim
 func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Duration, options ...Option) *ResourceFactory {
 	o := gather(resync, options).whole()
 	return newResourceFactory(metadataLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
-		return o.decoded(listing(&o, client.Resource(resource).Namespace(o.namespace), client), &metav1.PartialObjectMetadata{}, name)
+		return o.decoded(listing(&o, later[*metav1.PartialObjectMetadataList](func() typedClient[*metav1.PartialObjectMetadataList] {
+			return client.Resource(resource).Namespace(o.namespace)
+		}), client), &metav1.PartialObjectMetadata{}, name)
 	})
 }
 
