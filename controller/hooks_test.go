@@ -231,7 +231,7 @@ func TestAnErrorOfASourceMayPanic(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			controllertest.Run(t, func(e *controllertest.Env) {
+			controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 				c := newController(e, &journal{}, controller.Options{}, source())
 				e.Start(c)
 				s := c.Status()
@@ -256,7 +256,7 @@ func TestErrorOfHandleIsReportedForTheSource(t *testing.T) {
 		"Goexit": {func() error { runtime.Goexit(); return nil }, "its function panicked or called runtime.Goexit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			controllertest.Run(t, func(e *controllertest.Env) {
+			controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 				pods := factory.Informer[*corev1.Pod](e.Factory)
 				controller := newController(e, &journal{}, controller.Options{}, controller.Handle(pods, func(_ context.Context, ev sharedinformer.Event[*corev1.Pod], _ *controller.Inbox) error {
 					if ev.Object.Name == "a" {

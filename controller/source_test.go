@@ -78,7 +78,7 @@ func TestAMapFunctionThatFailsIsCalledAgain(t *testing.T) {
 }
 
 func TestAMapFunctionThatPanicsIsCalledAgain(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		j, calls := &journal{}, 0
 		c := newController(e, j, controller.Options{}, controller.Map(pods, func(ctx context.Context, p *corev1.Pod) ([]controller.Request, error) {
@@ -97,7 +97,7 @@ func TestAMapFunctionThatPanicsIsCalledAgain(t *testing.T) {
 }
 
 func TestChannelsAndFunctionsAreSources(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		ch, bad := make(chan int), errors.New("bad number")
 		attempts := 0
 		j := &journal{do: func(ctx context.Context, _ controller.Request) (controller.Result, error) {
@@ -517,7 +517,7 @@ func TestPredicatesOfASource(t *testing.T) {
 
 // A predicate that panics must not lose a change.
 func TestAPredicateThatPanicsLetsTheEventPass(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		j := &journal{}
 		broken := controller.Selected(func(*corev1.Pod) bool { panic("oh") })

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/shard"
@@ -104,6 +105,17 @@ func (m *Manager) Unfinished() (all []string) {
 		}
 		for _, left := range u.Unfinished() {
 			all = append(all, c.Name+": "+left)
+		}
+	}
+	return all
+}
+
+// Controllers returns the running controllers, in registry order. A manager.Manager includes them in its Report
+// and its debug pages.
+func (m *Manager) Controllers() (all []controller.View) {
+	for _, c := range m.runningMembers() {
+		if view, ok := c.run.(controller.View); ok {
+			all = append(all, view)
 		}
 	}
 	return all

@@ -52,7 +52,8 @@ type Options struct {
 	DiscoveryInterval time.Duration
 
 	// Controller sets options for all controllers, such as their metrics; see [Context.Controller]. It must
-	// not set a RateLimiter, because controllers cannot share one.
+	// not set a RateLimiter, because controllers cannot share one. If it comes from a manager's ControllerOptions, set
+	// Resync to 0 for MinResyncPeriod to apply.
 	Controller controller.Options
 
 	// Logger logs which controllers are running and which are not. If it is nil, nothing is logged.

@@ -54,8 +54,8 @@ type Options struct {
 	// means that no time passes. There are no ticks during a replay.
 	Tick time.Duration
 
-	// AllowPanics allows reconciles to panic, for tests of panic handling. By default, a panic fails the
-	// test.
+	// AllowPanics allows the functions that controllers and informers call, such as reconcilers, map functions and
+	// handlers, to panic, for tests of panic handling. By default, a panic fails the test.
 	AllowPanics bool
 
 	recording *recording.File // replayed to the informers; if nil, they use the server
@@ -114,6 +114,9 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 			o.Factory.Logger = o.Logger
 		}
 		o.Factory.OnError = failOnMutation(t, o.Factory.OnError)
+		if !o.AllowPanics {
+			o.Factory.OnError = failOnPanic(t, o.Factory.OnError)
+		}
 		srv := apiservertest.New(o.Server)
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
@@ -161,6 +164,17 @@ func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *fa
 		}
 		if next == nil {
 			return failure.Retry
+		}
+		return next(ctx, f)
+	}
+}
+
+// failOnPanic returns an error handler that fails the test if a handler, or another function that an informer
+// calls, panicked, and passes all failures to next.
+func failOnPanic(t interface{ Errorf(string, ...any) }, next func(context.Context, *failure.Failure) failure.Verdict) func(context.Context, *failure.Failure) failure.Verdict {
+	return func(ctx context.Context, f *failure.Failure) failure.Verdict {
+		if p, ok := errors.AsType[*failure.PanicError](f); ok {
+			t.Errorf("%v\n%s", f, p.Stack)
 		}
 		return next(ctx, f)
 	}

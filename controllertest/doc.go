@@ -56,8 +56,8 @@
 //
 // Failed operations end the test with t.Fatal. If a controller modifies a cached object instead of a copy,
 // the test fails, at the latest when the informers stop; the message includes the object and the field. The
-// test also fails if a reconcile panics, unless Options.AllowPanics is set (the message includes the
-// stack), or if reconciles never settle; see Env.Settle.
+// test also fails if a reconciler, or another function that a controller or an informer calls, panics, unless
+// Options.AllowPanics is set (the message includes the stack), or if reconciles never settle; see Env.Settle.
 //
 // Arguments of Start that have not returned within a day of bubble time after their context was canceled
 // are reported. Then, as with any goroutine that is left over, package synctest terminates the test process

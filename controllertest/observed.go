@@ -22,6 +22,15 @@ type told struct {
 	errors  uint64
 	panics  uint64
 	waiting bool
+	sources uint64 // failures of all sources
+}
+
+func toldOf(s controller.Status) told {
+	t := told{errors: s.Errors, panics: s.Panics}
+	for _, source := range s.Sources {
+		t.sources += source.Failures
+	}
+	return t
 }
 
 // observe observes an argument of Start if it is or contains a controller.
@@ -30,20 +39,37 @@ func (e *Env) observe(r any) {
 	switch r := r.(type) {
 	case *manager.Manager:
 		o.look = func() []controller.Status { return r.Report().Controllers }
+	case interface{ Controllers() []controller.View }: // a controllermanager.Manager
+		o.views(r.Controllers)
 	case controller.View:
-		o.look = func() []controller.Status { return []controller.Status{r.Status()} }
-		o.running = func() []string { return runningIn(r) }
+		o.views(func() []controller.View { return []controller.View{r} })
 	case interface{ Status() controller.Status }:
 		o.look = func() []controller.Status { return []controller.Status{r.Status()} }
 	default:
 		return
 	}
 	for _, s := range o.look() {
-		o.told[s.Name] = told{errors: s.Errors, panics: s.Panics}
+		o.told[s.Name] = toldOf(s)
 	}
 	e.quiet <- struct{}{}
 	e.observed = append(e.observed, o)
 	<-e.quiet
+}
+
+// views makes o observe controllers.
+func (o *observed) views(of func() []controller.View) {
+	o.look = func() (all []controller.Status) {
+		for _, c := range of() {
+			all = append(all, c.Status())
+		}
+		return all
+	}
+	o.running = func() (keys []string) {
+		for _, c := range of() {
+			keys = append(keys, runningIn(c)...)
+		}
+		return keys
+	}
 }
 
 // settle waits until everything is quiet. It then logs the reconciles that have failed since the last time
@@ -67,7 +93,18 @@ func (e *Env) settle() {
 // tell logs what has changed in a controller's state.
 func (e *Env) tell(o *observed, s controller.Status) {
 	e.Helper()
-	before, now := o.told[s.Name], told{s.Errors, s.Panics, s.State == controller.Waiting}
+	before, now := o.told[s.Name], toldOf(s)
+	now.waiting = s.State == controller.Waiting
+	for _, source := range s.Sources {
+		if now.sources == before.sources || source.Failure == nil {
+			continue
+		}
+		if p, ok := errors.AsType[*failure.PanicError](source.Failure); ok && !e.allowPanics {
+			e.Errorf("controller %s: %s: %v\n%s", s.Name, source.Name, source.Failure, p.Stack)
+		} else {
+			e.Logf("controller %s: %s: %v", s.Name, source.Name, source.Failure)
+		}
+	}
 	if s.Errors > before.errors {
 		e.Logf("controller %s: failed reconciles: %d, the last: %v", s.Name, s.Errors-before.errors, s.Failure)
 	}

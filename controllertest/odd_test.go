@@ -21,11 +21,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controllermanager"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -43,6 +45,17 @@ func reconciling(e *Env, reconcile func(context.Context, *corev1.Namespace) (con
 	return c
 }
 
+// panicking has a controller whose reconciles panic.
+func panicking(e *Env) *controllermanager.Manager {
+	all, err := controllermanager.NewRegistry(controllermanager.Descriptor{Name: "greeter", New: func(*controllermanager.Context) (manager.Runnable, error) {
+		return reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") }), nil
+	}})
+	require.NoError(e, err)
+	cm, err := controllermanager.New(all, e.Factory, controllermanager.Options{StartInterval: -1})
+	require.NoError(e, err)
+	return cm
+}
+
 // odd are tests that fail, with their output.
 var odd = map[string]struct {
 	test func(t *testing.T)
@@ -54,6 +67,49 @@ var odd = map[string]struct {
 			e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") }))
 		})
 	}, []string{"--- FAIL", "controller greeter: panicked reconciles: 1, the last: shop: reconciler panicked: no greeting", "odd_test.go:"}},
+	"a reconcile that panics in a controllermanager": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			e.Start(panicking(e))
+			e.Settle(time.Minute)
+		})
+	}, []string{"--- FAIL", "controller greeter: panicked reconciles:", "no greeting"}},
+	"a reconcile that panics in a manager's controllermanager": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			m := e.Manager(manager.Options{})
+			require.NoError(e, m.Add(panicking(e)))
+			e.Start(m)
+			e.Settle(time.Minute)
+		})
+	}, []string{"--- FAIL", "controller greeter: panicked reconciles:", "no greeting"}},
+	"a reconcile that panics in a controller without the manager's options": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			m := e.Manager(manager.Options{})
+			require.NoError(e, m.Add(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") })))
+			e.Start(m)
+			e.Settle(time.Minute)
+		})
+	}, []string{"--- FAIL", "controller greeter: panicked reconciles:", "no greeting"}},
+	"a handler that panics": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			factory.Informer[*corev1.Namespace](e.Factory).AddHandler(sharedinformer.HandlerFunc[*corev1.Namespace](func(context.Context, sharedinformer.Event[*corev1.Namespace]) error {
+				panic("no greeting")
+			}))
+			e.Start()
+		})
+	}, []string{"--- FAIL", "no greeting", "odd_test.go:"}},
+	"a map function that panics": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			c := reconciling(e, nothing)
+			c.Watch(controller.Map(factory.Informer[*corev1.Node](e.Factory), func(context.Context, *corev1.Node) ([]controller.Request, error) { panic("no greeting") }))
+			e.Start(c)
+			Put(e, &corev1.Node{ObjectMeta: namespace("n").ObjectMeta})
+		})
+	}, []string{"--- FAIL", "controller greeter: nodes: ", "no greeting", "odd_test.go:"}},
 	"a reconcile that ends its goroutine": {func(t *testing.T) {
 		Run(t, func(e *Env) {
 			Put(e, namespace("shop"))

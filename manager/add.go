@@ -121,6 +121,12 @@ func (m *Manager) add(group Group, r Runnable) (err error) {
 	if claimed {
 		run = m.named(name, run)
 	}
+	run, forget := m.controllers.adopt(r, run)
+	defer func() {
+		if err != nil {
+			forget()
+		}
+	}()
 	if err := m.groups[group].add(task{name: name, run: run, unfinished: unfinished}); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}

@@ -1,19 +1,56 @@
 package manager
 
 import (
+	"context"
 	"slices"
 	"sync"
 
 	"github.com/millrace-dev/millrace/controller"
 )
 
-// controllers tracks controllers created with the manager's options until they stop. Each one registers
-// itself through its metrics.
+// controllers tracks controllers until they stop. Those created with the manager's options register
+// themselves through their metrics; others are tracked from when they are added.
 type controllers struct {
 	controller.MetricsProvider
 
-	mu    sync.Mutex // guards known and its elements
-	known []*reported
+	mu      sync.Mutex // guards the fields below and the elements of known
+	known   []*reported
+	added   []controller.View // without the manager's options
+	holders []holder
+}
+
+// holder is a runnable that runs controllers, such as a controllermanager.Manager.
+type holder interface {
+	Controllers() []controller.View
+}
+
+// adopt tracks r if it is or runs controllers. It returns a run function that stops tracking a controller when it
+// stops, and a function that undoes this.
+func (c *controllers) adopt(r Runnable, run func(context.Context) error) (_ func(context.Context) error, undo func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h, ok := r.(holder); ok {
+		c.holders = append(c.holders, h)
+		return run, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.holders = slices.DeleteFunc(c.holders, func(other holder) bool { return other == h })
+		}
+	}
+	view, ok := r.(controller.View)
+	if !ok || slices.ContainsFunc(c.known, func(k *reported) bool { return k.view == view }) {
+		return run, func() {}
+	}
+	c.added = append(c.added, view)
+	drop := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.added = slices.DeleteFunc(c.added, func(other controller.View) bool { return other == view })
+	}
+	return func(ctx context.Context) error {
+		defer drop()
+		return run(ctx)
+	}, drop
 }
 
 // reported is a tracked controller. It implements controller.Metrics.
@@ -66,13 +103,23 @@ func (c *controllers) forget(view controller.View) {
 	})
 }
 
-// views returns the controllers that have not stopped, oldest first.
+// views returns the controllers that have not stopped: those with the manager's options, oldest first, and then
+// others.
 func (c *controllers) views() []controller.View {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	var all []controller.View
 	for _, r := range c.known {
 		all = append(all, r.view)
+	}
+	all = append(all, c.added...)
+	holders := slices.Clone(c.holders)
+	c.mu.Unlock()
+	for _, h := range holders {
+		for _, view := range h.Controllers() {
+			if !slices.Contains(all, view) { // it may also have the manager's options
+				all = append(all, view)
+			}
+		}
 	}
 	return all
 }

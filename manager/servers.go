@@ -176,7 +176,7 @@ type Report struct {
 	Groups      []GroupReport
 	Election    *leaderelection.Status             // nil if there is no election
 	Sharding    *membership.Status                 // nil if there is no sharding
-	Controllers []controller.Status                // controllers created with ControllerOptions that have not stopped, oldest first
+	Controllers []controller.Status                // controllers that have not stopped: those created with ControllerOptions, oldest first, and then others
 	Clusters    map[string][]sharedinformer.Status // informers by cluster name, including those added by AddInformers; the manager's own cluster is ""
 }
 

@@ -12,7 +12,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllermanager"
 	"github.com/millrace-dev/millrace/examples/controller-manager/controllers"
 	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
@@ -72,13 +71,15 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	if err != nil {
 		return err
 	}
+	common := m.ControllerOptions()
+	common.Resync = 0 // MinResyncPeriod applies instead
 	cm, err := controllermanager.New(registry, m.Factory(), controllermanager.Options{
 		Controllers:     *chosen,
 		NewClient:       controllermanager.Clients(m.Config(), m.Scheme()),
 		Shard:           m.Shard,
 		MinResyncPeriod: *resync,
 		StartInterval:   *interval,
-		Controller:      controller.Options{Metrics: m.Metrics().Controllers(), QueueMetrics: m.Metrics().WorkQueues()},
+		Controller:      common,
 		Logger:          log,
 	})
 	if err != nil {
