@@ -129,6 +129,11 @@ var notProven = []string{
 func (r *release) sameCode(ctx context.Context, revision string, p proof) error {
 	paths := slices.Concat(notProven, strings.Fields(p.without))
 	changed, err := r.git(ctx, append([]string{"diff", "--name-only", revision, "--", "."}, paths...)...)
+	if err == nil {
+		var added []byte
+		added, err = r.git(ctx, append([]string{"ls-files", "--others", "--exclude-standard", "--", "."}, paths...)...)
+		changed = append(changed, added...)
+	}
 	if err == nil && len(changed) > 0 {
 		err = fmt.Errorf("changed since %s: %s", revision, strings.Join(strings.Fields(string(changed)), ", "))
 	}

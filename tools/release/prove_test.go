@@ -53,8 +53,12 @@ func TestProve(t *testing.T) {
 		t.Error("a failure was forgotten")
 	}
 	page(1)
+	write(t, filepath.Join(r.repo, "forgotten.go"), "package mill")
+	if err := r.prove(t.Context(), all, ""); err == nil || !strings.HasPrefix(err.Error(), "changed since HEAD: forgotten.go") {
+		t.Errorf("got %v", err)
+	}
 	write(t, filepath.Join(r.repo, "mill.go"), "package mill")
-	if err := r.prove(t.Context(), all, ""); err == nil || !strings.HasPrefix(err.Error(), "changed since HEAD: mill.go") {
+	if err := r.prove(t.Context(), all, ""); err == nil || !strings.HasPrefix(err.Error(), "changed since HEAD: mill.go, forgotten.go") {
 		t.Errorf("got %v", err)
 	}
 	commit(t, r, "status")
