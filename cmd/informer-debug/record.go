@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -191,7 +192,7 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	defer from.Close()
 	began := time.Now()
 	c.State(began, "%-12s  of %s", "recording", called)
-	status, err := recording.Save(f.file, from, recording.Options{MaxSize: f.size})
+	status, err := recording.Save(f.file, stoppable{ctx, from}, recording.Options{MaxSize: f.size})
 	if status.Size > 0 {
 		f.summary(status, time.Since(began), c)
 	}
@@ -203,10 +204,26 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	case err == nil && ctx.Err() == nil:
 		c.Trouble(time.Now(), "%-12s  ended: the process stopped it, or dropped its oldest requests", "recording")
 		return allLeftOut(status, ofProcess, "make it larger")
-	case err == nil || endedWell(ctx, err) == nil:
+	case err == nil:
 		return allLeftOut(status, ofProcess, "make it larger")
+	case ctx.Err() != nil: // the file is at fault
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the file contains everything up to then"}
+}
+
+// stoppable ends a stream when ctx is done, so that saving it fails only if the file is incomplete.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && s.ctx.Err() != nil {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // ofProcess is the name of the limit for a process's recording.

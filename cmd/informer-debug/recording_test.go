@@ -349,6 +349,20 @@ func recordingProcess(t *testing.T, opts recording.Options) (flag string, record
 	return "--attach=" + at.URL, recorder
 }
 
+// A recording that is not in its file is a failure, however the recording was stopped.
+func TestRecordOfAProcessWhoseFileIsRemoved(t *testing.T) {
+	at, _ := recordingProcess(t, recording.Options{})
+	path := filepath.Join(t.TempDir(), "bug.recording")
+	go func() {
+		for os.Remove(path) != nil && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	r := invoke(t, "record", at, "-o", path, "--duration=2s")
+	require.Equal(t, exit.CodeRuntime, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "the file was moved or removed during the recording")
+}
+
 // The data that a process receives can be recorded while it runs, including typed objects from
 // protobuf.
 func TestRecordOfAProcess(t *testing.T) {

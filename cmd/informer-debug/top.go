@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -60,6 +62,8 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 	if !s.OutTerminal {
 		return exit.Usage("top requires a terminal: use \"informer-debug get\" to write to files and pipes")
 	}
+	messages := &untilScreen{to: s.Err}
+	s.Err = messages
 	v, err := look.Open(ctx, s, types, nil)
 	if err != nil {
 		return err
@@ -69,6 +73,7 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 	if _, err := v.Process.Status(ctx); err != nil {
 		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}
+	messages.shown.Store(true)
 	screen, err := tcell.NewScreen()
 	if err == nil {
 		err = screen.Init()
@@ -77,7 +82,20 @@ func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types st
 		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "top does not support this terminal: check TERM"}
 	}
 	defer screen.Fini()
-	look.Hush() // the screen shows errors itself
 	top.Run(ctx, screen, v.Process, top.Options{Called: v.Called, Interval: interval})
 	return nil
+}
+
+// untilScreen is a writer that discards everything once the screen is shown, since that is on the same terminal.
+// The screen shows errors itself.
+type untilScreen struct {
+	to    io.Writer
+	shown atomic.Bool
+}
+
+func (u *untilScreen) Write(text []byte) (int, error) {
+	if u.shown.Load() {
+		return len(text), nil
+	}
+	return u.to.Write(text)
 }

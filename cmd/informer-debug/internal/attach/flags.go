@@ -243,6 +243,3 @@ func (f *Flags) Silent(called string) error {
 // Unheard returns an error describing the wait if the last request has gone unanswered for a while, or nil
 // otherwise.
 func (f *Flags) Unheard() error { return f.silence.unheard() }
-
-// Hush turns off the messages about slow responses.
-func (f *Flags) Hush() { f.silence.hush() }

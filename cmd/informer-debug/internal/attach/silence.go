@@ -143,16 +143,6 @@ func (s *silence) unheard() error {
 	return s.missing
 }
 
-// hush disables all messages.
-func (s *silence) hush() {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.console = nil
-}
-
 // answerBody is a response body. Unless it is an endless stream, such as one of events, it must arrive
 // without long pauses.
 type answerBody struct {

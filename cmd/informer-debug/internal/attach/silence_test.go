@@ -84,9 +84,6 @@ func TestLateAnswersAreReported(t *testing.T) {
 		require.NoError(t, s.unheard())
 		_, _ = process.Status(t.Context())
 		require.Len(t, late.FindAllString(stderr.String(), -1), 2, "it was silent again\n%s", stderr)
-		s.hush()
-		_, _ = process.Status(t.Context())
-		require.Len(t, late.FindAllString(stderr.String(), -1), 2, stderr)
 	})
 	quietly(t, after(time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript) {
 		_, err := process.Status(t.Context())

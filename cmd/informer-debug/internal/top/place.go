@@ -31,6 +31,7 @@ type tab struct {
 type asker struct {
 	process *debug.Client
 	rates   rates
+	keep    time.Duration // how long a count that is no longer shown is kept
 	status  *debug.Status // the latest
 }
 
@@ -41,7 +42,7 @@ func (a *asker) ask(ctx context.Context) (*debug.Status, error) {
 		return nil, err
 	}
 	a.status = s
-	a.rates.forget(s.At.Add(-time.Minute))
+	a.rates.forget(s.At.Add(-a.keep))
 	return s, nil
 }
 

@@ -36,7 +36,7 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 		s.ChannelEvents(events, quit)
 	}()
 	d := &display{screen: s, stack: []*spot{{place: home(opts.Called), by: -1}}, at: time.Now}
-	a := &asker{process: process, rates: rates{}}
+	a := &asker{process: process, rates: rates{}, keep: max(time.Minute, 3*opts.Interval)}
 	asking := false
 	var late <-chan time.Time // fires when the response is late; nil if none is pending
 	ask := func() {

@@ -68,6 +68,9 @@ func (f *follower) run(ctx context.Context) error {
 		if err := f.print(&event); err != nil {
 			return &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
+		if event.Lost > 0 {
+			continue // not a change
+		}
 		if shown++; shown == f.flags.count {
 			return nil
 		}
