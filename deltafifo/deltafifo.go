@@ -2,6 +2,7 @@ package deltafifo
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,7 @@ type DeltaFIFO struct {
 	lists   map[string]int     // index in entries of each namespace's last list
 	lost    *Part              // the queued Drop's Part; nil if none
 	late    int                // late deltas added since the last batch
+	renewed []string           // namespaces whose list with NewHistory is in the batch that the consumer has taken
 	merged  uint64
 }
 
@@ -149,13 +151,14 @@ func (f *DeltaFIFO) supersede(d *Delta) {
 	f.lists[d.Key.Namespace] = len(f.entries)
 }
 
-// NewHistoryQueued reports whether a list for the namespace with Delta.NewHistory is queued. The next list
-// supersedes it, so that list must not reuse known objects either.
+// NewHistoryQueued reports whether a list for the namespace with Delta.NewHistory is queued, or was taken by the
+// consumer, which has not called Pop again. The consumer may still have the state before it, so the next list must
+// not reuse known objects either.
 func (f *DeltaFIFO) NewHistoryQueued(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at, waits := f.lists[namespace]
-	return waits && f.entries[at].NewHistory
+	return waits && f.entries[at].NewHistory || slices.Contains(f.renewed, namespace)
 }
 
 // drop turns an entry into a hole.
@@ -263,12 +266,18 @@ func (f *DeltaFIFO) TryPop() []Delta { return f.take(nil) }
 func (f *DeltaFIFO) take(reuse []Delta) []Delta {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.renewed = f.renewed[:0]
 	if f.busy = len(f.entries) > 0; !f.busy {
 		return nil
 	}
 	f.lost = nil
 	if f.holes > 0 {
 		f.close()
+	}
+	for namespace, at := range f.lists {
+		if f.entries[at].NewHistory {
+			f.renewed = append(f.renewed, namespace)
+		}
 	}
 	taken := f.entries
 	f.entries = reuse[:0]

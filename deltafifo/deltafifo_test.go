@@ -336,8 +336,26 @@ func TestNewerListReplacesAQueuedList(t *testing.T) {
 		require.True(t, deltas[2].NewHistory)
 		require.False(t, deltas[3].NewHistory)
 
-		require.False(t, f.NewHistoryQueued(""), "it was taken")
+		require.True(t, f.NewHistoryQueued(""), "it was taken, but not applied yet")
+		require.Nil(t, f.TryPop())
+		require.False(t, f.NewHistoryQueued(""), "it was applied")
 	}
+}
+
+// While the consumer applies a list from a new history, which may take seconds, its cache still has the old one.
+func TestL17_AListFromANewHistoryCountsUntilItIsApplied(t *testing.T) {
+	f := New(Options{})
+	d := barrier(Replaced, 5)
+	d.NewHistory = true
+	f.Add(d)
+	_, err := f.Pop(t.Context(), nil)
+	require.NoError(t, err)
+	require.True(t, f.NewHistoryQueued(""), "the consumer has not called Pop again")
+	require.False(t, f.NewHistoryQueued("shop"))
+	f.Add(barrier(Replaced, 6))
+	_, err = f.Pop(t.Context(), nil)
+	require.NoError(t, err)
+	require.False(t, f.NewHistoryQueued(""))
 }
 
 // The age of the queue is the lag of the consumer, even if only a few objects change.

@@ -44,12 +44,13 @@ func (r *Reflector) gains() uint64 {
 }
 
 // request returns a request for the objects to reflect; lists is true if it is a list or starts with one. The
-// source may reuse known objects, unless the history was rolled back. Until a list is queued, objects from an
-// abandoned saved state serve as known objects.
+// source may reuse known objects for a list, unless the history was rolled back. Until a list is queued, objects
+// from an abandoned saved state serve as known objects. Other watches reuse none, because the consumer may still
+// have the objects of a history that the queued list replaces.
 func (r *Reflector) request(opts metav1.ListOptions, lists bool) source.Request {
 	req := source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Packer: r.opts.Packer, Known: r.opts.Known}
 	switch {
-	case r.newHistory:
+	case r.newHistory, !lists:
 		req.Known = nil
 	case r.resuming != nil && r.resuming.abandoned:
 		req.Known = r.resuming.indexKnown()

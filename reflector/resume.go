@@ -87,9 +87,13 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 		e.began = began
 	}
 	if e.set.until == "" {
-		rv, first, count, err := r.probe(ctx, false)
+		omits := source.Describe(r.source).Omits
+		rv, first, count, err := r.probe(ctx, omits)
 		if err != nil { // a list would fail too
 			return failed(ctx, failure.PhaseList, err)
+		}
+		if omits { // they concern all of the server's objects
+			first, count = nil, -1
 		}
 		if err := e.check(rv, first, count); err != nil {
 			return r.abandonResume(err)

@@ -110,6 +110,9 @@ func trackKnown(req *source.Request) *knownObjects {
 
 // List lists from the source and transforms each item.
 func (t *transformed) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	if req.VersionOnly {
+		return t.source.List(ctx, req) // its items may be ones that a filter below omits
+	}
 	known := trackKnown(&req)
 	list := t.source.List(ctx, req)
 	items, calls := list.Items, callMonitorOf(ctx)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/source"
 )
 
 // silentWatch is how long a watch and its predecessors may go without a change or bookmark before they look
@@ -18,9 +17,8 @@ import (
 const silentWatch = 2 * time.Minute
 
 // checkRollback returns the failure for a watch that ended, or nil. If the watch was silent or deaf, it first
-// asks the server whether its history was rolled back. If there is no response, the question stays open: the
-// next watch will fail for the same reason. If the response has a Retry-After, the next watch must still
-// honor it.
+// asks the server whether its history was rolled back. If the server does not answer that, the watch has failed:
+// it proves nothing, because a server also opens a silent watch from a version that its history has lost.
 func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *failure.Failure {
 	silent := r.silent >= silentWatch
 	if probed, known := r.pace.recall.Probed(); known {
@@ -37,7 +35,7 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	if err == nil && r.rolledBack(rv) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: errRolledBack}
 	}
-	if _, asked := source.RetryAfter(err); asked {
+	if err != nil {
 		err = fmt.Errorf("check whether the history went back: %w", err)
 		if fail != nil {
 			err = fmt.Errorf("%w; %w", fail.Err, err)

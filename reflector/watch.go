@@ -57,10 +57,10 @@ func (r *Reflector) watch(ctx context.Context) *failure.Failure {
 	if r.silent += time.Since(opened); r.received != received {
 		r.silent = 0
 	}
-	if fail == nil {
+	if fail = r.checkRollback(ctx, fail); fail == nil {
 		r.noteHeard(time.Now())
 	}
-	return r.checkRollback(ctx, fail)
+	return fail
 }
 
 // stream is a watch that the server has accepted.

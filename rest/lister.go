@@ -46,6 +46,9 @@ func (r *lister) reading(req source.Request) *reading {
 	if req.Namespace != "" {
 		all.namespace = req.Namespace
 	}
+	if req.VersionOnly { // decode nothing
+		all.Wanted = func(object.Head) bool { return false }
+	}
 	if r.codec != nil {
 		all.decoders = r.codec.decoders
 		if packer := wire.PackerOf(req.Packer); packer != nil {
@@ -106,7 +109,7 @@ func (l *pageReader) run(ctx context.Context, yield func(object.Head, error) boo
 		if l.pages++; l.pages == 1 {
 			*l.meta = page
 		}
-		if page.Continue == "" {
+		if page.Continue == "" || l.VersionOnly {
 			l.meta.Continue, l.meta.RemainingItemCount = "", nil
 			return nil
 		}

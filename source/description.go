@@ -22,6 +22,7 @@ type Description struct {
 	Namespace string      // the source's only namespace; metav1.NamespaceAll for all
 	Kept      wire.Fields // the fields that the objects retain; the zero value means all
 	Altered   bool        // a user's function has modified the objects
+	Omits     bool        // a user's function omits some objects (see Filtered), so the server's count includes others
 
 	// Pool contains the sub-objects shared between objects (W03); nil if there are none. Objects derived from
 	// them share sub-objects through the pool too. If one is found to have been modified, in violation of

@@ -23,7 +23,7 @@ type filtered struct {
 // Describe returns the source's description, without Origin.
 func (f *filtered) Describe() Description {
 	d := Describe(f.ListerWatcher)
-	d.Origin = nil
+	d.Origin, d.Omits = nil, true
 	return d
 }
 

@@ -66,8 +66,9 @@ type Request struct {
 	// concurrent. It must not block. Its result for an object may change over time.
 	Wanted func(object.Head) bool
 
-	// VersionOnly says that the caller needs only the list's version. Filtered does not filter then; otherwise, the
-	// caller would have to read page after page until it gets an item.
+	// VersionOnly says that the caller needs only the list's version. The source may then yield any of its items,
+	// or none, and need not read more than one page. Filtered does not filter then; otherwise, the caller would have
+	// to read page after page until it gets an item. A wrapper must not call a user's function for such an item.
 	VersionOnly bool
 
 	// Skipped, if not nil, is called for each listed object that Wanted or Filtered rejects. Calls may be concurrent.
