@@ -70,16 +70,17 @@ func released(l *coordinationv1.Lease) {
 // candidacy is a candidate's view of the lease.
 type candidacy struct {
 	lease.Sighting
-	deleted bool                  // the last read found that the lease was deleted
+	deleted bool                  // the last read found that the lease was deleted, at Since or before
 	race    *coordinationv1.Lease // the lease as of the last conflict
 }
 
-// missing records that there is no Lease. Its holder may have renewed it until now without being seen.
+// missing records that there is no Lease. Its holder may have renewed it until now without being seen, and if it
+// was free when last seen, another candidate may have taken it since.
 func (c *candidacy) missing(now time.Time) {
 	switch {
 	case c.Lease == nil:
 		c.Lease = &coordinationv1.Lease{}
-	case !c.deleted:
+	case !c.deleted && (c.Lease.UID != "" || c.race != nil): // there was one
 		c.deleted, c.Since = true, now
 	}
 }
@@ -95,6 +96,9 @@ func (c *candidacy) raced() bool {
 // free reports whether the lease may be taken, because it is not held or has not been renewed for the
 // duration that its holder set.
 func (c *candidacy) free(fallback time.Duration) bool {
+	if c.deleted && lease.Holder(c.Lease) == "" { // it may have been taken unseen
+		return time.Since(c.Since) >= fallback
+	}
 	return lease.Holder(c.Lease) == "" || time.Since(c.Since) >= lease.Lasts(c.Lease, fallback)
 }
 
