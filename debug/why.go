@@ -158,10 +158,14 @@ func rank(c Cause) int {
 // order sorts the reasons. If byName is set, it keeps all of them. Otherwise it drops reports from
 // controllers for other objects that are not running or know nothing about the key, if other reasons remain.
 // If any controller knows the key, it also drops reports from controllers that do not, and moves those from
-// controllers that are not running to the end, because they may be for other objects.
+// controllers that are not running to the end, because they may be for other objects. If one holds a request for the
+// key, it runs without the lease, so a missing lease is not what delays the object.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
+	holds := func(r Reason) bool {
+		return r.controller && !r.aside && slices.Contains([]Cause{Running, ParkedForRV, BackingOff, Waiting, Scheduled}, r.Cause)
+	}
 	aside := func(r Reason) bool { return r.aside && (ignorant(r) || r.Cause == NotRunning) }
 	if !byName && slices.ContainsFunc(i.reasons, func(r Reason) bool { return !aside(r) }) {
 		i.reasons = slices.DeleteFunc(i.reasons, aside)
@@ -170,8 +174,9 @@ func (i *inquiry) order(byName bool) {
 	if known {
 		i.reasons = slices.DeleteFunc(i.reasons, ignorant)
 	}
+	held := slices.ContainsFunc(i.reasons, holds)
 	place := func(r Reason) int {
-		if known && r.Cause == NotRunning {
+		if known && r.Cause == NotRunning || held && r.Cause == NotLeading {
 			return rank(Unknown)
 		}
 		return rank(r.Cause)
@@ -189,6 +194,7 @@ type inquiry struct {
 	informer string // requested informer; empty for any
 	line     []flight.Entry
 	now      time.Time
+	all      []one           // all informers
 	shown    map[string]bool // names of all informers
 	meant    map[string]bool // names of the informers that contain or may contain the object
 	asking   bool            // currently adding reasons for a controller
@@ -230,7 +236,7 @@ func (i *inquiry) caches(all []one) {
 	default:
 		meant = holders
 	}
-	i.shown, i.meant = namesOf(all), namesOf(meant)
+	i.all, i.shown, i.meant = all, namesOf(all), namesOf(meant)
 	if able := slices.DeleteFunc(slices.Clone(meant), i.elsewhere); len(able) > 0 {
 		meant = able
 	}
@@ -500,7 +506,9 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 	if n := at(contents.Delayed); n >= 0 {
 		held, last := contents.Delayed[n], i.last(c, flight.Done)
 		due := short(held.Due.Sub(i.now))
-		switch {
+		switch asked := i.setAside(c); {
+		case asked != nil && held.Requeues == 0:
+			i.say(Unsynced, "The controller %s received a request for %s %s ago and has not started it: %s.", c.Name(), i.name, age(i.now, asked.At), strings.TrimSuffix(i.lackingSlot(s), "."))
 		case last != nil && last.Text != "":
 			i.say(BackingOff, "The controller %s failed on %s %s, and will retry in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
 		case held.Requeues > 0:
@@ -513,6 +521,32 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		return true
 	}
 	return false
+}
+
+// setAside returns the event of a request that no worker has started although nothing asked for a delay: its slot is
+// being handed over, or a cache lacks the slot's objects.
+func (i *inquiry) setAside(c controller.View) *flight.Entry {
+	asked, taken := i.last(c, flight.Asked), i.last(c, flight.Taken)
+	if asked == nil || asked.Change == controller.Failed.String() || asked.Change == controller.Requeued.String() || taken != nil && !taken.At.Before(asked.At) {
+		return nil
+	}
+	return asked
+}
+
+// lackingSlot explains why a request in a slot of ours waits.
+func (i *inquiry) lackingSlot(s controller.Status) string {
+	var why []string
+	for _, source := range s.Sources {
+		for _, of := range i.all {
+			if r := of.status.Reflector; r.Resource == source.Name && (r.Attempts > 0 || r.Waiting != "") {
+				why = append(why, describe(of)+because(r))
+			}
+		}
+	}
+	if len(why) == 0 {
+		return "its slot is being handed over, or a cache does not have all objects of the slot yet"
+	}
+	return "its caches do not have all objects of the slot yet: " + enumerated(why, "; ")
 }
 
 // past reports the recorded history of a request that is not in the queue.

@@ -208,6 +208,14 @@ func TestWhy(t *testing.T) {
 			happen:   put("p"), want: debug.NotLeading,
 			text: `^This replica \(a\) is not the leader; b is \(lease kube-system/keeper\)\.$`,
 		},
+		"follower, whose controller runs without the lease": { // in the group Others, such as one that shares the work
+			election: &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}},
+			reconcile: func(context.Context, string) (controller.Result, error) {
+				return controller.Result{}, errors.New("no quota")
+			},
+			happen: put("p"), want: debug.BackingOff,
+			text: `^The controller keeper failed on shop/p \d+ times in a row, last .+ ago, and will retry in .+: no quota\.$`,
+		},
 		"lease that cannot be read": {
 			election: &leaderelection.Status{Identity: "a", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}, Attempts: 3, Failure: &leaderelection.Failure{Err: errors.New("leases is forbidden")}},
 			happen:   put("p"), want: debug.NotLeading,
