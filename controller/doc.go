@@ -41,8 +41,9 @@
 //   - No reconcile starts until all sources present at Run have synced, except Optional sources whose
 //     kind is not served. If, after ten seconds, only namespaces whose lists fail are still missing, the
 //     controller starts without them: a request then waits until every source has listed its namespace, and
-//     a request without a namespace waits until every source has listed all namespaces. The controller does
-//     not wait for kinds that it reads but does not watch; see Client.
+//     a request without a namespace waits until every source has listed all namespaces. A request in a namespace
+//     that is added while the controller runs waits in the same way. The controller does not wait for kinds
+//     that it reads but does not watch; see Client.
 //   - A reconcile never sees state that predates the previous reconcile's writes through a Client, unless
 //     the cache lags by more than Options.Patience. Such stale reconciles are counted.
 //   - Requests from an initial list are handled after live changes.

@@ -12,15 +12,19 @@ import (
 // starts once all of its namespaces have been listed. But listing one may keep failing, because it is
 // forbidden or because the namespace was deleted along with its Role, and that must not block the others. A
 // request without a namespace may involve all of them, so it is held until every namespace has been listed.
+//
+// A namespace may also be added while the controller is running. Its requests are held likewise, but requests without a
+// namespace go on.
 type namespaces struct {
 	core     *core
 	requests *requests
 	sources  *sourceList
+	spawn    func(run func(context.Context)) // starts a task of the session
 
 	awaited []*subscription // sources to wait for; set before the first reconcile
-	missing atomic.Bool     // a namespace may be missing
+	missing atomic.Bool     // a namespace may be missing, and run is running
 
-	mu   sync.Mutex                      // guards held
+	mu   sync.Mutex                      // guards held, and changes to missing
 	held map[string]map[Request]struct{} // by namespace
 }
 
@@ -36,7 +40,12 @@ func (n *namespaces) mayBegin() bool {
 // has reports whether every source has listed the namespace.
 func (n *namespaces) has(namespace string) bool {
 	return n.every(func(s *subscription) bool {
-		return s.synced.Load() || s.source.syncedIn != nil && s.source.syncedIn(namespace)
+		switch synced := s.synced.Load(); {
+		case s.source.syncedIn == nil, synced && (s.source.optional || namespace == ""):
+			return synced
+		default: // a source that has synced may have got another namespace since
+			return s.source.syncedIn(namespace)
+		}
 	})
 }
 
@@ -49,8 +58,16 @@ func (n *namespaces) every(is func(*subscription) bool) bool {
 // begin starts holding requests in missing namespaces.
 func (n *namespaces) begin() {
 	n.core.opts.Logger.Warn("the controller starts without some namespaces, whose requests are held", "controller", n.core.name, "err", n.core.notReady(Waiting, n.sources.waiting()))
-	n.held = make(map[string]map[Request]struct{})
-	n.missing.Store(true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.start()
+}
+
+// start makes hold consult the sources, until no namespace is missing. The caller holds mu.
+func (n *namespaces) start() {
+	if !n.missing.Swap(true) {
+		n.spawn(n.run)
+	}
 }
 
 // run releases held requests until no namespace is missing or ctx is done.
@@ -63,35 +80,38 @@ func (n *namespaces) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		done = n.every(func(s *subscription) bool { return s.synced.Load() })
-		n.release(done)
+		done = n.release()
 	}
 }
 
 // hold holds the request if its namespace is missing, and reports whether it did.
 func (n *namespaces) hold(req Request) bool {
-	if !n.missing.Load() {
+	if n.has(req.Namespace) {
 		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.missing.Load() || n.has(req.Namespace) {
+	if n.has(req.Namespace) {
 		return false
+	}
+	if n.held == nil {
+		n.held = make(map[string]map[Request]struct{})
 	}
 	if n.held[req.Namespace] == nil {
 		n.held[req.Namespace] = make(map[Request]struct{})
 	}
 	n.held[req.Namespace][req] = struct{}{}
+	n.start()
 	return true
 }
 
-// release queues the held requests whose namespaces have been listed since. If all is true, no
-// namespaces are missing anymore.
-func (n *namespaces) release(all bool) {
+// release queues the held requests whose namespaces have been listed since, and reports whether no namespace is missing
+// anymore.
+func (n *namespaces) release() (done bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for namespace, requests := range n.held {
-		if !all && !n.has(namespace) {
+		if !n.has(namespace) {
 			continue
 		}
 		delete(n.held, namespace)
@@ -99,7 +119,8 @@ func (n *namespaces) release(all bool) {
 			n.requests.requeue(req)
 		}
 	}
-	if all {
+	if done = len(n.held) == 0 && n.every(func(s *subscription) bool { return s.synced.Load() }); done {
 		n.missing.Store(false)
 	}
+	return done
 }

@@ -90,7 +90,8 @@ type slotWork struct {
 // existed when the work began and its shard key can change (as labels can), the object may have moved,
 // which looks like a deletion.
 func (w *slotWork) lacks(i *sharedinformer.Informer[object.Object], key object.Key) error {
-	if err := w.Lacks(i.Holds); err != nil {
+	holds := func(hash uint64) bool { return i.HoldsIn(hash, key.Namespace) || notServed(i) }
+	if err := w.Lacks(holds); err != nil {
 		return err
 	}
 	if !i.Scope().Key.Fixed() && key == w.key && slices.Contains(w.had, i) {

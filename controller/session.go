@@ -32,7 +32,7 @@ type session struct {
 
 func newSession(ctx context.Context, c *core, all *sourceList) *session {
 	s := &session{core: c, requests: newRequests(c), sources: all, ctx: ctx}
-	s.namespaces = namespaces{core: c, requests: s.requests, sources: all}
+	s.namespaces = namespaces{core: c, requests: s.requests, sources: all, spawn: func(run func(context.Context)) { s.tasks.Go(func() { run(ctx) }) }}
 	s.barrier = ownwrites.New(ctx, ownwrites.Options{
 		Controller: c.name, Patience: c.opts.Patience, Counts: &c.count.ownWrites, Logger: c.opts.Logger,
 		Again: func(req ownwrites.Request) { s.requeue(Request(req)) },
@@ -73,7 +73,6 @@ func (s *session) awaitSources() bool {
 		case <-look.C:
 			if time.Since(began) >= firstTold && s.namespaces.mayBegin() {
 				s.namespaces.begin()
-				s.tasks.Go(func() { s.namespaces.run(s.ctx) })
 				return true
 			}
 		case <-timer.C:
@@ -84,5 +83,6 @@ func (s *session) awaitSources() bool {
 			return false
 		}
 	}
+	s.namespaces.awaited = s.sources.all()
 	return s.ctx.Err() == nil
 }

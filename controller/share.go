@@ -11,7 +11,7 @@ import (
 // not contain all of the slot's objects yet. It fails if the share or its key function fails; both may be
 // user code.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
-	sources := s.sources.all()
+	sources := s.sources.sharing()
 	share := shareOf(sources)
 	if share == nil {
 		return nil, true, nil
@@ -39,7 +39,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	}
 	in, wait, err := s.waits.Enter(s.ctx, share, h.hash, func(hash uint64) bool {
 		for _, sub := range sources {
-			if of := sub.source.sharded; of != nil && !of.informer.Holds(hash) {
+			if of := sub.source.sharded; of != nil && !of.informer.HoldsIn(hash, req.Namespace) && !(sub.source.optional && notServed(of.informer)) {
 				s.count.held.Add(1)
 				return false
 			}

@@ -12,20 +12,38 @@ import (
 type sourceList struct {
 	changed chan struct{} // holds a token if the sources should be checked again
 
-	mu   sync.Mutex      // guards list; no other code is called while it is held
+	mu   sync.Mutex      // guards the fields below; no other code is called while it is held
 	list []*subscription // copy-on-write, because all returns it
+	gone []*subscription // copy-on-write; removed sources with a share, which requests that are still queued need
 }
 
 func (l *sourceList) add(s *subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, s)
+	if s.source.role == roleReconciled {
+		l.gone = slices.DeleteFunc(slices.Clone(l.gone), func(other *subscription) bool { return other.source.cluster == s.source.cluster })
+	}
 }
 
 func (l *sourceList) remove(s *subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s.source.role == roleReconciled && s.source.sharded != nil && slices.Contains(l.list, s) {
+		l.gone = append(slices.Clone(l.gone), s)
+	}
 	l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *subscription) bool { return other == s })
+}
+
+// sharing returns the current sources, followed by the removed ones whose requests may still be queued: these belong to
+// slots, too.
+func (l *sourceList) sharing() []*subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.gone) == 0 {
+		return l.list
+	}
+	return slices.Concat(l.list, l.gone)
 }
 
 // all returns the current sources. The caller must not modify the slice.

@@ -121,7 +121,7 @@ func (w *waitFor) unknown(ctx context.Context) error {
 		return why
 	}
 	i := w.client.informer
-	if scope := i.Scope(); !scope.Everything() && (!scope.Key.Fixed() || !i.Holds(scope.Key.Hash(w.last))) {
+	if scope := i.Scope(); !scope.Everything() && (!scope.Key.Fixed() || !i.HoldsIn(scope.Key.Hash(w.last), w.key.Namespace)) {
 		return shard.ErrMoved
 	}
 	return nil

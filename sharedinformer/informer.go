@@ -51,6 +51,7 @@ type informerCore interface {
 	Selects(object.Head) bool
 	Scope() shard.Scope
 	Holds(hash uint64) bool
+	HoldsIn(hash uint64, namespace string) bool
 	Source() source.Description
 	copy(object.Head) (object.Object, error)
 }
@@ -269,6 +270,12 @@ func (i *Informer[T]) Scope() shard.Scope { return i.core.Scope() }
 // the previous owner's last write (S04). Handlers may not have received the objects yet. For an informer
 // without a shard, Holds returns HasSynced.
 func (i *Informer[T]) Holds(hash uint64) bool { return i.core.Holds(hash) }
+
+// HoldsIn is like [Informer.Holds] for a slot's objects in one namespace, even if other namespaces' lists are missing.
+// An empty namespace means all namespaces.
+func (i *Informer[T]) HoldsIn(hash uint64, namespace string) bool {
+	return i.core.HoldsIn(hash, namespace)
+}
 
 // View is an informer for code that does not know the object type, such as a page showing all of a process's
 // informers. Its methods are safe for concurrent use and may be called at any time. Their results must not be

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/sharding"
@@ -84,12 +86,18 @@ func (i *core) Scope() shard.Scope {
 	return i.ownership.Scope
 }
 
-func (i *core) Holds(hash uint64) bool {
+func (i *core) Holds(hash uint64) bool { return i.HoldsIn(hash, metav1.NamespaceAll) }
+
+func (i *core) HoldsIn(hash uint64, namespace string) bool {
 	if i.ownership == nil {
-		return i.HasSynced()
+		return i.HasSyncedIn(namespace)
 	}
-	since := i.ownership.Terms().SinceOf(hash)
-	for _, f := range i.feeds.all() {
+	since, feeds := i.ownership.Terms().SinceOf(hash), i.feeds.all()
+	if namespace != metav1.NamespaceAll {
+		covering := feedCovering(feeds, namespace)
+		return since > 0 && (covering == nil || covering.heldGains.Load() >= since) && i.broken.Load() == nil
+	}
+	for _, f := range feeds {
 		if f.heldGains.Load() < since {
 			return false
 		}

@@ -382,7 +382,7 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 	if err != nil {
 		return err
 	}
-	return cmp.Or(r.list(out, &o), r.lacking(ctx))
+	return cmp.Or(r.list(out, &o), r.lacking(ctx, o.Namespace))
 }
 
 // reader returns a reader for objects of obj's kind and Go type in one or all namespaces, once they have

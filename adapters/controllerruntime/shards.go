@@ -66,9 +66,14 @@ func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields)
 	return nil
 }
 
-// holds reports whether every informer for a kind holds the slot of the given hash.
-func (k *kind) holds(hash uint64) bool {
-	for _, s := range k.scopes {
+// holds reports whether the informers for a kind hold the slot of the given hash, as far as they concern an object's
+// namespace.
+func (k *kind) holds(hash uint64, namespace string) bool {
+	covering, covered := k.covering(namespace)
+	for name, s := range k.scopes {
+		if namespace != "" && (!covered || name != covering) {
+			continue
+		}
 		if h, ok := clientgo.HoldingOf(s.informer); !ok || !h.Holds(hash) {
 			return false
 		}

@@ -29,16 +29,16 @@ func withWork(ctx context.Context, w *work) context.Context {
 // errElsewhere is returned if objects have left the cache and may now be in another process.
 var errElsewhere = errors.New("objects missing from the cache may be in another process")
 
-// lacking returns an error if an object that was not found by a read with ctx may nevertheless exist: the
+// lacking returns an error if an object that was not found by a read of a namespace with ctx may nevertheless exist: the
 // slot was lost during the work, or the kind's objects have not arrived yet. It must be called after the
 // read. If the work's term is still valid at that time, the cache cannot have dropped anything before the
 // read.
-func (k *kind) lacking(ctx context.Context) error {
+func (k *kind) lacking(ctx context.Context, namespace string) error {
 	w, ok := ctx.Value(workKey{}).(*work)
 	if !ok || k.shard.Share != w.Share {
 		return nil
 	}
-	switch err := w.Lacks(k.holds); {
+	switch err := w.Lacks(func(hash uint64) bool { return k.holds(hash, namespace) }); {
 	case err == nil:
 		return nil
 	case errors.Is(err, sharding.ErrNotHeld):
@@ -56,7 +56,7 @@ func (k *kind) absent(ctx context.Context, key client.ObjectKey) error {
 	if ok && !k.shard.Everything() && !k.shard.Key.Fixed() && key == w.key && k.gvk.GroupKind() == w.kind {
 		return k.unreadable(fmt.Errorf("%w: %w", errElsewhere, shard.ErrMoved))
 	}
-	return k.lacking(ctx)
+	return k.lacking(ctx, key.Namespace)
 }
 
 func (k *kind) unreadable(err error) error {

@@ -86,8 +86,10 @@ func (all *Writes) Held(c Cache, key object.Key) (types.UID, bool) {
 // for a version would not work, because the response's is no newer than the previous one.
 func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
 	key, selected, gone := object.KeyOf(o), c.informer.Selects(o), removed(o, kind)
-	if uid, held := all.Held(c, key); !selected && (!held || uid != o.GetUID()) {
-		return
+	if !selected {
+		if uid, held := all.Held(c, key); !held || uid != o.GetUID() {
+			return
+		}
 	}
 	w := Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
 	if gone {
