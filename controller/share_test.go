@@ -450,6 +450,32 @@ func TestL27_ChangesWhileASlotIsLostAreNotDropped(t *testing.T) {
 	})
 }
 
+// A panic is reported even if the slot was lost meanwhile.
+func TestAPanicInALostSlotIsReported(t *testing.T) {
+	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
+		all := shard.Ordinal(0, 1)
+		var lose context.CancelCauseFunc
+		share := &userShare{all, func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+			ctx, lose = context.WithCancelCause(ctx)
+			return all.Enter(ctx, hash)
+		}}
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: share}}})
+		controllertest.Put(e, pod("a"))
+		calls := 0
+		c := newController(e, controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+			if calls++; calls > 1 {
+				return controller.Result{}, nil
+			}
+			lose(shard.ErrLost)
+			panic("oh")
+		}), controller.Options{}, controller.For(pods))
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.EqualValues(e, 1, c.Status().Panics)
+		require.ErrorContains(e, c.Status().Failure, "oh")
+	})
+}
+
 // A slot that was entered is left even if the key fails afterwards.
 func TestS02_SlotIsReleasedIfTheKeyFails(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {

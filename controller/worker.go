@@ -105,6 +105,9 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	case err != nil && s.ended(err):
 		return // the run is over, so this is no failure of the request
 	case err != nil && sharding.Over(a.Context):
+		if panicked(err) {
+			s.failed(a, err)
+		}
 		s.slotLost(req) // the new owner of the slot starts from scratch
 	case IsTerminal(err):
 		s.failed(a, err)
@@ -192,11 +195,16 @@ func (c *core) failed(a *attempt, err error) {
 	}
 }
 
+func panicked(err error) bool {
+	_, is := errors.AsType[*failure.PanicError](err)
+	return is
+}
+
 // recordDone records a reconcile's outcome.
 func (s *session) recordDone(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
 	switch {
-	case err != nil && (s.ended(err) || sharding.Over(a.Context)):
+	case err != nil && (s.ended(err) || sharding.Over(a.Context)) && !panicked(err):
 		e.Outcome = "cancelled"
 	case IsTerminal(err):
 		e.Outcome, e.Text = "terminal error", fmt.Sprint(err)

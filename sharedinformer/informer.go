@@ -258,8 +258,8 @@ func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 // arrive.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
 
-// Watches reports whether the informer watches a namespace. Cluster-scoped objects have an empty namespace,
-// which is always watched. If it returns false, an object that is not in the cache may still exist.
+// Watches reports whether the informer watches a namespace. Cluster-scoped objects have an empty namespace, which is
+// watched unless the informer has no namespaces. If it returns false, an object that is not in the cache may still exist.
 func (i *Informer[T]) Watches(namespace string) bool { return i.core.Watches(namespace) }
 
 // Scope returns Options.Shard.

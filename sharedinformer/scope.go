@@ -42,7 +42,7 @@ func (i *core) Selects(o object.Head) bool {
 
 func (i *core) Watches(namespace string) bool {
 	if namespace == "" {
-		return true
+		return len(i.Namespaces()) > 0 || len(i.feeds.all()) > 0
 	}
 	if !i.from.Reaches(namespace) {
 		return false
