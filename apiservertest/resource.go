@@ -113,7 +113,10 @@ func (r *Resource) complete() error {
 
 // custom reports whether the API server's rules for custom resources apply, which have no protobuf format. A Go
 // type from outside k8s.io/api makes no difference.
-func (r *Resource) custom() bool { return r.untyped() || !object.IsBuiltin(r.goType().Elem()) }
+func (r *Resource) custom() bool {
+	t := r.goType()
+	return r.untyped() || t.Kind() != reflect.Pointer || !object.IsBuiltin(t.Elem())
+}
 
 // untyped reports whether objects are unstructured.
 func (r *Resource) untyped() bool {
