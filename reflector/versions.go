@@ -32,10 +32,10 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	r.silent = 0
 	r.enter(Connecting) // no watch is open
 	rv, _, _, err := r.probe(ctx, true)
-	if err == nil && r.rolledBack(rv) {
+	switch {
+	case err == nil && r.rolledBack(rv):
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: errRolledBack}
-	}
-	if err != nil {
+	case err != nil:
 		err = fmt.Errorf("check whether the history went back: %w", err)
 		if fail != nil {
 			err = fmt.Errorf("%w; %w", fail.Err, err)

@@ -95,7 +95,9 @@ func (i *core) HoldsIn(hash uint64, namespace string) bool {
 	since, feeds := i.ownership.Terms().SinceOf(hash), i.feeds.all()
 	if namespace != metav1.NamespaceAll {
 		covering := feedCovering(feeds, namespace)
-		return since > 0 && (covering == nil || covering.heldGains.Load() >= since) && i.broken.Load() == nil
+		if feeds = nil; covering != nil {
+			feeds = []*feed{covering}
+		}
 	}
 	for _, f := range feeds {
 		if f.heldGains.Load() < since {
