@@ -70,7 +70,8 @@ func (c *Controller) Name() string { return c.name }
 // source added so far has synced; sources added after it are not waited for.
 //
 // The returned function removes the source: any further requests from it are ignored, but requests already
-// queued are kept. The channel is closed once everything the source started has finished. remove may be
+// queued are kept. If the source is the only one that tells the slots of its cluster's objects (see package shard),
+// those requests are dropped. The channel is closed once everything the source started has finished. remove may be
 // called more than once, even by the source itself.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
 	s := &subscription{source: source, poke: c.sources.poke, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
@@ -134,7 +135,7 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	}
 	c.session = newSession(ctx, &c.core, &c.sources)
 	c.state, c.since = Waiting, time.Now()
-	for _, s := range c.sources.all() {
+	for _, s := range c.sources.begin() {
 		c.session.begin(s)
 	}
 	return c.session, nil

@@ -17,10 +17,10 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 )
 
-// The sharded source is removed, as Controller.Watch allows, while it has requests in the queue. They still belong to
-// slots: without one, they are not reconciled, as another process does that, and their objects, which have moved, do
-// not look deleted (S01, S03).
-func TestS01_RequestsOfARemovedSourceStillNeedTheirSlot(t *testing.T) {
+// The sharded source is removed, as Controller.Watch allows, while it has requests in the queue. They belong to slots that
+// are now unknown, so they are not reconciled: another process may do that, and objects that have moved would look
+// deleted (S01, S03). A new source delivers their objects again.
+func TestS01_RequestsOfARemovedSourceAreNotReconciledWithoutASlot(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		const lost, kept = 3, 40
 		share := newSlotsOfOurs()
@@ -43,6 +43,9 @@ func TestS01_RequestsOfARemovedSourceStillNeedTheirSlot(t *testing.T) {
 		remove()
 		share.lose(lost) // another process acquires it
 		e.Settle(90 * time.Minute)
+		require.Empty(e, seen)
+		c.Watch(controller.For(pods))
+		e.Settle(time.Minute)
 		require.Equal(e, []string{"b in 40, ours true, deleted false"}, seen)
 	})
 }

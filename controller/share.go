@@ -11,7 +11,11 @@ import (
 // not contain all of the slot's objects yet. It fails if the share or its key function fails; both may be
 // user code.
 func (s *session) enterShare(req Request) (slot *slotWork, entered bool, err error) {
-	sources := s.sources.sharing()
+	sources, placed := s.sources.of(req.Cluster)
+	if !placed {
+		s.elsewhere(req, s.causes.placement(req))
+		return nil, false, nil
+	}
 	share := shareOf(sources)
 	if share == nil {
 		return nil, true, nil

@@ -12,9 +12,9 @@ import (
 type sourceList struct {
 	changed chan struct{} // holds a token if the sources should be checked again
 
-	mu   sync.Mutex      // guards the fields below; no other code is called while it is held
-	list []*subscription // copy-on-write, because all returns it
-	gone []*subscription // copy-on-write; removed sources with a share, which requests that are still queued need
+	mu       sync.Mutex          // guards the fields below; no other code is called while it is held
+	list     []*subscription     // copy-on-write, because all returns it
+	unplaced map[string]struct{} // clusters whose sharded source was removed and not replaced
 }
 
 func (l *sourceList) add(s *subscription) {
@@ -22,28 +22,40 @@ func (l *sourceList) add(s *subscription) {
 	defer l.mu.Unlock()
 	l.list = append(l.list, s)
 	if s.source.role == roleReconciled {
-		l.gone = slices.DeleteFunc(slices.Clone(l.gone), func(other *subscription) bool { return other.source.cluster == s.source.cluster })
+		delete(l.unplaced, s.source.cluster)
 	}
 }
 
 func (l *sourceList) remove(s *subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.source.role == roleReconciled && s.source.sharded != nil && slices.Contains(l.list, s) {
-		l.gone = append(slices.Clone(l.gone), s)
-	}
 	l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *subscription) bool { return other == s })
+	if s.source.sharded == nil || s.source.role != roleReconciled || slices.ContainsFunc(l.list, func(other *subscription) bool {
+		return other.source.role == roleReconciled && other.source.cluster == s.source.cluster
+	}) {
+		return
+	}
+	if l.unplaced == nil {
+		l.unplaced = map[string]struct{}{}
+	}
+	l.unplaced[s.source.cluster] = struct{}{}
 }
 
-// sharing returns the current sources, followed by the removed ones whose requests may still be queued: these belong to
-// slots, too.
-func (l *sourceList) sharing() []*subscription {
+// of returns the current sources, for a request in a cluster. placed is false if the cluster's sharded source was
+// removed: then nobody knows which slot the request belongs to. The caller must not modify the slice.
+func (l *sourceList) of(cluster string) (sources []*subscription, placed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.gone) == 0 {
-		return l.list
-	}
-	return slices.Concat(l.list, l.gone)
+	_, unplaced := l.unplaced[cluster]
+	return l.list, !unplaced
+}
+
+// begin returns the current sources for a new run, whose queue has no requests from removed ones.
+func (l *sourceList) begin() []*subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unplaced = nil
+	return l.list
 }
 
 // all returns the current sources. The caller must not modify the slice.

@@ -166,7 +166,7 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (*work, time
 		return nil, 0, err
 	}
 	in, wait, err := s.waits.Enter(ctx, s.scope.Share, hash, func(hash uint64) bool {
-		return !slices.ContainsFunc(s.cache.all(), func(k *kind) bool { return s.kinds[k.gvk.GroupKind()] && !k.holds(hash, req.Namespace) })
+		return !slices.ContainsFunc(s.cache.all(), func(k *kind) bool { return s.kinds[k.gvk.GroupKind()] && !k.holds(hash, key.Namespace) })
 	})
 	if in == nil {
 		return nil, wait, err

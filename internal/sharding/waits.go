@@ -22,33 +22,42 @@ type Waits struct {
 	first map[int]wait // keyed by slot, so the size of the map is bounded
 }
 
-// wait is the time of the first check in a term.
+// wait tracks the checks in a term that found that the caches do not hold the slot.
 type wait struct {
 	term  shard.Token
-	asked time.Time
+	asked time.Time // the first one
+	last  time.Time // the last one
+	held  bool      // another check found that they hold it, at least as far as it concerned its request
 }
 
 // Next returns how long a request waits before the caches are checked again. That is a quarter of the
-// time since a check first found, in this term, that they do not hold the slot.
+// time since a check first found, in this term, that they do not hold the slot. It starts again if they have held the
+// slot in between, unless other requests still wait for it.
 func (w *Waits) Next(term shard.Token) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first, known := w.first[term.Slot]
-	if !known || first.term != term {
+	now := time.Now()
+	if !known || first.term != term || first.held && now.Sub(first.last) > 2*Late {
 		if w.first == nil {
 			w.first = map[int]wait{}
 		}
-		first = wait{term, time.Now()}
-		w.first[term.Slot] = first
+		first = wait{term: term, asked: now}
 	}
+	first.last = now
+	w.first[term.Slot] = first
 	return min(max(time.Since(first.asked)/4, Soon), Late)
 }
 
-// held stops tracking a slot.
+// held records that the caches hold a slot for one request. Others may concern a namespace that is still missing, so
+// their checks stay rare.
 func (w *Waits) held(slot int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.first, slot)
+	if first, known := w.first[slot]; known && !first.held {
+		first.held = true
+		w.first[slot] = first
+	}
 }
 
 // refused returns how long to delay a request that was refused entry to a slot, or 0 if the slot is not
