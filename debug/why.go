@@ -444,7 +444,13 @@ func unsyncedOf(sources []controller.SourceStatus) (text string) {
 // early reports a request that a running controller holds back because its namespace has not synced. Such a
 // request is not in the queue, but according to the flight recorder no worker has started it.
 func (i *inquiry) early(c controller.View, s controller.Status) bool {
-	why, asked, taken := unsyncedOf(s.Sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
+	sources := slices.Clone(s.Sources)
+	for n := range sources {
+		if !sources[n].Optional { // it may have got another namespace since it synced
+			sources[n].Synced = false
+		}
+	}
+	why, asked, taken := unsyncedOf(sources), i.last(c, flight.Asked), i.last(c, flight.Taken)
 	if why == "" || asked == nil || taken != nil && !taken.At.Before(asked.At) {
 		return false
 	}

@@ -15,8 +15,8 @@ type controllers struct {
 
 	mu      sync.Mutex // guards the fields below and the elements of known
 	known   []*reported
-	added   []controller.View // without the manager's options
-	holders []holder
+	added   []*controller.View // without the manager's options; pointers, because a View need not be comparable
+	holders []*holder
 }
 
 // holder is a runnable that runs controllers, such as a controllermanager.Manager.
@@ -30,28 +30,34 @@ func (c *controllers) adopt(r Runnable, run func(context.Context) error) (_ func
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h, ok := r.(holder); ok {
-		c.holders = append(c.holders, h)
+		held := &h
+		c.holders = append(c.holders, held)
 		return run, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.holders = slices.DeleteFunc(c.holders, func(other holder) bool { return other == h })
+			c.holders = slices.DeleteFunc(c.holders, func(other *holder) bool { return other == held })
 		}
 	}
 	view, ok := r.(controller.View)
-	if !ok || slices.ContainsFunc(c.known, func(k *reported) bool { return k.view == view }) {
+	if !ok || slices.ContainsFunc(c.known, func(k *reported) bool { return sameController(k.view, view) }) {
 		return run, func() {}
 	}
-	c.added = append(c.added, view)
+	added := &view
+	c.added = append(c.added, added)
 	drop := func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.added = slices.DeleteFunc(c.added, func(other controller.View) bool { return other == view })
+		c.added = slices.DeleteFunc(c.added, func(other *controller.View) bool { return other == added })
 	}
 	return func(ctx context.Context) error {
 		defer drop()
 		return run(ctx)
 	}, drop
 }
+
+// sameController reports whether two views are of the same controller. One may embed the other, and neither need be
+// comparable. Names are unique in a manager.
+func sameController(a, b controller.View) bool { return a.Name() == b.Name() }
 
 // reported is a tracked controller. It implements controller.Metrics.
 type reported struct {
@@ -111,12 +117,15 @@ func (c *controllers) views() []controller.View {
 	for _, r := range c.known {
 		all = append(all, r.view)
 	}
-	all = append(all, c.added...)
+	for _, view := range c.added {
+		all = append(all, *view)
+	}
 	holders := slices.Clone(c.holders)
 	c.mu.Unlock()
+	tracked := all
 	for _, h := range holders {
-		for _, view := range h.Controllers() {
-			if !slices.Contains(all, view) { // it may also have the manager's options
+		for _, view := range (*h).Controllers() {
+			if !slices.ContainsFunc(tracked, func(other controller.View) bool { return sameController(other, view) }) { // it may also have the manager's options
 				all = append(all, view)
 			}
 		}

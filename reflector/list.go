@@ -167,6 +167,7 @@ func (r *Reflector) replace(items []object.Head, rv string, began time.Time, pha
 	}
 	r.rv, r.last, r.newHistory, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
 	r.news++
+	r.silent = 0
 	r.update(func(s *Status) { s.RV = rv })
 	r.resetAttempts()
 	return nil

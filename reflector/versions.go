@@ -29,9 +29,11 @@ func (r *Reflector) checkRollback(ctx context.Context, fail *failure.Failure) *f
 	if !silent && !deaf || !r.canWatch() {
 		return fail
 	}
-	r.silent = 0
 	r.enter(Connecting) // no watch is open
 	rv, _, _, err := r.probe(ctx, true)
+	if err == nil { // otherwise, the next watch proves nothing either, however short it is
+		r.silent = 0
+	}
 	switch {
 	case err == nil && r.rolledBack(rv):
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: errRolledBack}
