@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -95,7 +97,7 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 		if omits { // they concern all of the server's objects
 			first, count = nil, -1
 		}
-		if err := e.check(rv, first, count); err != nil {
+		if err := e.check(rv, first, count, r.sameContent); err != nil {
 			return r.abandonResume(err)
 		}
 		if e.Confirm != nil {
@@ -149,8 +151,9 @@ func (r *Reflector) abandonResume(why error) *failure.Failure {
 }
 
 // check compares a saved state with the server's version, first item (nil if none) and item count (negative
-// if unknown).
-func (e *resumption) check(rv string, first object.Head, count int) error {
+// if unknown). The item's content may differ at the same version, if the server has other defaults or another
+// conversion than the one that the state was read from.
+func (e *resumption) check(rv string, first object.Head, count int, sameContent func(a, b object.Head) bool) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
 	case err != nil:
@@ -167,10 +170,32 @@ func (e *resumption) check(rv string, first object.Head, count int) error {
 	}
 	for _, item := range e.Items {
 		if item.GetName() == first.GetName() && item.GetNamespace() == first.GetNamespace() && sameVersion(item, first) {
+			if !sameContent(item, first) {
+				return fmt.Errorf("%w: %s has other content at the same version", errContradicted, object.FormatKey(object.KeyOf(first)))
+			}
 			return nil
 		}
 	}
 	return errContradicted
+}
+
+// sameContent reports whether two objects, both packed or both whole, have the same content. It returns true if that
+// cannot be determined.
+func (r *Reflector) sameContent(a, b object.Head) (same bool) {
+	if packer := wire.PackerOf(r.opts.Packer); packer != nil {
+		one, isPacked := a.(*wire.Packed)
+		other, areBoth := b.(*wire.Packed)
+		return !isPacked || !areBoth || packer.Equal(one, other)
+	}
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	defer func() { // the comparison panics on unexported fields
+		if recover() != nil {
+			same = true
+		}
+	}()
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // catchUpSet combines a saved state with the changes since then, up to a given version.

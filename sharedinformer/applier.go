@@ -120,10 +120,11 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 	return taken
 }
 
-// applyList applies a list. If the namespace has since been removed, the list has no feed.
+// applyList applies a list. If the namespace has since been removed, the list has no feed, even if the namespace was
+// added again.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
-	if f != nil && f.namespace != d.Key.Namespace {
+	if f != nil && (f.namespace != d.Key.Namespace || f.succeeds && !f.queued.Load()) {
 		f = nil
 	}
 	a.initial = f == nil || !f.listed

@@ -86,12 +86,12 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 	return nil
 }
 
-// contentOf returns a feed's cached objects and their version. It returns no objects if the cache is
-// incomplete.
+// contentOf returns a feed's cached objects and their version. It returns no version if the cache is
+// incomplete, or if the feed was removed, because the cache then drops its objects.
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
 	defer i.join.Unlock()
-	if !f.listed {
+	if !f.listed || feedNamed(i.feeds.all(), f.namespace) != f {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {

@@ -33,8 +33,10 @@ type feed struct {
 
 	unconfirmed atomic.Bool // see core.unconfirmed
 
-	listed bool   // its initial list is in the cache; guarded by core.join
-	rv     string // its version in the cache; guarded by core.join
+	listed   bool        // its initial list is in the cache; guarded by core.join
+	rv       string      // its version in the cache; guarded by core.join
+	succeeds bool        // deltas of removed feeds may have been queued after it was added; guarded by core.join
+	queued   atomic.Bool // it has queued a list
 
 	// For sharded informers:
 	requests  *sharding.Requests
@@ -106,23 +108,26 @@ func (i *core) noteConfirmed(f *feed) {
 	}
 }
 
-// namespaceQueue is the queue for one namespace: it sets the namespace in deltas without a key.
-type namespaceQueue struct {
+// feedQueue is the queue for one feed: it sets the namespace in deltas without a key, and notes the feed's lists.
+type feedQueue struct {
 	*deltafifo.DeltaFIFO
-	namespace string
+	feed *feed
 }
 
 // Add implements reflector.Queue.
-func (w namespaceQueue) Add(d deltafifo.Delta) {
+func (w feedQueue) Add(d deltafifo.Delta) {
 	if d.Key == (object.Key{}) {
-		d.Key.Namespace = w.namespace
+		d.Key.Namespace = w.feed.namespace
+	}
+	if d.Type == deltafifo.Replaced {
+		w.feed.queued.Store(true)
 	}
 	w.DeltaFIFO.Add(d)
 }
 
 // NewHistoryQueued implements reflector.Queue.
-func (w namespaceQueue) NewHistoryQueued(string) bool {
-	return w.DeltaFIFO.NewHistoryQueued(w.namespace)
+func (w feedQueue) NewHistoryQueued(string) bool {
+	return w.DeltaFIFO.NewHistoryQueued(w.feed.namespace)
 }
 
 // newFeeds returns a feed for each namespace in a set. If the source cannot be limited to one of the
@@ -156,15 +161,11 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 		}
 		i.feeds.opts.OnState(s)
 	}
-	var queue reflector.Queue = i.queue
-	if namespace != metav1.NamespaceAll {
-		queue = namespaceQueue{i.queue, namespace}
-	}
 	if i.ownership != nil {
 		f.requests = &sharding.Requests{Ownership: i.ownership}
 		opts.Ownership = f.requests
 	}
-	f.reflector = reflector.New(from, queue, opts)
+	f.reflector = reflector.New(from, feedQueue{i.queue, f}, opts)
 	return f
 }
 

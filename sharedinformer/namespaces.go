@@ -120,6 +120,7 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	all := &i.feeds
 	all.changes++
 	idle := func(f *feed) bool { return f.cancel == nil }
+	behind := all.trims > 0
 	all.leaving, all.waiting = slices.DeleteFunc(all.leaving, idle), slices.DeleteFunc(all.waiting, idle)
 	var feeds, come []*feed
 	before := all.all()
@@ -144,6 +145,9 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 			all.leaving = append(all.leaving, f)
 			trims++
 		}
+	}
+	for _, f := range come {
+		f.succeeds = behind || len(all.leaving) > 0
 	}
 	i.unsync(w, feeds, gone, max(trims, 1))
 	if trims == 0 {
