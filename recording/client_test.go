@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -125,4 +126,46 @@ func TestALookupThatFails(t *testing.T) {
 	lookup, ok := errors.AsType[*net.DNSError](is)
 	require.True(t, ok)
 	require.Equal(t, "nowhere.invalid", lookup.Name)
+}
+
+// A program behind the server's proxy may have paths like those of the API. Its responses are not lists of objects,
+// and may contain anything.
+func TestResponsesOfProgramsAreNotRecorded(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `["hunter2"]`)
+	}))
+	defer srv.Close()
+	for name, call := range map[string]func(c *rest.Client) error{
+		"Stream": func(c *rest.Client) error {
+			body, err := rest.ResourceFor[*corev1.Pod](c).Subresource("proxy/api/v1/tokens").Stream(t.Context(), object.Key{Namespace: "shop", Name: "a"}, nil)
+			if err != nil {
+				return err
+			}
+			_, err = io.ReadAll(body)
+			return errors.Join(err, body.Close())
+		},
+		"Raw": func(c *rest.Client) error {
+			_, err := c.Raw(t.Context(), "/api/v1/namespaces/shop/pods/a/proxy/api/v1/tokens")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder, err := recording.Create(filepath.Join(t.TempDir(), "test.recording"), recording.Options{})
+			require.NoError(t, err)
+			client, err := rest.NewClient(&config.Config{Host: srv.URL, Recorder: recorder}, scheme.New())
+			require.NoError(t, err)
+			defer client.CloseIdleConnections()
+			require.NoError(t, call(client))
+			require.NoError(t, recorder.Close())
+			file, err := recording.Open(recorder.Status().Path)
+			require.NoError(t, err)
+			defer file.Close()
+			for _, q := range file.Requests {
+				body, err := io.ReadAll(file.Body(q))
+				require.NoError(t, err)
+				require.Empty(t, string(body), "%s%s", q.Server, q.Path)
+			}
+		})
+	}
 }

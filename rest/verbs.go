@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/internal/confidential"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/mergepatch"
 	"github.com/millrace-dev/millrace/object"
@@ -279,6 +280,7 @@ func (r *resource) stream(ctx context.Context, key object.Key, opts runtime.Obje
 			return nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(key), err)
 		}
 	}
+	ctx = confidential.Mark(ctx) // a program behind the server's proxy may have a path like that of a list
 	req, resp, err := r.send(ctx, c)
 	if err != nil {
 		return nil, err
