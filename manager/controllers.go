@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // controllers tracks controllers until they stop. Those created with the manager's options register
@@ -124,7 +125,11 @@ func (c *controllers) views() []controller.View {
 	c.mu.Unlock()
 	tracked := all
 	for _, h := range holders {
-		for _, view := range (*h).Controllers() {
+		var of []controller.View
+		if failure.Apart("Controllers", func() error { of = (*h).Controllers(); return nil }) != nil {
+			continue // a user's holder may panic
+		}
+		for _, view := range of {
 			if !slices.ContainsFunc(tracked, func(other controller.View) bool { return sameController(other, view) }) { // it may also have the manager's options
 				all = append(all, view)
 			}
