@@ -55,8 +55,7 @@
 //
 // All methods are safe for concurrent use. A controller runs one goroutine per worker, two per source
 // (three if the source has a map function), one for each cache that parked requests are waiting for,
-// and one while namespaces are missing.
-// Handlers run in their informers' goroutines.
+// and one while requests in missing namespaces are held. Handlers run in their informers' goroutines.
 //
 // Lock order: Controller.mu comes first. The queue, cause, barrier, namespace, mapping and attempt locks
 // are acquired only while holding no lock other than Controller.mu or a mapping's. The exceptions are the

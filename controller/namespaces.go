@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -22,10 +21,10 @@ type namespaces struct {
 	spawn    func(run func(context.Context)) // starts a task of the session
 
 	awaited []*subscription // sources to wait for; set before the first reconcile
-	missing atomic.Bool     // a namespace may be missing, and run is running
 
-	mu   sync.Mutex                      // guards held, and changes to missing
-	held map[string]map[Request]struct{} // by namespace
+	mu      sync.Mutex                      // guards the fields below
+	held    map[string]map[Request]struct{} // by namespace
+	running bool                            // run is releasing them
 }
 
 // lookAgain is the interval at which held requests are checked.
@@ -55,22 +54,12 @@ func (n *namespaces) every(is func(*subscription) bool) bool {
 	return !slices.ContainsFunc(n.awaited, func(one *subscription) bool { return !is(one) && slices.Contains(there, one) })
 }
 
-// begin starts holding requests in missing namespaces.
-func (n *namespaces) begin() {
+// logMissing logs that the controller starts although namespaces are missing.
+func (n *namespaces) logMissing() {
 	n.core.opts.Logger.Warn("the controller starts without some namespaces, whose requests are held", "controller", n.core.name, "err", n.core.notReady(Waiting, n.sources.waiting()))
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.start()
 }
 
-// start makes hold consult the sources, until no namespace is missing. The caller holds mu.
-func (n *namespaces) start() {
-	if !n.missing.Swap(true) {
-		n.spawn(n.run)
-	}
-}
-
-// run releases held requests until no namespace is missing or ctx is done.
+// run releases held requests until none is left or ctx is done.
 func (n *namespaces) run(ctx context.Context) {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
@@ -101,12 +90,14 @@ func (n *namespaces) hold(req Request) bool {
 		n.held[req.Namespace] = make(map[Request]struct{})
 	}
 	n.held[req.Namespace][req] = struct{}{}
-	n.start()
+	if !n.running {
+		n.running = true
+		n.spawn(n.run)
+	}
 	return true
 }
 
-// release queues the held requests whose namespaces have been listed since, and reports whether no namespace is missing
-// anymore.
+// release queues the held requests whose namespaces have been listed since, and reports whether none is left.
 func (n *namespaces) release() (done bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,8 +110,6 @@ func (n *namespaces) release() (done bool) {
 			n.requests.requeue(req)
 		}
 	}
-	if done = len(n.held) == 0 && n.every(func(s *subscription) bool { return s.synced.Load() }); done {
-		n.missing.Store(false)
-	}
-	return done
+	n.running = len(n.held) > 0
+	return !n.running
 }

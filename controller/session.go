@@ -72,7 +72,7 @@ func (s *session) awaitSources() bool {
 		case <-s.sources.changed:
 		case <-look.C:
 			if time.Since(began) >= firstTold && s.namespaces.mayBegin() {
-				s.namespaces.begin()
+				s.namespaces.logMissing()
 				return true
 			}
 		case <-timer.C:

@@ -29,6 +29,9 @@ func (l *sourceList) add(s *subscription) {
 func (l *sourceList) remove(s *subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !slices.Contains(l.list, s) {
+		return
+	}
 	l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *subscription) bool { return other == s })
 	if s.source.sharded == nil || s.source.role != roleReconciled || slices.ContainsFunc(l.list, func(other *subscription) bool {
 		return other.source.role == roleReconciled && other.source.cluster == s.source.cluster
