@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -121,5 +122,29 @@ func TestL27_UnshardedSourceAfterAShardedOneWasRemoved(t *testing.T) {
 		e.Settle(time.Hour)
 		require.NoError(e, c.Err())
 		require.Equal(e, []string{"shop/a"}, j.read(), "%d requests were taken for another process's", c.Status().Elsewhere)
+	})
+}
+
+// remove may be called more than once, even in a later run: a source that was removed before that run has no requests in
+// its queue, so the requests of other sources do not wait for a slot.
+func TestL27_RemovingAShardedSourceAgainInALaterRunDropsNothing(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		sharded := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: newSlotsOfOurs()}}})
+		j, values := &journal{}, make(chan string)
+		c := newController(e, j, controller.Options{}, controller.Channel("values", values, func(_ context.Context, name string) ([]controller.Request, error) {
+			return []controller.Request{{Key: object.Key{Namespace: "shop", Name: name}}}, nil
+		}))
+		remove := c.Watch(controller.For(sharded))
+		stop := e.Start(c)
+		<-remove()
+		stop()
+		e.Start(c)
+		values <- "a"
+		e.Settle(time.Minute)
+		require.Equal(e, []string{"shop/a"}, j.read())
+		<-remove()
+		values <- "b"
+		e.Settle(time.Minute)
+		require.Equal(e, []string{"shop/b"}, j.read(), "%d requests were taken for another process's", c.Status().Elsewhere)
 	})
 }

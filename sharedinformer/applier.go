@@ -124,7 +124,7 @@ func (a *applier) takesLate(w indexer.Writer, d *deltafifo.Delta) bool {
 // added again.
 func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
-	if f != nil && (f.namespace != d.Key.Namespace || f.succeeds && !f.queued.Load()) {
+	if f != nil && (f.namespace != d.Key.Namespace || f.sender != d.Sender) {
 		f = nil
 	}
 	a.initial = f == nil || !f.listed

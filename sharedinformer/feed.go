@@ -33,10 +33,9 @@ type feed struct {
 
 	unconfirmed atomic.Bool // see core.unconfirmed
 
-	listed   bool        // its initial list is in the cache; guarded by core.join
-	rv       string      // its version in the cache; guarded by core.join
-	succeeds bool        // deltas of removed feeds may have been queued after it was added; guarded by core.join
-	queued   atomic.Bool // it has queued a list
+	listed bool   // its initial list is in the cache; guarded by core.join
+	rv     string // its version in the cache; guarded by core.join
+	sender uint32 // Delta.Sender of its lists, which differs from those of removed feeds; set before it runs
 
 	// For sharded informers:
 	requests  *sharding.Requests
@@ -108,7 +107,7 @@ func (i *core) noteConfirmed(f *feed) {
 	}
 }
 
-// feedQueue is the queue for one feed: it sets the namespace in deltas without a key, and notes the feed's lists.
+// feedQueue is the queue for one feed: it sets the namespace in deltas without a key, and the sender of lists.
 type feedQueue struct {
 	*deltafifo.DeltaFIFO
 	feed *feed
@@ -120,7 +119,7 @@ func (w feedQueue) Add(d deltafifo.Delta) {
 		d.Key.Namespace = w.feed.namespace
 	}
 	if d.Type == deltafifo.Replaced {
-		w.feed.queued.Store(true)
+		d.Sender = w.feed.sender
 	}
 	w.DeltaFIFO.Add(d)
 }

@@ -145,14 +145,15 @@ func feedCovering(feeds []*feed, namespace string) *feed {
 // covers reports whether a feed covers the namespace.
 func (f *feeds) covers(namespace string) bool { return feedCovering(f.all(), namespace) != nil }
 
-// advance updates the versions of the namespaces, and of the whole cache, after applying deltas. It includes
-// deltas from a namespace's earlier feeds, because the cache kept their objects. The caller must hold join.
+// advance updates the versions of the namespaces, and of the whole cache, after applying deltas. A namespace has no
+// version before its feed's initial list, even if the cache kept the objects of an earlier feed. The caller must hold
+// join.
 func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
 		// All deltas belong to this feed, so the last version is enough.
 		for n := len(deltas) - 1; n >= 0; n-- {
-			if rv := deltas[n].RV; rv != "" {
+			if rv := deltas[n].RV; rv != "" && feeds[0].listed {
 				feeds[0].rv = rv
 				break
 			}
@@ -167,7 +168,7 @@ func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 		if of == nil || of.namespace != d.Key.Namespace {
 			of = feedCovering(feeds, d.Key.Namespace)
 		}
-		if of == nil || d.RV == "" || d.RV == of.rv {
+		if of == nil || !of.listed || d.RV == "" || d.RV == of.rv {
 			continue
 		}
 		if of.rv == f.publishedRV {

@@ -120,7 +120,6 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	all := &i.feeds
 	all.changes++
 	idle := func(f *feed) bool { return f.cancel == nil }
-	behind := all.trims > 0
 	all.leaving, all.waiting = slices.DeleteFunc(all.leaving, idle), slices.DeleteFunc(all.waiting, idle)
 	var feeds, come []*feed
 	before := all.all()
@@ -129,7 +128,7 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 			feeds = append(feeds, stays)
 			continue
 		}
-		f.joinedAt = all.changes
+		f.joinedAt, f.sender = all.changes, uint32(all.changes)
 		feeds, come = append(feeds, f), append(come, f)
 	}
 	var gone []*feed
@@ -145,9 +144,6 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 			all.leaving = append(all.leaving, f)
 			trims++
 		}
-	}
-	for _, f := range come {
-		f.succeeds = behind || len(all.leaving) > 0
 	}
 	i.unsync(w, feeds, gone, max(trims, 1))
 	if trims == 0 {

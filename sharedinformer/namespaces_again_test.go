@@ -77,3 +77,24 @@ func TestL18_ANamespaceAddedAgainWaitsForItsOwnList(t *testing.T) {
 		})
 	}
 }
+
+// The same holds for the namespace alone: a controller reconciles the namespace's requests once HasSyncedIn returns true,
+// and the server may refuse to list it by then.
+func TestL18_ANamespaceAddedAgainHasNotSyncedBeforeItsOwnList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := buffered{new(atomic.Int64), []chan struct{}{make(chan struct{}), make(chan struct{})}}
+		i := New[partial](from, Options{Initial: reflector.WatchList, Namespaces: []string{"shop"}})
+		defer runFor(t, i)()
+		synctest.Wait() // the first stream is being read
+		require.NoError(t, i.SetNamespaces([]string{}))
+		require.NoError(t, i.SetNamespaces([]string{"shop"}))
+		require.False(t, i.HasSyncedIn("shop"))
+		close(from.let[0])
+		synctest.Wait()
+		require.EqualValues(t, 2, from.streams.Load())
+		require.False(t, i.HasSyncedIn("shop"), "only the list from before is in the cache, at version %s", i.Cache().NamespaceRV("shop"))
+		close(from.let[1])
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.True(t, i.HasSyncedIn("shop"))
+	})
+}

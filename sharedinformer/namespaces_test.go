@@ -156,14 +156,18 @@ func TestTransformOfARemovedNamespace(t *testing.T) {
 
 // A list that arrived before its namespace was removed does not complete another one.
 func TestL18_InitialSetOfARemovedNamespace(t *testing.T) {
+	i := New[partial](stubborn{}, Options{Namespaces: []string{"shop"}})
 	of := func(namespace string, rv int, items ...object.Head) deltafifo.Delta {
-		return deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
+		d := deltafifo.Delta{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
+		if f := feedNamed(i.core.(*core).feeds.all(), namespace); f != nil {
+			d.Sender = f.sender
+		}
+		return d
 	}
 	trim := deltafifo.Delta{Type: deltafifo.Trim}
 	apply := func(i *Informer[partial], deltas ...deltafifo.Delta) {
 		i.core.(*core).handleDeltas(deltas)
 	}
-	i := New[partial](stubborn{}, Options{Namespaces: []string{"shop"}})
 	require.NoError(t, i.SetNamespaces([]string{metav1.NamespaceAll}))
 	apply(i, of("shop", 5, inNamespace("shop", 5)), trim)
 	require.False(t, i.HasSynced())
