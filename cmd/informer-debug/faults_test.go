@@ -222,7 +222,6 @@ func faults() map[string]func(p *sick) []string {
 		"another namespace is watched": func(p *sick) []string { return []string{p.run()} },
 		"another replica leads": func(p *sick) []string {
 			p.election = &leaderelection.Status{Identity: "keeper-0", Holder: "keeper-1", Lease: object.Key{Namespace: "ops", Name: "keeper"}}
-			p.keeper(hang)
 			return []string{p.run()}
 		},
 		"shared work is nobody's": func(p *sick) []string {
