@@ -75,7 +75,7 @@ func TestAKindIsOptionalAgainOnceAllUsersThatNeedItHaveLeft(t *testing.T) {
 	client, err := rest.NewClient(&config.Config{Host: srv.URL}, scheme.New())
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
-	f := factory.New(client, factory.Options{SyncPatience: time.Millisecond})
+	f := factory.New(client, factory.Options{SyncPatience: time.Second / 2})
 	cart := object.GVK{Group: "shop.example", Version: "v1", Kind: "Cart"}
 	factory.InformerWith(f, factory.For[*metav1.PartialObjectMetadata]{Kind: cart, Optional: true})
 	_, giveBack := factory.Borrow(f, factory.For[*metav1.PartialObjectMetadata]{Kind: cart})
