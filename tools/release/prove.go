@@ -161,6 +161,7 @@ func (r *release) attempt(ctx context.Context, p proof) (outcome, error) {
 	o.Passed, o.Seconds = err == nil, int(time.Since(o.Began).Seconds())
 	for line := range strings.Lines(output.String()) {
 		if p.result != "" && strings.Contains(line, p.result) {
+			line, _, _ = strings.Cut(line, `: Get "`) // the rest of a network error names this machine's resolver
 			o.Result = append(o.Result, strings.TrimSpace(line))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 func TestProve(t *testing.T) {
 	r := repository(t)
 	all := []proof{
-		{"count", "echo run >> $RUNS; echo '7 | counted'; echo else", "counted", "", ":!other"},
+		{"count", "echo run >> $RUNS; echo '7 | counted: Get \"http://x\": lookup x on 10.0.0.1'; echo else", "counted", "", ":!other"},
 		{"fail", "echo broken; exit 3", "broken", "", ""},
 		{"page", "echo $VERSION > results/p.md", "", "p.md", ""},
 	}
@@ -36,7 +36,7 @@ func TestProve(t *testing.T) {
 	if err := r.prove(t.Context(), all, "count"); err == nil || err.Error() != "not proven: fail, page" {
 		t.Errorf("got %v", err)
 	}
-	page(1, "| count | `echo run >> $RUNS; echo '7 \\| counted'; echo else` | 7  counted | ", "| fail | `echo broken; exit 3` | **has not run** |")
+	page(1, "; echo else` | 7  counted | 0s | ", "| fail | `echo broken; exit 3` | **has not run** |")
 	if err := r.prove(t.Context(), all, ""); err == nil || err.Error() != "not proven: fail" {
 		t.Errorf("got %v", err)
 	}
