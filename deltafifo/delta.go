@@ -68,7 +68,7 @@ type Delta struct {
 	Type       Type
 	Late       bool          // for Added, Updated and Deleted; see Outdates
 	NewHistory bool          // for Replaced: the server's history may have been rolled back, so the same UID and version may stand for different content
-	Sender     uint32        // for Replaced: set by whoever adds it; the queue ignores it
+	Sender     uint32        // for Replaced: chosen by the sender; the queue ignores it
 	Key        object.Key    // key of Object, or of the passed object; for Replaced and Bookmark just the namespace, or empty for all
 	Object     object.Head   // for Deleted, the last state sent by the server
 	Items      []object.Head // for Replaced, the complete list in order
