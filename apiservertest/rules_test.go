@@ -32,6 +32,26 @@ func gadgets() apiservertest.Resource {
 	}
 }
 
+// held is a Go type that is no pointer.
+type held struct{ *gadget }
+
+func (h held) DeepCopyObject() runtime.Object { return held{h.gadget.DeepCopyObject().(*gadget)} }
+
+// Requests cannot write objects whose Go type is no pointer, but the test can, and requests read them.
+func TestObjectsWhoseGoTypeIsNoPointerAreServed(t *testing.T) {
+	res := gadgets()
+	res.New = func() object.Object { return held{&gadget{}} }
+	r := newRig(t, apiservertest.Options{Resources: []apiservertest.Resource{res}})
+	_, err := r.Put(held{&gadget{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Gadget"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "w"},
+	}})
+	require.NoError(t, err)
+	code, body, _ := r.do("GET", "/apis/example.com/v1/namespaces/shop/gadgets/w", "")
+	require.Equal(t, http.StatusOK, code, string(body))
+	require.Contains(t, string(body), `"name":"w"`)
+}
+
 // The same rules apply to a custom resource whether or not the test gives it a Go type: a real server has none.
 func TestACustomResourceWithAGoTypeFollowsTheRulesForCustomResources(t *testing.T) {
 	typed := gadgets()

@@ -51,3 +51,22 @@ func TestTheReportContainsAllControllers(t *testing.T) {
 	require.NoError(t, run(t.Context()))
 	require.Len(t, names(), 4, "until it stops")
 }
+
+// forgetful runs controllers but panics if it is asked for them.
+type forgetful struct{ several }
+
+func (f forgetful) Controllers() []controller.View { panic("not now") }
+
+func TestTheReportSurvivesAPanicInControllers(t *testing.T) {
+	m, err := New(&config.Config{Host: "http://127.0.0.1:1"}, Options{})
+	require.NoError(t, err)
+	c, err := controller.New("plain", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+		return controller.Result{}, nil
+	}), controller.Options{})
+	require.NoError(t, err)
+	require.NoError(t, m.Add(&forgetful{}))
+	require.NoError(t, m.Add(&several{c}))
+	all := m.Report().Controllers
+	require.Len(t, all, 1)
+	require.Equal(t, "plain", all[0].Name)
+}

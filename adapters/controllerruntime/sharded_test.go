@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -256,6 +258,47 @@ func TestS04_ReconcilerWaitsForOwnedObjects(t *testing.T) {
 		settle(time.Minute)
 		require.Equal(r, names[1], l.read())
 		require.Zero(r, share.busy())
+	})
+}
+
+// exchange is an http.RoundTripper.
+type exchange func(*http.Request) (*http.Response, error)
+
+func (e exchange) RoundTrip(req *http.Request) (*http.Response, error) { return e(req) }
+
+// A namespace that cannot be listed holds up only its own requests.
+func TestS04_ANamespaceThatCannotBeListed(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		names, share := r.bySlot("shop", "bank"), newEstate(0)
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}, &corev1.ConfigMap{}: {Key: shard.ByOwner(), Share: share}})
+		var refusing atomic.Bool
+		r.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return exchange(func(req *http.Request) (*http.Response, error) {
+				if refusing.Load() && req.URL.Path == "/api/v1/namespaces/bank/configmaps" {
+					return nil, errors.New("no way to the bank")
+				}
+				return next.RoundTrip(req)
+			})
+		})
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		require.NoError(r, c.List(r.ctx, &corev1.PodList{}))
+		require.NoError(r, c.List(r.ctx, &corev1.ConfigMapList{}))
+		var l ledger
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(func(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+			l.note(req)
+			return ctrl.Result{}, nil
+		}), &corev1.Pod{}, &corev1.ConfigMap{})
+		require.NoError(r, err)
+		refusing.Store(true)
+		share.set(0, 1)
+		settle(10 * time.Second)
+		for namespace, want := range map[string]time.Duration{"shop": 0, "bank": 20 * time.Millisecond} {
+			n := slices.IndexFunc(names[1], func(name string) bool { return keyNamed(name).Namespace == namespace })
+			result, err := shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: keyNamed(names[1][n])})
+			require.NoError(r, err)
+			require.Equal(r, want, result.RequeueAfter, namespace)
+			require.Equal(r, want == 0, len(l.read()) == 1, namespace)
+		}
 	})
 }
 

@@ -338,6 +338,27 @@ func TestWatchOfAProcess(t *testing.T) {
 	}
 }
 
+// A notice that events were lost is not a change.
+func TestLostEventsAreNotCounted(t *testing.T) {
+	mux := http.NewServeMux()
+	recorder := flight.New(0)
+	recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})
+	mux.Handle("/", debug.New(debug.Options{Recorder: recorder}))
+	mux.HandleFunc("/debug/millrace/v1/events", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Millrace-Debug", "v1")
+		fmt.Fprint(w, "event: lost\ndata: {\"count\":5}\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	r := invoke(t, "watch", "pods", "-c", "1", "--timeout", "2s", "--attach="+server.URL)
+	require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "5 events are missing here\n")
+	require.Contains(t, r.ErrOut, ": 0 events in 2s")
+}
+
 // The end of a process is not reported as a requested end.
 func TestWatchOfAProcessThatStops(t *testing.T) {
 	recorder := flight.New(0)

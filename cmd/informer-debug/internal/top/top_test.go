@@ -72,7 +72,10 @@ func (s *shots) Show() {
 
 // look runs top on a process with informers of pods and config maps, a slow handler, and a
 // controller that fails for pods named bad, and calls body.
-func look(t *testing.T, body func(s *seen)) {
+func look(t *testing.T, body func(s *seen)) { lookEvery(t, 0, body) }
+
+// lookEvery is like look with an interval.
+func lookEvery(t *testing.T, interval time.Duration, body func(s *seen)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiservertest.New(apiservertest.Options{})
 		defer srv.Close()
@@ -114,7 +117,7 @@ func look(t *testing.T, body func(s *seen)) {
 		})
 		screen := newScreen(t)
 		go func() {
-			Run(ctx, screen, process.Client(), Options{Called: "shop"})
+			Run(ctx, screen, process.Client(), Options{Called: "shop", Interval: interval})
 			ended <- nil
 		}()
 		synctest.Wait()
@@ -235,6 +238,14 @@ func TestScreens(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rates are known even if the interval is longer than a minute.
+func TestRatesOfALongInterval(t *testing.T) {
+	lookEvery(t, 5*time.Minute, func(s *seen) {
+		s.pass(10 * time.Minute)
+		require.Regexp(t, `pods +Watching +3 +0 `, s.text())
+	})
 }
 
 // Text is shown on a screen of any height, even if it becomes too small.
