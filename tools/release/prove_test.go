@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,4 +71,21 @@ func TestProve(t *testing.T) {
 		t.Error("a failure was forgotten")
 	}
 	page(2)
+}
+
+// The simulations do not run the code that their proofs exclude.
+func TestOuterCode(t *testing.T) {
+	for dir, packages := range map[string]string{"../../test/simulation": "./...", "../..": "./shard/membership ./sharedinformer ./manager"} {
+		list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-test"}, strings.Fields(packages)...)...)
+		list.Dir = dir
+		imported, err := list.Output()
+		if err != nil || !strings.Contains(string(imported), "/deltafifo\n") {
+			t.Fatalf("got %q, %v", imported, err)
+		}
+		for _, path := range strings.Fields(outerCode) {
+			if strings.Contains(string(imported), "millrace/"+strings.TrimPrefix(path, ":!")) {
+				t.Errorf("%s runs %s", packages, path)
+			}
+		}
+	}
 }
