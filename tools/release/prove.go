@@ -29,7 +29,7 @@ type proof struct {
 // outerCode is imported neither by the library nor by the simulation; simulationCode runs only in the simulation and
 // the breakages; testCode includes all tests.
 const (
-	outerCode   = ":!adapters :!bench :!cmd :!envtest :!examples"
+	outerCode      = ":!adapters :!bench :!cmd :!envtest :!examples"
 	simulationCode = ":!test/simulation :!test/mutate"
 	testCode       = simulationCode + " :(exclude,glob)**/*_test.go"
 )
