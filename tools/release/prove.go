@@ -27,11 +27,11 @@ type proof struct {
 }
 
 // outerCode is imported neither by the library nor by the simulation; simulationCode runs only in the simulation and
-// the breakages; testCode includes all tests.
+// the breakages; testCode includes all tests and their files.
 const (
 	outerCode      = ":!adapters :!bench :!cmd :!envtest :!examples"
 	simulationCode = ":!test/simulation :!test/mutate"
-	testCode       = simulationCode + " :(exclude,glob)**/*_test.go"
+	testCode       = simulationCode + " :(exclude,glob)**/*_test.go :(exclude,glob)**/testdata/**"
 )
 
 // proofs lists a release's proofs, in the order in which they run.
