@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/json"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -213,7 +214,7 @@ func readTree(raw []byte) (object.Object, error) {
 }
 
 func (c *codec) new() (reflect.Value, object.Object) {
-	made := reflect.New(c.goType)
+	made := memory.New(c.goType)
 	return made, made.Interface().(object.Object)
 }
 

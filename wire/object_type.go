@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
@@ -127,7 +128,7 @@ func (t *objectType) checkScheme(scheme *runtime.Scheme) error {
 }
 
 func (t *objectType) new() object.Object {
-	return reflect.New(t.goType).Interface().(object.Object)
+	return memory.New(t.goType).Interface().(object.Object)
 }
 
 // kindToSet returns the kind to set in a decoded object, even if its bytes do not contain it.

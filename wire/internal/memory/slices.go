@@ -25,7 +25,9 @@ func NewArrayMaker(element reflect.Type) *ArrayMaker {
 // Make returns n zeroed elements.
 func (a *ArrayMaker) Make(n int) unsafe.Pointer {
 	if n > maxShort {
-		return reflect.MakeSlice(a.slice, n, n).UnsafePointer()
+		array := reflect.MakeSlice(a.slice, n, n).UnsafePointer()
+		touch(array, uintptr(n)*a.element.Size())
+		return array
 	}
 	t := a.short[n].Load()
 	if t == nil {
@@ -33,7 +35,7 @@ func (a *ArrayMaker) Make(n int) unsafe.Pointer {
 		t = &made
 		a.short[n].Store(t)
 	}
-	return reflect.New(*t).UnsafePointer()
+	return New(*t).UnsafePointer()
 }
 
 // slice is the memory layout of a slice.

@@ -2,7 +2,6 @@ package protobuf
 
 import (
 	"bytes"
-	"reflect"
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
@@ -336,13 +335,13 @@ func (d *Decoder) decodePart(f *tableField, raw []byte, count int, donor donorVa
 	}
 	switch f.op {
 	case opStructPtr:
-		p := reflect.New(f.typ).UnsafePointer()
+		p := memory.New(f.typ).UnsafePointer()
 		if donor.at != nil {
 			return p, 1, d.fieldsReusing(f.table, p, raw, donor)
 		}
 		return p, 1, d.fields(f.table, p, raw)
 	case opUnmarshalerPtr:
-		p := reflect.New(f.typ).UnsafePointer()
+		p := memory.New(f.typ).UnsafePointer()
 		return p, 1, d.unmarshalOwn(f, p, raw)
 	case opMap:
 		// A map's strings cannot be moved later, so they are copied now.
