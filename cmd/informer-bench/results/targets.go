@@ -105,29 +105,39 @@ const (
 	flat = 1 << 20 // bytes, below the noise from the garbage collector
 )
 
+// Reasons for missing several targets.
+const (
+	listTime   = "Decoding takes 45 % of the CPU time, half of that to allocate memory; the collector takes 19 %, and reading 15 %."
+	unrepeated = "A Pod contains 5 KB that no other Pod repeats."
+	discards   = "The floor reads the bytes and discards them."
+	typedJSON  = "client-go decodes into Go types twice as fast as into unstructured objects, for which the limit was chosen."
+	eventTime  = "Decoding takes half of the CPU time, and more than two fifths of that looks up parts."
+	queueLocks = "Adding, taking out and finishing a key lock the queue once each, which takes half of the CPU time."
+)
+
 func usualTargets() []Target {
 	return []Target{
-		{Scenario: "sync-protobuf", Metric: Wall, Limit: 0.22, Against: ClientGo},
-		{Scenario: "sync-protobuf", Metric: CPU, Limit: 0.25, Against: ClientGo},
-		{Scenario: "sync-protobuf", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
-		{Scenario: "sync-protobuf", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
-		{Scenario: "sync-protobuf", Metric: Wall, Limit: 5, Against: Floor},
+		{Scenario: "sync-protobuf", Metric: Wall, Limit: 0.22, Against: ClientGo, Missed: listTime},
+		{Scenario: "sync-protobuf", Metric: CPU, Limit: 0.25, Against: ClientGo, Missed: listTime},
+		{Scenario: "sync-protobuf", Metric: PeakRSS, Limit: 0.25, Against: ClientGo, Missed: unrepeated},
+		{Scenario: "sync-protobuf", Metric: LivePerObject, Limit: 0.33, Against: ClientGo, Missed: unrepeated},
+		{Scenario: "sync-protobuf", Metric: Wall, Limit: 5, Against: Floor, Missed: discards},
 
-		{Scenario: "sync-json", Metric: Wall, Limit: 0.10, Against: ClientGo},
-		{Scenario: "sync-json", Metric: CPU, Limit: 0.12, Against: ClientGo},
+		{Scenario: "sync-json", Metric: Wall, Limit: 0.10, Against: ClientGo, Missed: typedJSON},
+		{Scenario: "sync-json", Metric: CPU, Limit: 0.12, Against: ClientGo, Missed: typedJSON},
 		{Scenario: "sync-json", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
 		{Scenario: "sync-json", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
-		{Scenario: "sync-json", Metric: Wall, Limit: 5, Against: Floor},
+		{Scenario: "sync-json", Metric: Wall, Limit: 5, Against: Floor, Missed: discards},
 
-		{Scenario: "sync-watchlist", Metric: Wall, Limit: 0.15, Against: ClientGo},
-		{Scenario: "sync-watchlist", Metric: CPU, Limit: 0.20, Against: ClientGo},
-		{Scenario: "sync-watchlist", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
-		{Scenario: "sync-watchlist", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
-		{Scenario: "sync-watchlist", Metric: Wall, Limit: 5, Against: Floor},
+		{Scenario: "sync-watchlist", Metric: Wall, Limit: 0.15, Against: ClientGo, Missed: listTime},
+		{Scenario: "sync-watchlist", Metric: CPU, Limit: 0.20, Against: ClientGo, Missed: listTime},
+		{Scenario: "sync-watchlist", Metric: PeakRSS, Limit: 0.25, Against: ClientGo, Missed: unrepeated},
+		{Scenario: "sync-watchlist", Metric: LivePerObject, Limit: 0.33, Against: ClientGo, Missed: unrepeated},
+		{Scenario: "sync-watchlist", Metric: Wall, Limit: 5, Against: Floor, Missed: discards},
 
 		{Scenario: "limit", Metric: MemoryLimit, Limit: 0.25, Against: ClientGo},
 
-		{Scenario: "footprint", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+		{Scenario: "footprint", Metric: LivePerObject, Limit: 0.33, Against: ClientGo, Missed: unrepeated},
 
 		{Scenario: "growth", Metric: CPUPerObject, Limit: 1.2, Growth: true},
 
@@ -135,12 +145,12 @@ func usualTargets() []Target {
 		{Scenario: "relist-unchanged", Metric: CPU, Limit: 0.10, Against: ClientGo},
 		{Scenario: "relist-unchanged", Metric: PeakOverSteady, Limit: 1.1},
 
-		{Scenario: "watch-protobuf", Metric: CPUPerEvent, Limit: 0.22, Against: ClientGo},
-		{Scenario: "watch-protobuf", Metric: EventsPerSec, Bound: AtLeast, Limit: 4, Against: ClientGo},
+		{Scenario: "watch-protobuf", Metric: CPUPerEvent, Limit: 0.22, Against: ClientGo, Missed: eventTime},
+		{Scenario: "watch-protobuf", Metric: EventsPerSec, Bound: AtLeast, Limit: 4, Against: ClientGo, Missed: eventTime},
 		{Scenario: "watch-json", Metric: CPUPerEvent, Limit: 0.08, Against: ClientGo},
 		{Scenario: "watch-json", Metric: EventsPerSec, Bound: AtLeast, Limit: 12, Against: ClientGo},
 
-		{Scenario: "fanout", Params: Params{Handlers: 1}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo},
+		{Scenario: "fanout", Params: Params{Handlers: 1}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo, Missed: "A quarter of the CPU time records the event for why."},
 		{Scenario: "fanout", Params: Params{Handlers: 10}, Metric: WallPerEvent, Limit: 0.2, Against: ClientGo},
 		{Scenario: "fanout", Params: Params{Handlers: 100}, Metric: WallPerEvent, Limit: 0.1, Against: ClientGo},
 		{Scenario: "fanout", Metric: AllocsPerEvent, Limit: 2},
@@ -148,17 +158,17 @@ func usualTargets() []Target {
 		{Scenario: "latency", Metric: P99, Limit: 0.33, Against: ClientGo},
 
 		{Scenario: "readers", Params: Params{Readers: 80}, Metric: ReadsPerSec, Bound: AtLeast, Limit: 10, Against: ClientGo},
-		{Scenario: "readers", Params: Params{Readers: 80}, Metric: WritesPerSec, Bound: AtLeast, Limit: 3, Against: ClientGo},
+		{Scenario: "readers", Params: Params{Readers: 80}, Metric: WritesPerSec, Bound: AtLeast, Limit: 3, Against: ClientGo, Missed: "The readers occupy all CPUs, and the writer waits for the Go scheduler."},
 
-		{Scenario: "workqueue", Params: Params{Workers: 1, Delayed: 0}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo},
-		{Scenario: "workqueue", Params: Params{Workers: 8, Delayed: 0}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo},
+		{Scenario: "workqueue", Params: Params{Workers: 1, Delayed: 0}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo, Missed: queueLocks},
+		{Scenario: "workqueue", Params: Params{Workers: 8, Delayed: 0}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo, Missed: queueLocks},
 		{Scenario: "workqueue", Params: Params{Delayed: 0}, Metric: AllocsPerEvent, Limit: none},
 
 		{Scenario: "late-handler", Metric: Pause, Limit: 0.001},
 		{Scenario: "slow-handler", Metric: Held, Limit: flat},
 
 		{Scenario: "reconcile", Metric: CPUPerReconcile, Limit: 0.5, Against: ControllerRuntime},
-		{Scenario: "reconcile", Metric: CPUPerEvent, Limit: 0.45, Against: ControllerRuntime},
+		{Scenario: "reconcile", Metric: CPUPerEvent, Limit: 0.45, Against: ControllerRuntime, Missed: "The events are 200 µs apart. Decoding takes 60 % of the CPU time, and half of that looks up parts, which are no longer in the processor's caches."},
 		{Scenario: "reconcile", Metric: FirstReconcile, Limit: 0.05},
 		{Scenario: "reconcile", Metric: PeakRSS, Limit: 0.4, Against: ControllerRuntime},
 
