@@ -96,7 +96,7 @@ func (d *Decoder) pointer(k *TypeInfo, at unsafe.Pointer) error {
 	if !d.Budget.Take(1, int64(k.elem.size)) {
 		return fault.ErrUnusual
 	}
-	p := memory.New(k.elem.typ).UnsafePointer()
+	p := reflect.New(k.elem.typ).UnsafePointer()
 	if err := d.value(k.elem, p); err != nil {
 		return err
 	}

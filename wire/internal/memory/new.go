@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// New is reflect.New for values that a decoder fills.
+// New is [reflect.New] followed by [Touch].
 func New(t reflect.Type) reflect.Value {
 	made := reflect.New(t)
-	touch(made.UnsafePointer(), t.Size())
+	Touch(made.UnsafePointer(), t.Size())
 	return made
 }
 
-// touch writes zeros to zeroed memory, for decoders read a field before they set it. If a page is read before it
-// is written, Linux maps a page of zeros for reading, and the write then causes a second page fault, which
-// interrupts every CPU that runs the process.
-func touch(at unsafe.Pointer, size uintptr) { clear(unsafe.Slice((*byte)(at), size)) }
+// Touch writes zeros to zeroed memory. Call it if the first access to the memory would be a read: then Linux would
+// map a page of zeros for reading, and the later write would cause a second page fault, which interrupts every CPU
+// that runs the process.
+func Touch(at unsafe.Pointer, size uintptr) { clear(unsafe.Slice((*byte)(at), size)) }

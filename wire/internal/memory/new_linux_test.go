@@ -19,7 +19,7 @@ func TestReadingTouchedMemoryCostsNoSecondFault(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, syscall.Munmap(fresh)) }()
 
-	touch(unsafe.Pointer(&fresh[0]), pages*uintptr(size))
+	Touch(unsafe.Pointer(&fresh[0]), pages*uintptr(size))
 	before := pageFaults(t)
 	for at := 0; at < len(fresh); at += size {
 		fresh[at]++

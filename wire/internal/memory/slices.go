@@ -25,9 +25,7 @@ func NewArrayMaker(element reflect.Type) *ArrayMaker {
 // Make returns n zeroed elements.
 func (a *ArrayMaker) Make(n int) unsafe.Pointer {
 	if n > maxShort {
-		array := reflect.MakeSlice(a.slice, n, n).UnsafePointer()
-		touch(array, uintptr(n)*a.element.Size())
-		return array
+		return reflect.MakeSlice(a.slice, n, n).UnsafePointer()
 	}
 	t := a.short[n].Load()
 	if t == nil {
@@ -35,7 +33,7 @@ func (a *ArrayMaker) Make(n int) unsafe.Pointer {
 		t = &made
 		a.short[n].Store(t)
 	}
-	return New(*t).UnsafePointer()
+	return reflect.New(*t).UnsafePointer()
 }
 
 // slice is the memory layout of a slice.

@@ -47,6 +47,9 @@ func (d *Decoder) list(f *tableField, run []byte, count int, donor donorValue) (
 		case opStrings:
 			d.ownString((*string)(element), raw)
 		case opStructs:
+			if len(raw) > 0 { // do not use physical memory for empty elements
+				memory.Touch(element, size)
+			}
 			err = d.fields(f.table, element, raw)
 		case opUnmarshalers:
 			err = d.unmarshalOwn(f, element, raw)
