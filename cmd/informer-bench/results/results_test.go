@@ -146,7 +146,7 @@ func TestVerdicts(t *testing.T) {
 	require.Equal(t, []string{
 		"sync-protobuf: wall_s: 0.3, want ≤ 0.22 × client-go: missed: 1.36 times the limit",
 		"growth objects=150000: cpu_per_object_s: 1.3, want ≤ 1.2 × with the fewest objects: missed: 1.08 times the limit",
-		"watch-json: events_per_s: 6, want ≥ 12 × client-go: missed: 0.50 of what is asked",
+		"watch-json: events_per_s: 6, want ≥ 12 × client-go: missed: 0.50 times the limit",
 		"workqueue workers=8: wall_per_event_s: 0.33, want ≤ 0.33 × client-go: met",
 		"workqueue workers=8: allocs_per_event: 1.5, want ≤ 0.01: missed: 150 times the limit",
 		"late-handler: pause_s: 0.0004, want ≤ 1 ms: met",

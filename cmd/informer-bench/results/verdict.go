@@ -104,7 +104,7 @@ func (v Verdict) Outcome() string {
 	case v.Target.Limit == 0:
 		return "missed: " + Format(v.Target.Metric, v.Got)
 	case v.Target.Bound == AtLeast:
-		return fmt.Sprintf("missed: %.2f of what is asked", v.Got/v.Target.Limit)
+		return fmt.Sprintf("missed: %.2f times the limit", v.Got/v.Target.Limit)
 	}
 	return fmt.Sprintf("missed: %s times the limit", digits(v.Off()))
 }
