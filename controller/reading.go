@@ -37,8 +37,8 @@ func (c *client) mustBeCached() {
 //
 //   - with sharedinformer.ErrNotSynced and the reason, if the cache has not received the list of the
 //     namespace and may lack the object;
-//   - with sharedinformer.ErrNotWatched if the cache does not include the namespace; a retry succeeds once
-//     SetNamespaces has added it;
+//   - with sharedinformer.ErrNotWatched if the cache does not include the namespace; this error is
+//     Terminal;
 //   - with shard.ErrLost or shard.ErrMoved if objects are sharded (factory.Scope.Shard), ctx
 //     belongs to a reconcile, and another process may have taken over its slot or object.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
@@ -85,7 +85,7 @@ func (c *client) unawaited(ctx context.Context, why error) error {
 // not exist. Call it after the read, so that it accounts for everything dropped from the cache by then.
 func (c *client) unknown(ctx context.Context, key object.Key) error {
 	if !c.informer.Watches(key.Namespace) {
-		return sharedinformer.ErrNotWatched
+		return Terminal(sharedinformer.ErrNotWatched)
 	}
 	a := attemptOf(ctx)
 	if a == nil || a.slot == nil || c.informer.Scope().Share != a.slot.Share {

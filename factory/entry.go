@@ -20,7 +20,6 @@ type informer interface {
 	Status() sharedinformer.Status
 	Name() string
 	Namespaces() []string
-	SetNamespaces([]string) error
 	View() sharedinformer.View
 }
 

@@ -132,40 +132,39 @@ func (f *Factory) newInformer(want want, namespaces []string) informer {
 }
 
 // SetNamespaces replaces Options.Namespaces and changes the namespaces of every informer requested
-// without any; see sharedinformer.Informer.SetNamespaces. Cluster-scoped kinds are unaffected. It
+// without any, together; see sharedinformer.SetNamespaces. Cluster-scoped kinds are unaffected. It
 // returns ErrUndivided if Options.Namespaces was nil.
 func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
 	defer f.narrowing.Unlock()
-	following, err := f.narrow(sharedinformer.NamespaceSet(namespaces))
+	before, following, err := f.narrow(sharedinformer.NamespaceSet(namespaces))
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, i := range following {
-		errs = append(errs, i.SetNamespaces(namespaces))
+	if err = sharedinformer.SetNamespaces(following, namespaces); err != nil {
+		_, _, _ = f.narrow(before)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // ErrUndivided is returned by SetNamespaces if the factory was created without Options.Namespaces: its
 // informers always watch all namespaces.
 var ErrUndivided = errors.New("created without Options.Namespaces: set it, if necessary to metav1.NamespaceAll, to change namespaces later")
 
-// narrow stores the namespaces and returns the informers that use them by default.
-func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
+// narrow stores the namespaces, and returns the previous ones and the informers that use them by default.
+func (f *Factory) narrow(namespaces []string) (before []string, following []sharedinformer.View, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.namespaces == nil {
-		return nil, fmt.Errorf("factory: %w", ErrUndivided)
+		return nil, nil, fmt.Errorf("factory: %w", ErrUndivided)
 	}
-	f.namespaces = namespaces
+	before, f.namespaces = f.namespaces, namespaces
 	for _, e := range f.inOrder() {
 		if e.id.follows {
-			following = append(following, e.informer)
+			following = append(following, e.informer.View())
 		}
 	}
-	return following, nil
+	return before, following, nil
 }
 
 // inOrder returns the informers in the order in which they were first requested. The caller holds mu.

@@ -24,6 +24,7 @@ import (
 type feed struct {
 	namespace string // metav1.NamespaceAll for all
 	reflector *reflector.Reflector
+	begin     <-chan struct{} // closed when all informers that SetNamespaces changes watch the namespace; nil for other feeds
 
 	// Guarded by core.mu.
 	cancel   context.CancelFunc // cancels its run; nil while it is not running
@@ -72,12 +73,8 @@ func (i *core) startFeed(r *run, f *feed) {
 	i.feeds.startWaiting()
 	r.feeds.Go(func() {
 		defer cancel()
-		select {
-		case <-begins:
-			if i.snapshots != nil {
-				i.snapshots.restore(f)
-			}
-		case <-ctx.Done():
+		if await(ctx, begins) && (f.begin == nil || await(ctx, f.begin)) && i.snapshots != nil {
+			i.snapshots.restore(f)
 		}
 		if err := f.reflector.Run(ctx); err != nil {
 			r.fail(err)
@@ -86,6 +83,16 @@ func (i *core) startFeed(r *run, f *feed) {
 			i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 		}
 	})
+}
+
+// await waits until c is closed, and reports whether that happened before ctx was done.
+func await(ctx context.Context, c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // feedEnded starts the feeds that were waiting for f. It reports whether f was removed.

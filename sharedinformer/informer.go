@@ -47,6 +47,8 @@ type informerCore interface {
 
 	Namespaces() []string
 	SetNamespaces([]string) error
+	canNarrow(set []string) error
+	setNamespaces(set []string, begin <-chan struct{})
 	Watches(namespace string) bool
 	Selects(object.Head) bool
 	Scope() shard.Scope

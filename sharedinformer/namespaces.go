@@ -1,6 +1,7 @@
 package sharedinformer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,14 +33,50 @@ func (i *core) Namespaces() []string {
 }
 
 func (i *core) SetNamespaces(namespaces []string) error {
+	return SetNamespaces([]View{i}, namespaces)
+}
+
+// SetNamespaces changes the namespaces of several informers together; see [Informer.SetNamespaces]. No informer
+// lists a new namespace before all of them watch it, so code that handles its objects never gets ErrNotWatched
+// from another of the informers. If one of the informers cannot be changed, SetNamespaces returns an error and changes none.
+func SetNamespaces(informers []View, namespaces []string) error {
 	set := NamespaceSet(namespaces)
-	feeds := make([]*feed, len(set))
+	var cores []informerCore
+	var errs []error
+	for _, v := range informers {
+		i, is := v.(informerCore)
+		if !is {
+			return fmt.Errorf("SetNamespaces: %T is not an informer's view", v)
+		}
+		cores, errs = append(cores, i), append(errs, i.canNarrow(set))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	changed := make(chan struct{})
+	defer close(changed)
+	for _, i := range cores {
+		i.setNamespaces(set, changed)
+	}
+	return nil
+}
+
+// canNarrow returns an error if the source cannot be limited to one of the namespaces.
+func (i *core) canNarrow(set []string) error {
 	from := source.Describe(i.feeds.source)
-	for n, namespace := range set {
+	for _, namespace := range set {
 		if err := from.CanNarrow(namespace); err != nil {
 			return fmt.Errorf("SetNamespaces: %w", err)
 		}
-		feeds[n] = i.newFeed(namespace, true)
+	}
+	return nil
+}
+
+// setNamespaces changes the namespaces. New feeds start once begin is closed.
+func (i *core) setNamespaces(set []string, begin <-chan struct{}) {
+	feeds := i.newFeeds(set, true)
+	for _, f := range feeds {
+		f.begin = begin
 	}
 	i.changeFeeds(func() []*feed {
 		before := i.feeds.wanted
@@ -48,7 +85,6 @@ func (i *core) SetNamespaces(namespaces []string) error {
 		}
 		return feeds
 	})
-	return nil
 }
 
 // scopeFlapWindow is how long the informer ignores reports that a kind is cluster-scoped after it became

@@ -352,6 +352,73 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 	})
 }
 
+// deliberate is a source that takes a second to describe itself, and calls listed before each list.
+type deliberate struct {
+	stubborn
+	listed func(namespace string)
+}
+
+func (d deliberate) Describe() source.Description {
+	time.Sleep(time.Second)
+	return d.stubborn.Describe()
+}
+
+func (d deliberate) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	d.listed(req.Namespace)
+	return d.stubborn.List(ctx, req)
+}
+
+// If an informer listed a new namespace before another one watches it, a reconcile of one of its objects would read
+// from a cache that lacks the namespace.
+func TestInformersGetNamespacesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var informers []*Informer[partial]
+		views := func() (each []View) {
+			for _, i := range informers {
+				each = append(each, i.View())
+			}
+			return each
+		}
+		var early atomic.Int64
+		from := deliberate{stubborn{lists: new(atomic.Int64)}, func(namespace string) {
+			for _, i := range informers {
+				if !i.Watches(namespace) {
+					early.Add(1)
+				}
+			}
+		}}
+		for range 3 {
+			i := New[partial](from, Options{Initial: reflector.List, Namespaces: []string{"shop"}})
+			informers = append(informers, i)
+			defer runFor(t, i)()
+		}
+		for _, i := range informers {
+			require.NoError(t, i.WaitForSync(t.Context()))
+		}
+		require.NoError(t, SetNamespaces(views(), []string{"bank", "shop"}))
+		for _, i := range informers {
+			require.NoError(t, i.WaitForSync(t.Context()))
+			require.Equal(t, 2, i.Cache().Len())
+		}
+		require.Zero(t, early.Load())
+
+		began, begin := from.lists.Load(), make(chan struct{})
+		informers[0].core.setNamespaces([]string{"bank", "mail", "shop"}, begin)
+		time.Sleep(time.Minute)
+		require.Equal(t, began, from.lists.Load(), "the others do not watch it yet")
+		require.ErrorContains(t, informers[0].Unsynced(), "in namespace mail: about to start")
+		close(begin)
+		require.NoError(t, SetNamespaces(views(), []string{"bank", "mail", "shop"}))
+		require.NoError(t, informers[0].WaitForSync(t.Context()))
+
+		// An informer that cannot be changed leaves the others as they were.
+		informers = append(informers, New[partial](ofBank{new(atomic.Int64)}, Options{}))
+		require.ErrorContains(t, SetNamespaces(views(), []string{"shop"}), "does not reach namespace shop")
+		require.ErrorContains(t, SetNamespaces([]View{informers[0].View(), nil}, []string{"shop"}), "not an informer")
+		require.Equal(t, []string{"bank", "mail", "shop"}, informers[0].Namespaces())
+	})
+}
+
 // An informer of no namespaces is complete, and waits for nothing.
 func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
