@@ -53,9 +53,11 @@ func as[T object.Object](o object.Object, err error) (T, error) {
 
 // readWhole implements Client.Read.
 func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, error) {
+	// Check before the lookup, because the cache may sync, and may get the namespace, at any time.
 	var why error
+	watched := c.informer == nil || c.informer.Watches(key.Namespace)
 	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
-		why = c.informer.Unsynced() // check before the lookup, because the cache may sync at any time
+		why = c.informer.Unsynced()
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {
@@ -64,6 +66,9 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	if c.informer != nil && apierrors.IsNotFound(err) {
 		if why := c.unknown(ctx, key); why != nil {
 			return o, fmt.Errorf("read %s %s: %w", c, object.FormatKey(key), why)
+		}
+		if !watched {
+			return o, fmt.Errorf("read %s %s: %w: the namespace was added only now", c, object.FormatKey(key), sharedinformer.ErrNotSynced)
 		}
 	}
 	return o, err

@@ -1,6 +1,9 @@
 package controller_test
 
 import (
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,5 +32,39 @@ func TestReadOfAnUnwatchedNamespaceFails(t *testing.T) {
 		require.ErrorIs(e, err, sharedinformer.ErrNotWatched)
 		_, err = pods.Read(e.Context(), object.Key{Namespace: "bank", Name: "a"})
 		require.True(e, apierrors.IsNotFound(err))
+	})
+}
+
+// A read during which the namespace is added does not report not found, although the namespace was unwatched when the
+// read looked whether the cache is synced, and watched when it looked for the object.
+func TestReadWhileANamespaceIsAdded(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"bank"}}})
+		e.Start()
+		key := object.KeyOf(controllertest.Put(e, pod("a"))) // in shop
+		var missed atomic.Int64
+		for range 500 {
+			var readers sync.WaitGroup
+			for range 4 {
+				readers.Go(func() {
+					for {
+						_, err := pods.Read(e.Context(), key)
+						if errors.Is(err, sharedinformer.ErrNotWatched) {
+							continue
+						}
+						if apierrors.IsNotFound(err) {
+							missed.Add(1)
+						}
+						return
+					}
+				})
+			}
+			require.NoError(e, pods.Informer().SetNamespaces([]string{"bank", "shop"}))
+			readers.Wait()
+			e.Settle(0)
+			require.NoError(e, pods.Informer().SetNamespaces([]string{"bank"}))
+			e.Settle(0)
+		}
+		require.Zero(e, missed.Load())
 	})
 }
