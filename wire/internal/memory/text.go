@@ -1,5 +1,5 @@
 // Package memory allocates memory for decoded objects: text, slice elements, and values that a
-// decoder reuses. Only [ArrayMaker] is safe for concurrent use.
+// decoder reuses. Its types are not safe for concurrent use, except [ArrayMaker].
 package memory
 
 import "unsafe"
