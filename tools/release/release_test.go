@@ -131,8 +131,13 @@ func TestTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var out strings.Builder
+	r.out = &out
 	if err := r.tag(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.HasSuffix(out.String(), "/v0.2.0\n    git push origin v0.2.0\n") {
+		t.Errorf("the tag that starts the workflow is not pushed on its own:\n%s", out.String())
 	}
 	tags, err := r.git(t.Context(), "tag", "--points-at", "v0.2.0")
 	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\ncmd/informer-bench/v0.2.0\ncmd/informer-debug/v0.2.0\nenvtest/v0.2.0\ntest/conformance/v0.2.0\nv0.2.0\n" {

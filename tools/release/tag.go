@@ -26,15 +26,18 @@ func (r *release) tag(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var tags []string
+	var others []string
 	for _, m := range t.modules {
 		tag := t.tag(m)
 		if _, err := r.git(ctx, "tag", tag, commit); err != nil {
 			return err
 		}
-		tags = append(tags, tag)
+		if tag != r.version {
+			others = append(others, tag)
+		}
 	}
-	fmt.Fprintf(r.out, "release: %s is commit %s; to publish it:\n\n    git push origin %s\n", r.version, commit, strings.Join(tags, " "))
+	// GitHub starts no workflow for a push of more than three tags.
+	fmt.Fprintf(r.out, "release: %s is commit %s; to publish it:\n\n    git push origin %s\n    git push origin %s\n", r.version, commit, strings.Join(others, " "), r.version)
 	return nil
 }
 
