@@ -197,7 +197,7 @@ func building(ctx context.Context, m *manager.Manager, f *factory.Factory, maps 
 	secrets := manager.Client[*corev1.Secret](m)
 	err := manager.ControllerFor[*corev1.Namespace](m).
 		Named("greeter").
-		With(controller.Options{Concurrency: 4}). // other options come from the manager
+		With(controller.Options{Concurrency: 4}). // logger, metrics and resync interval come from the manager
 		In(manager.Others).                       // on every replica
 		Owns(maps).
 		Reads(secrets). // waits for their cache
@@ -337,7 +337,7 @@ func caching(ctx context.Context, cfg *config.Config, key object.Key, secrets ob
 	client := manager.Client[*corev1.Secret](m)
 	secret, err := client.Read(ctx, key)
 
-	// how often every object is reconciled without a change; the default is ten hours
+	// how often every object is reconciled without a change, unless a predicate drops that; ten hours by default
 	m, err = manager.New(cfg, manager.Options{SyncPeriod: time.Hour})
 
 	// objects in CBOR, from servers that offer it

@@ -29,7 +29,7 @@ var (
 	sentinel = regexp.MustCompile("(?m)^\\| `(\\w+\\.Err\\w+)` \\| (.+) \\| .+ \\|$")
 )
 
-// results/messages.md lists every message in the code that suggests a fix, and docs/errors.md every
+// results/messages.md lists every message of the root module that suggests a fix, and docs/errors.md every
 // exported error with its text. To update the messages:
 //
 //	go test ./test/readme -run TestThePageOfErrors -update
@@ -66,13 +66,13 @@ func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
 	sentinels = map[string]string{}
 	var out strings.Builder
 	const shared = "internal/lease" // its messages reach users through two packages
-	for _, dir := range append(house(t), shared) {
+	for _, dir := range append(house(t), shared, "adapters/clientgo", "adapters/controllerruntime") {
 		if strings.HasPrefix(dir, "test/") || strings.HasPrefix(dir, "apiservertest") {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		require.NoError(t, err)
-		messages := map[string]bool{}
+		messages, adapter := map[string]bool{}, strings.HasPrefix(dir, "adapters/") // whose messages name other projects' types
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
@@ -82,15 +82,13 @@ func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.CallExpr:
-					if message := message(n); advice.MatchString(message) {
+					if message := message(n); advice.MatchString(message) && !adapter {
 						messages[message] = true
 					}
 				case *ast.ValueSpec:
 					for i, name := range n.Names {
 						if strings.HasPrefix(name.Name, "Err") && dir != shared && i < len(n.Values) {
-							if call, ok := n.Values[i].(*ast.CallExpr); ok {
-								sentinels[filepath.Base(dir)+"."+name.Name] = message(call)
-							}
+							sentinels[filepath.Base(dir)+"."+name.Name] = textOf(t, parsed, n.Values[i])
 						}
 					}
 				}
@@ -106,6 +104,39 @@ func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
 		}
 	}
 	return out.String(), sentinels
+}
+
+// textOf returns the text of an error in a file: of a call that creates it, or of another package's variable.
+func textOf(t *testing.T, file *ast.File, value ast.Expr) string {
+	t.Helper()
+	other, ok := value.(*ast.SelectorExpr)
+	if !ok {
+		return message(value.(*ast.CallExpr))
+	}
+	for _, imported := range file.Imports {
+		dir, own := strings.CutPrefix(strings.Trim(imported.Path.Value, `"`), "github.com/millrace-dev/millrace/")
+		if !own || filepath.Base(dir) != other.X.(*ast.Ident).Name {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range files {
+			parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			require.NoError(t, err)
+			text := ""
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.ValueSpec); ok && spec.Names[0].Name == other.Sel.Name {
+					text = message(spec.Values[0].(*ast.CallExpr))
+				}
+				return true
+			})
+			if text != "" {
+				return text
+			}
+		}
+	}
+	require.Fail(t, "no such variable", "%s.%s", other.X, other.Sel)
+	return ""
 }
 
 // message returns the text of a call that makes an error, with … for the arguments.
