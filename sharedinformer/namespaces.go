@@ -141,18 +141,34 @@ func (i *core) restoreNamespaces(set []string, feeds []*feed) {
 func (i *core) changeFeeds(choose func() []*feed) {
 	i.join.Lock()
 	defer i.join.Unlock()
+	var set []*feed
 	i.cache.Write(func(w indexer.Writer) {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if set := choose(); set != nil {
-			i.replaceFeeds(w, set)
+		i.mu.Lock() // until all is changed, as no reader may find a version for a namespace that was only just added
+		if set = choose(); set != nil {
+			i.clearVersions(w, set)
 		}
 	})
+	defer i.mu.Unlock()
+	if set != nil {
+		i.replaceFeeds(set)
+	}
 }
 
-// replaceFeeds gives the informer one feed per namespace in a set, reusing existing feeds. The caller must
-// hold join and mu.
-func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
+// clearVersions clears the versions of the cache and of the namespaces that are not in set. The cache then has no
+// version until the trims have left the queue. The caller must hold join and mu.
+func (i *core) clearVersions(w indexer.Writer, set []*feed) {
+	i.feeds.publishedRV = ""
+	w.SetRV("")
+	for _, f := range i.feeds.all() {
+		if feedNamed(set, f.namespace) == nil {
+			w.SetNamespaceRV(f.namespace, "")
+		}
+	}
+}
+
+// replaceFeeds gives the informer one feed per namespace in a set, reusing existing feeds. The informer is then
+// unsynced until the trims have left the queue. The caller must hold join and mu.
+func (i *core) replaceFeeds(set []*feed) {
 	all := &i.feeds
 	all.changes++
 	idle := func(f *feed) bool { return f.cancel == nil }
@@ -167,21 +183,18 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 		f.joinedAt, f.sender = all.changes, uint32(all.changes)
 		feeds, come = append(feeds, f), append(come, f)
 	}
-	var gone []*feed
 	trims := 0
 	for _, f := range before {
-		if feedNamed(feeds, f.namespace) == f {
-			continue
-		}
-		gone = append(gone, f)
-		if f.cancel != nil {
+		if feedNamed(feeds, f.namespace) != f && f.cancel != nil {
 			f.leftAt = all.changes
 			f.cancel()
 			all.leaving = append(all.leaving, f)
 			trims++
 		}
 	}
-	i.unsync(w, feeds, gone, max(trims, 1))
+	i.unsync()
+	all.current.Store(&feeds)
+	all.trims += max(trims, 1)
 	if trims == 0 {
 		i.queue.Add(deltafifo.Delta{Type: deltafifo.Trim})
 	}
@@ -193,16 +206,9 @@ func (i *core) replaceFeeds(w indexer.Writer, set []*feed) {
 	i.changed.broadcast()
 }
 
-// unsync sets the informer's feeds and clears the RVs of the feeds in gone. The informer is then unsynced,
-// with no version, until the trims have left the queue. The caller must hold join and mu.
-func (i *core) unsync(w indexer.Writer, feeds, gone []*feed, trims int) {
-	i.feeds.current.Store(&feeds)
-	i.feeds.trims += trims
-	i.feeds.publishedRV = ""
-	w.SetRV("")
-	for _, f := range gone {
-		w.SetNamespaceRV(f.namespace, "")
-	}
+// unsync marks the informer as not synced. Call it before changing the feeds, so that no reader finds that a synced
+// informer watches a new namespace. The caller must hold join and mu.
+func (i *core) unsync() {
 	if i.synced.Swap(false) {
 		for _, d := range *i.handlers.Load() {
 			d.pendingSyncs.Add(1)
