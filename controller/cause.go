@@ -102,9 +102,9 @@ func (c *causes) add(req Request, typ CauseType, source fmt.Stringer, about obje
 	r, known := c.of[req]
 	again := typ == Failed || typ == Requeued
 	if !at.known || again && r.placement.known {
-		at = r.placement
+		at.hash, at.known = r.placement.hash, r.placement.known
 	}
-	if at.existence == noEvent {
+	if at.existence == noEvent || again && r.placement.existence != noEvent {
 		at.existence = r.placement.existence
 	}
 	urgent = urgent || r.urgent
