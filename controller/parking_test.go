@@ -817,3 +817,35 @@ func TestRecordedWritesWithALongPatience(t *testing.T) {
 		require.Less(e, controller.Notes(c), 100, "there is one request, and its caches have all of it")
 	})
 }
+
+// A namespace whose list keeps failing does not end the wait for a write in another one.
+func TestO01_AWriteIsSeenAlthoughAnotherNamespaceFails(t *testing.T) {
+	controllertest.RunWith(t, controllertest.Options{
+		Tick:   -1,
+		Server: apiservertest.Options{Authorize: func(a apiservertest.Attributes) bool { return a.Namespace != "gone" }},
+	}, func(e *controllertest.Env) {
+		r := rest.ResourceFor[*corev1.Pod](e.Client)
+		informer := sharedinformer.New[*corev1.Pod](lagging[*corev1.Pod]{r.Source(), by(3 * time.Second)}, sharedinformer.Options{Namespaces: []string{"gone", "shop"}})
+		e.Start(informer)
+		pods := controller.NewClient(informer, r)
+		var seen []string
+		c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			p, ok := pods.Get(req.Key)
+			if !ok {
+				return controller.Result{}, nil
+			}
+			if seen = append(seen, p.Labels["touched"]); len(seen) > 1 {
+				return controller.Result{}, nil
+			}
+			_, err := pods.Patch(ctx, req.Key, types.MergePatchType, []byte(`{"metadata":{"labels":{"touched":"yes"}}}`))
+			return controller.Result{Requeue: true}, err
+		}), controller.Options{}, controller.For(informer))
+		e.Start(c)
+		e.Settle(2 * time.Minute)
+		controllertest.Put(e, pod("a"))
+		e.Settle(time.Minute)
+		require.Subset(e, []string{"", "yes"}, seen)
+		require.GreaterOrEqual(e, len(seen), 2)
+		require.Zero(e, c.Status().Stale)
+	})
+}

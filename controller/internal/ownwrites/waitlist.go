@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // waitlist contains the parked notes waiting for one cache. Each cache change wakes a single goroutine,
@@ -30,6 +31,9 @@ const (
 	someDeletions = 64
 	nextDeletions = 10 * time.Millisecond
 )
+
+// lookAgain is how often a cache is checked that is not synced because a list keeps failing.
+const lookAgain = 50 * time.Millisecond
 
 // errNextDeletions interrupts a wait in order to check more deletions.
 var errNextDeletions = errors.New("time to check more deletions")
@@ -80,7 +84,14 @@ func (l *waitlist) watch() {
 		switch {
 		case done:
 			return
-		case err != nil && !errors.Is(err, errNextDeletions):
+		case err == nil, errors.Is(err, errNextDeletions):
+		case l.barrier.ctx.Err() == nil && errors.Is(err, sharedinformer.ErrNotSynced) && !errors.Is(err, sharedinformer.ErrStopped):
+			// A list, perhaps that of another namespace, has been failing for so long that each wait ends at once.
+			select {
+			case <-time.After(lookAgain):
+			case <-l.barrier.ctx.Done():
+			}
+		default:
 			l.giveUp(err)
 			return
 		}
