@@ -490,6 +490,17 @@ func TestRenewalMayTakeUntilTheDeadline(t *testing.T) {
 	})
 }
 
+// If the response to the first write takes long, the first renewal does not wait for a whole RetryPeriod.
+func TestASlowAcquisitionIsRenewedAtOnce(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "leases", Count: 1, Do: []apiservertest.Action{apiservertest.Delay{For: 8500 * time.Millisecond}}})
+		a := r.join(options{Identity: "a"})
+		settle(time.Minute)
+		require.True(r, a.leads())
+		require.Len(r, a.tokens(), 1)
+	})
+}
+
 // A connection that is dead takes a third of the time.
 func TestADeadConnectionDoesNotLoseTheLease(t *testing.T) {
 	inBubble(t, func(r *rig) {

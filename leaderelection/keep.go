@@ -84,7 +84,7 @@ func (k *keeper) report(err error) {
 
 // renewals keeps renewing the lease until ctx is done or another candidate holds it.
 func (k *keeper) renewals(ctx context.Context) {
-	wait := k.opts.RetryPeriod
+	wait := max(k.opts.RetryPeriod-time.Since(k.held.sent), 0) // the response to the first write may have taken long
 	for lease.Sleep(ctx, wait, nil) {
 		patience := k.opts.RenewDeadline
 		if left := k.left(); left > 0 {
