@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -60,7 +58,7 @@ func (c *client) finalize(ctx context.Context, o object.Object, finalizer string
 		return o, err
 	}
 	released, err := c.patchFinalizer(ctx, was, func(o object.Object) { RemoveFinalizer(o, finalizer) })
-	if apierrors.IsNotFound(err) {
+	if failure.Missing(err) {
 		return o, nil // another client has already removed it
 	}
 	return released, err

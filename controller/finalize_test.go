@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
@@ -189,6 +190,41 @@ func TestFinalizeOfADeletedObject(t *testing.T) {
 		_, err = pods.Finalize(e.Context(), deleted, finalizer, done)
 		require.NoError(t, err, "another client has removed the finalizer")
 		require.Equal(t, 1, called)
+	})
+}
+
+// A proxy without a route to the API server, which answers 404, does not know that the object is gone.
+func TestAProxyDoesNotSayThatAnObjectIsGone(t *testing.T) {
+	secret := corev1.SchemeGroupVersion.WithKind("Secret")
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{secret}}}, func(e *controllertest.Env) {
+		lost := []apiservertest.Action{
+			apiservertest.Answer{Code: 404, Body: []byte("404 page not found\n")},
+			apiservertest.Header{Name: "Content-Type", Values: []string{"text/plain"}},
+		}
+		pods, secrets := controller.ClientFor[*corev1.Pod](e.Factory), controller.ClientFor[*corev1.Secret](e.Factory)
+		calls := 0
+		reconciler := controller.Objects(secrets, func(context.Context, *corev1.Secret) (controller.Result, error) {
+			calls++
+			return controller.Result{}, nil
+		})
+		e.Start()
+		deleted := controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Finalizers = []string{finalizer} }))
+		controllertest.Delete[*corev1.Pod](e, object.KeyOf(deleted))
+		deleted = controllertest.Get[*corev1.Pod](e, object.KeyOf(deleted))
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "patch", Resource: "pods", Count: 1, Do: lost})
+		done := func(context.Context, *corev1.Pod) (bool, error) { return true, nil }
+		_, err := pods.Finalize(e.Context(), deleted, finalizer, done)
+		require.ErrorContains(e, err, "could not find the requested resource")
+		_, err = pods.Finalize(e.Context(), deleted, finalizer, done)
+		require.NoError(e, err)
+
+		req := controller.Request{Key: object.KeyOf(controllertest.Put(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}))}
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "get", Resource: "secrets", Count: 1, Do: lost})
+		_, err = reconciler.Reconcile(e.Context(), req)
+		require.Error(e, err)
+		_, err = reconciler.Reconcile(e.Context(), req)
+		require.NoError(e, err)
+		require.Equal(e, 1, calls)
 	})
 }
 

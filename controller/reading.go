@@ -140,7 +140,7 @@ func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, 
 	return Func(func(ctx context.Context, req Request) (Result, error) {
 		o, err := c.plain().read(ctx, req.Key) // no need to wait: c is a source, so its cache is synced
 		switch {
-		case apierrors.IsNotFound(err):
+		case failure.Missing(err):
 			return Result{}, nil
 		case err != nil:
 			return Result{}, err

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 )
@@ -231,7 +232,7 @@ func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 		switch {
 		case err == nil:
 			failed = 0
-		case apierrors.IsNotFound(err):
+		case failure.Missing(err):
 			r.renew(s)
 		default:
 			failed++
@@ -260,7 +261,7 @@ func (r *Recorder) update(ctx context.Context, s *series) error {
 	case err == nil:
 		r.status.Updated++
 		s.told = count
-	case refused(err) && !apierrors.IsNotFound(err):
+	case refused(err) && !failure.Missing(err):
 		r.mu.Unlock()
 		r.lose(s, err)
 		return nil
@@ -291,7 +292,7 @@ func (r *Recorder) renew(s *series) {
 
 // refused reports whether err means that a retry cannot succeed.
 func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
+	return apierrors.IsForbidden(err) || failure.Missing(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 

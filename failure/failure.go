@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -127,4 +128,11 @@ func (v Verdict) String() string {
 		return "Stop"
 	}
 	return "Unknown"
+}
+
+// Missing reports whether err is the API server's response that an object does not exist. It is narrower than
+// apierrors.IsNotFound, which is also true if the server does not serve the path: then the body is not a Status, and
+// the response may come from a proxy that has no route to the API server, so the object may still exist.
+func Missing(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -124,7 +124,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 	now, err := e.leases.Get(limited, e.opts.Name)
 	write, there := e.leases.Update, int64(0)
 	switch {
-	case lease.Missing(err):
+	case failure.Missing(err):
 		write = e.create
 		seen.missing(time.Now())
 		if !seen.free(e.opts.LeaseDuration) {

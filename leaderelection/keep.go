@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/lease"
 )
 
@@ -205,7 +206,7 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 // had already expired, because another candidate may have held it before the deletion.
 func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
 	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)
-	if lease.Missing(err) {
+	if failure.Missing(err) {
 		if time.Since(held.sent) >= e.opts.LeaseDuration {
 			return nil, fmt.Errorf("the Lease was deleted and had expired, so another candidate may have held it: %w", err)
 		}

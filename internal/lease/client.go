@@ -47,12 +47,6 @@ func NewClient(client *rest.Client, namespace string) (*Client, error) {
 	return &Client{rest.ResourceForMapping[*coordinationv1.Lease](client, place).Namespace(namespace), namespace}, nil
 }
 
-// Missing reports whether err is the API server's response that the Lease does not exist. It returns
-// false for a response from another web server, such as a proxy that does not know the path.
-func Missing(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
 // Guard calls do, which sends requests, and converts a panic in the client's transport to an error.
 func Guard(do func() (*coordinationv1.Lease, error)) (now *coordinationv1.Lease, err error) {
 	err = failure.Apart("the client's transport", func() (err error) {
@@ -117,7 +111,7 @@ func (c *Client) Change(ctx context.Context, last *coordinationv1.Lease, ours fu
 // exist.
 func (c *Client) Delete(ctx context.Context, l *coordinationv1.Lease) error {
 	err := c.Resource.Delete(ctx, object.Key{Name: l.Name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
-	if Missing(err) {
+	if failure.Missing(err) {
 		return nil
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/apiservertest"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -131,9 +132,9 @@ func TestDeleteLeavesALeaseThatHasChanged(t *testing.T) {
 		require.NoError(r, r.Delete(r.Context(), now))
 		require.NoError(r, r.Delete(r.Context(), now), "it is gone already")
 		_, err = r.Get(r.Context(), key.Name)
-		require.True(r, Missing(err))
+		require.True(r, failure.Missing(err))
 		_, err = r.Change(r.Context(), now, nil, renew)
-		require.True(r, Missing(err))
+		require.True(r, failure.Missing(err))
 	})
 }
 
@@ -151,7 +152,7 @@ func TestAPageDoesNotSayThatALeaseIsMissing(t *testing.T) {
 			r.answer = func(req *http.Request) *http.Response { return response(req, http.StatusNotFound, kind, text) }
 			_, err := r.Get(r.Context(), key.Name)
 			require.Error(r, err)
-			require.False(r, Missing(err), kind)
+			require.False(r, failure.Missing(err), kind)
 			require.Error(r, r.Delete(r.Context(), r.ours))
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/lease"
 	"github.com/millrace-dev/millrace/reflector"
@@ -102,7 +103,7 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		return nil
 	}
 	now, err := k.leases.Change(ctx, a.last, ours, func(l *coordinationv1.Lease) { k.opts.write(l, a.statement) })
-	if lease.Missing(err) {
+	if failure.Missing(err) {
 		return nil, errGone
 	}
 	return now, err
@@ -196,7 +197,7 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 		l.Spec.AcquireTime = nil
 		l.Annotations[slotsAnnotation], l.Annotations[stateAnnotation] = "", stateLeaving
 		var err error
-		if l, err = k.leases.Update(ctx, l); lease.Missing(err) {
+		if l, err = k.leases.Update(ctx, l); failure.Missing(err) {
 			return nil
 		} else if err != nil {
 			return err
