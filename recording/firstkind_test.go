@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -85,11 +86,11 @@ func TestSecretsAreKnownByTheAnswer(t *testing.T) {
 	}
 }
 
-// A long body that may be from the API and does not name a kind is withheld.
+// A body that may be from the API and does not name a kind near its start is withheld.
 func TestABodyWithoutAKindIsWithheld(t *testing.T) {
 	for body, withheld := range map[string]bool{
 		`{"data":"` + strings.Repeat("x", 3*mostHead) + `","kind":"Pod"}`: true,
-		`{"data":"` + strings.Repeat("x", mostHead/2):                     false,
+		`{"data":"` + strings.Repeat("x", mostHead/2):                     true,
 		strings.Repeat("x", 2*mostHead):                                   false,
 	} {
 		f := recorded(t, Options{}, func(r *Recorder) {
@@ -101,4 +102,33 @@ func TestABodyWithoutAKindIsWithheld(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, !withheld, bytes.Equal([]byte(body), got))
 	}
+}
+
+// A response that is cut off before its first kind may be of a Secret.
+func TestABodyThatEndsBeforeItsKindIsWithheld(t *testing.T) {
+	const body = `{"type":"ADDED","object":{"apiVersion":"v1","data":{"word":"open sesame"},`
+	for name, tail := range map[string]part{"cut off": {0, "", io.ErrUnexpectedEOF}, "at an end": {0, "", io.EOF}} {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			told(t, r.RoundTripper(serve(200, part{0, body, nil}, tail), nil), get(t, "https://example.com/apis/example.com/v1/mirrors?watch=true"))
+		})
+		require.True(t, f.Requests[0].Withheld, name)
+		got, err := io.ReadAll(f.Body(f.Requests[0]))
+		require.NoError(t, err)
+		require.Empty(t, got, name)
+	}
+}
+
+// Long headers, whose characters JSON escapes, do not exceed a record.
+func TestLongHeadersAreCutOff(t *testing.T) {
+	long := strings.Repeat("<&>", 4<<10)
+	f := recorded(t, Options{}, func(r *Recorder) {
+		from := r.RoundTripper(roundTripper(func(req *http.Request) (*http.Response, error) {
+			return response(req, Answer{Status: 200, ContentType: long, RetryAfter: long, Encoding: long}, &parts{}), nil
+		}), nil)
+		for range 2 {
+			told(t, from, get(t, pods))
+		}
+	})
+	require.NoError(t, f.Damage)
+	require.Len(t, f.Requests, 2)
 }

@@ -166,9 +166,13 @@ func (h *heard) answered(resp *http.Response) {
 	h.recorder.take(event{record: record{kind: kindAnswer, request: h.id, payload: encode(a)}})
 }
 
+// maxHeader limits the length of a recorded header value, so that three of them fit into a record even if JSON escapes
+// each byte.
+const maxHeader = 1 << 10
+
 // clean removes credentials from a header value.
 func (h *heard) clean(value string) string {
-	text := []byte(value[:min(len(value), maxText)])
+	text := []byte(value[:min(len(value), maxHeader)])
 	if h.blank != nil {
 		h.blank(text, true)
 	}
@@ -261,6 +265,9 @@ func (h *heard) finish(e ending) {
 		return
 	}
 	h.ended = true
+	if !h.told && len(h.head) > 0 && namesKind(h.head) { // it ended before its first kind
+		h.withheld = true
+	}
 	h.settle()
 	h.recorder.take(event{record: record{kind: kindEnd, request: h.id, payload: encode(e)}})
 }
