@@ -209,20 +209,20 @@ type observedHandler struct {
 
 // OnAdd implements cache.ResourceEventHandler.
 func (h *observedHandler) OnAdd(o any, initial bool) {
+	defer h.changes.OnAdd(o, initial)
 	h.time(func() { h.next.OnAdd(o, initial) })
-	h.changes.OnAdd(o, initial)
 }
 
 // OnUpdate implements cache.ResourceEventHandler.
 func (h *observedHandler) OnUpdate(old, o any) {
+	defer h.changes.OnUpdate(old, o)
 	h.time(func() { h.next.OnUpdate(old, o) })
-	h.changes.OnUpdate(old, o)
 }
 
 // OnDelete implements cache.ResourceEventHandler.
 func (h *observedHandler) OnDelete(o any) {
+	defer h.changes.OnDelete(o)
 	h.time(func() { h.next.OnDelete(o) })
-	h.changes.OnDelete(o)
 }
 
 func (h *observedHandler) time(call func()) {

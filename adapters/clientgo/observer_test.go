@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
@@ -151,6 +152,25 @@ func TestAHandlerThatJoinsAnObservedInformerInTheMiddleOfItsList(t *testing.T) {
 	})
 }
 
+func TestAHandlerThatPanicsIsNotBehind(t *testing.T) {
+	utilruntime.ReallyCrash = false // client-go recovers
+	defer func() { utilruntime.ReallyCrash = true }()
+	on(t, stock, func(r *rig) {
+		i := r.pods(0)
+		var observer clientgo.Observer
+		observed, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		_, err = observed.AddEventHandler("panics", &diary{hook: func(string) { panic("boom") }})
+		require.NoError(r, err)
+		r.run(i)
+		r.put(pod("a"))
+		synctest.Wait()
+		h := observer.Status()[0].Handlers[0]
+		require.EqualValues(r, 1, h.Panics)
+		require.Zero(r, h.Pending)
+	})
+}
+
 func TestObjectsAddedToTheStoreAreNotPending(t *testing.T) {
 	on(t, stock, func(r *rig) {
 		i := r.pods(0)
@@ -161,7 +181,9 @@ func TestObjectsAddedToTheStoreAreNotPending(t *testing.T) {
 		_, err = observed.AddEventHandler("early", &diary{})
 		require.NoError(r, err)
 		r.run(i)
-		require.Zero(r, observer.Status()[0].Handlers[0].Pending)
+		h := observer.Status()[0].Handlers[0]
+		require.EqualValues(r, 1, h.Panics)
+		require.Zero(r, h.Pending)
 	})
 }
 
