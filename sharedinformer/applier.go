@@ -127,7 +127,7 @@ func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	if f != nil && (f.namespace != d.Key.Namespace || f.sender != d.Sender) {
 		f = nil
 	}
-	a.initial = f == nil || !f.listed
+	a.initial = f == nil || !f.listed.Load()
 	if a.terms != nil {
 		a.startShardList(d, f)
 	}
@@ -138,7 +138,8 @@ func (a *applier) applyList(w indexer.Writer, d *deltafifo.Delta) {
 	replace(d.Key.Namespace, d.Items, func(c indexer.Change) { a.addChange(d, c) })
 	a.informer.recordList(len(d.Items), d.RV, a.initial)
 	if f != nil {
-		f.listed, a.maySync = true, true
+		f.listed.Store(true)
+		a.maySync = true
 		if a.informer.snapshots != nil {
 			a.informer.snapshots.noteList(f, d.NewHistory, !a.initial)
 		}
@@ -213,7 +214,7 @@ func (a *applier) ofInitialList(d *deltafifo.Delta) bool {
 		return false
 	}
 	f := feedCovering(a.informer.feeds.all(), d.Key.Namespace)
-	return f != nil && !f.listed
+	return f != nil && !f.listed.Load()
 }
 
 // startShardList prepares to apply a feed's list; f is nil if the feed was removed.

@@ -91,7 +91,7 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
 	defer i.join.Unlock()
-	if !f.listed || feedNamed(i.feeds.all(), f.namespace) != f {
+	if !f.listed.Load() || feedNamed(i.feeds.all(), f.namespace) != f {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {

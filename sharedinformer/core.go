@@ -261,9 +261,10 @@ func (i *core) beginRun(ctx context.Context) (*run, error) {
 	for _, h := range *i.handlers.Load() {
 		r.tasks.Go(func() { h.run(r.ctx) })
 	}
-	feeds, again := i.feeds.all(), i.HasSynced()
+	feeds := i.feeds.all()
 	i.unconfirmed.Store(0)
 	for _, f := range feeds {
+		again := f.listed.Load()
 		if f.unconfirmed.Store(again); again {
 			i.unconfirmed.Add(1)
 		}

@@ -32,9 +32,10 @@
 // # Shares
 //
 // With Options.Shard an informer caches only the objects in its slots, and it may gain and lose slots while
-// it runs. Event.Moved marks objects that moved to or from another process (S03). Handlers receive nothing
-// from a new slot until a list that was started after the gain has been applied (S04), and nothing at all
-// from slots that the informer does not own (S05).
+// it runs. Event.Moved marks objects that moved to or from another process (S03). The informer holds a new
+// slot once a list that was started after the gain has been applied (S04). Before that, handlers may receive
+// changes to objects in the slot that a watch happens to deliver. They receive nothing from slots that the
+// informer does not own (S05).
 //
 // # Packed caches
 //

@@ -84,6 +84,67 @@ func TestL24_WaitForSyncWaitsForTheServerInEachRun(t *testing.T) {
 	})
 }
 
+// The same if the namespaces have changed between the runs, even if the cache has the lists of all that are left.
+func TestL24_WaitForSyncWaitsForTheServerAfterNamespacesChanged(t *testing.T) {
+	for _, set := range [][]string{{"shop"}, {"bank", "mail", "shop"}} {
+		synctest.Test(t, func(t *testing.T) {
+			from := &failing{fixed: newFixed(in("bank", "a", 5), in("shop", "a", 5))}
+			i := New[partial](from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}, SyncPatience: time.Minute})
+			stop := runFor(t, i)
+			require.NoError(t, i.WaitForSync(t.Context()))
+			stop()
+			require.NoError(t, i.SetNamespaces(set))
+			from.fails.Store(true)
+			ctx, cancel := context.WithCancel(t.Context())
+			wait, err := i.Start(ctx)
+			require.NoError(t, err)
+			require.ErrorContains(t, i.WaitForSync(t.Context()), "down for maintenance")
+			from.fails.Store(false)
+			time.Sleep(2 * time.Minute) // longer than the back-off
+			require.NoError(t, i.WaitForSync(t.Context()))
+			cancel()
+			require.NoError(t, wait())
+		})
+	}
+}
+
+// failing is a source that fails in namespace shop if it is told to.
+type failing struct {
+	*fixed
+	fails atomic.Bool
+}
+
+func (f *failing) err(req source.Request) error {
+	if f.fails.Load() && req.Namespace == "shop" {
+		return apierrors.NewServiceUnavailable("down for maintenance")
+	}
+	return nil
+}
+
+func (f *failing) List(ctx context.Context, req source.Request) source.List[object.Head] {
+	list := f.fixed.List(ctx, req)
+	items := list.Items
+	list.Items = func(yield func(object.Head, error) bool) {
+		if err := f.err(req); err != nil {
+			yield(nil, err)
+			return
+		}
+		for item, err := range items {
+			if item.GetNamespace() == req.Namespace && !yield(item, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+func (f *failing) Watch(ctx context.Context, req source.Request) (iter.Seq2[wire.Event[object.Head], error], error) {
+	if err := f.err(req); err != nil {
+		return nil, err
+	}
+	return f.fixed.Watch(ctx, req)
+}
+
 // An index function that ends its goroutine leaves a batch half applied.
 func TestL22_UnusableCacheReportsTheReason(t *testing.T) {
 	for name, first := range map[string]bool{"in the first list": true, "after the sync": false} {

@@ -34,9 +34,9 @@ type feed struct {
 
 	unconfirmed atomic.Bool // see core.unconfirmed
 
-	listed bool   // its initial list is in the cache; guarded by core.join
-	rv     string // its version in the cache; guarded by core.join
-	sender uint32 // Delta.Sender of its lists, which differs from those of removed feeds; set before it runs
+	listed atomic.Bool // its initial list is in the cache; written under core.join
+	rv     string      // its version in the cache; guarded by core.join
+	sender uint32      // Delta.Sender of its lists, which differs from those of removed feeds; set before it runs
 
 	// For sharded informers:
 	requests  *sharding.Requests

@@ -153,7 +153,7 @@ func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
 		// All deltas belong to this feed, so the last version is enough.
 		for n := len(deltas) - 1; n >= 0; n-- {
-			if rv := deltas[n].RV; rv != "" && feeds[0].listed {
+			if rv := deltas[n].RV; rv != "" && feeds[0].listed.Load() {
 				feeds[0].rv = rv
 				break
 			}
@@ -168,7 +168,7 @@ func (f *feeds) advance(w indexer.Writer, deltas []deltafifo.Delta) {
 		if of == nil || of.namespace != d.Key.Namespace {
 			of = feedCovering(feeds, d.Key.Namespace)
 		}
-		if of == nil || !of.listed || d.RV == "" || d.RV == of.rv {
+		if of == nil || !of.listed.Load() || d.RV == "" || d.RV == of.rv {
 			continue
 		}
 		if of.rv == f.publishedRV {
@@ -213,7 +213,7 @@ func (f *feeds) leastRV() (least string) {
 // join.
 func (f *feeds) complete() bool {
 	for _, one := range f.all() {
-		if !one.listed {
+		if !one.listed.Load() {
 			return false
 		}
 	}

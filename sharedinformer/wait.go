@@ -75,13 +75,13 @@ func (i *core) waitForRV(ctx context.Context, rv, namespace string) error {
 	}
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
+			have := cached() // before the check, as the version of a namespace that was removed is that of the whole cache
 			switch feeds := i.feeds.all(); {
 			case namespace != metav1.NamespaceAll && feedCovering(feeds, namespace) == nil:
 				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace, ErrNotWatched)
 			case len(feeds) == 0:
 				return false, fmt.Errorf("%s: wait for resource version %s: %w", i.Name(), rv, ErrNotWatched)
 			}
-			have := cached()
 			return have != "" && object.ReachedRV(have, rv), nil
 		},
 		waiting:  func() error { return i.behindReason(rv, cached(), namespace) },
