@@ -67,7 +67,8 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 func (c *Controller) Name() string { return c.name }
 
 // Watch adds a source. It may be called before, during or after Run. The first reconcile waits until every
-// source added so far has synced; sources added after it are not waited for.
+// source added so far has synced; sources added after it are not waited for, unless their informers are sharded
+// (factory.Scope.Shard): then each reconcile waits until every source holds its slot.
 //
 // The returned function removes the source: any further requests from it are ignored, but requests already
 // queued are kept. If the source is the only one that tells the slots of its cluster's objects (see package shard),

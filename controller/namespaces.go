@@ -13,7 +13,7 @@ import (
 // request without a namespace may involve all of them, so it is held until every namespace has been listed.
 //
 // A namespace may also be added while the controller is running. Its requests are held likewise, but requests without a
-// namespace go on.
+// namespace go on, unless the controller is sharded.
 type namespaces struct {
 	core     *core
 	requests *requests
