@@ -40,7 +40,7 @@ func (f repeater) RoundTrip(r *http.Request) (*http.Response, error) { return f(
 // is recorded in place.
 func TestBlankAcrossReads(t *testing.T) {
 	const token = "tok-Zx81q7WvMeyK3nBd9Lc"
-	const before, after = "{\"a\":\"you said tok or tok-Zx: ", "\"}\ntok-"
+	const before, after = "{\"kind\":\"Pod\",\"a\":\"you said tok or tok-Zx: ", "\"}\ntok-"
 	c := &Config{Host: "http://h", BearerToken: token}
 	for n := 1; n < 2*len(token); n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
