@@ -21,7 +21,8 @@ import (
 // the new object.
 //
 // If requests fails or panics, the error is reported, and the call is retried for that object with
-// back-off until it succeeds. Calls never overlap. They may receive an outdated version of the object. The
+// back-off until it succeeds. Calls never overlap. They may receive an outdated version of the object, or one
+// that was deleted; such a version is given up after 20 failures if the function succeeds otherwise. The
 // objects are shared and must not be modified. The source does not sync while requests fails for every
 // initial object, unless it fails because a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
@@ -109,30 +110,41 @@ type mapping struct {
 
 	mu       sync.Mutex // serializes calls to requests; guards the fields below
 	unmapped map[object.Key]*unmapped
-	mapped   bool // a call has succeeded, or has failed because a kind is not served
-	waiting  bool // all initial objects failed; the source is synced once one is mapped
+	mapped   bool   // a call has succeeded, or has failed because a kind is not served
+	calls    uint64 // number of calls that succeeded
+	waiting  bool   // all initial objects failed; the source is synced once one is mapped
 }
 
 // unmapped contains the states of an object that have not been mapped yet.
 type unmapped struct {
 	typ    CauseType     // the cause type of the last event
 	states []object.Head // oldest first
+	next   int           // index of the state to map next, in case the function calls runtime.Goexit
+	last   object.Head   // the state in the last event; nil if the object was deleted
+	err    error         // of the last call that failed
+
+	failures int    // number of times that states were left
+	calls    uint64 // mapping.calls when the first state failed
 }
 
 // maxStates limits the states kept per object while the function fails. Beyond that, the oldest state and
 // the newest ones are kept.
 const maxStates = 8
 
-// handle handles an event.
+// maxFailures is the number of failures after which outdated states are given up if calls for other states have
+// succeeded: then the function fails because of their content.
+const maxFailures = 20
+
+// handle handles an event. It also maps an object that has moved to another process, because this one may still have
+// the objects that it maps to, such as its former owner; other requests are dropped when a worker takes them.
 func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head]) error {
-	if m.ctx.Err() == nil && !movedAway(e) && m.admits(m.in, e, func() { m.take(e) }) {
+	if m.ctx.Err() == nil && m.admits(m.in, e, func() { m.take(e) }) {
 		m.take(e)
 	}
 	return nil
 }
 
-// take maps an event's objects, immediately or, if earlier calls for the same object failed, after those
-// are retried.
+// take maps an event's objects. If earlier states of the same object are left, it maps only the new one.
 func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,15 +157,21 @@ func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 			u.states = append(u.states, e.Old)
 		}
 	}
-	u.typ = causeOf(e)
+	u.typ, u.last = causeOf(e), e.Object
+	if e.Type == sharedinformer.Delete {
+		u.last = nil
+	}
 	u.states = append(u.states, e.Object)
 	if len(u.states) > maxStates {
 		u.states = slices.Delete(u.states, 1, 2)
 	}
-	if waits {
+	if waits { // for a retry, which is queued
+		u.next = len(u.states) - 1
+		_ = m.try(key, u, func(error) {})
 		return
 	}
 	later := func(err error) {
+		u.calls = m.calls
 		m.unmapped[key] = u
 		m.retries.AddWith(retry(err), key)
 	}
@@ -183,34 +201,61 @@ func (m *mapping) retry(tasks *sync.WaitGroup) {
 func (m *mapping) again(key object.Key) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := m.try(key, m.unmapped[key], func(err error) { m.retries.AddWith(retry(err), key) })
+	u := m.unmapped[key]
+	err := m.try(key, u, func(err error) { m.retries.AddWith(retry(err), key) })
+	if err != nil {
+		err = m.giveUp(u)
+	}
 	if err == nil {
 		delete(m.unmapped, key)
 	}
 	return err
 }
 
-// try maps u's remaining states, up to the first failure. If the function calls runtime.Goexit, exited
-// is called. The caller holds mu.
+// giveUp counts a failure, and drops outdated states if there were too many. It returns u.err if states are left. The
+// caller holds mu.
+func (m *mapping) giveUp(u *unmapped) error {
+	if u.failures++; u.failures >= maxFailures && m.calls > u.calls {
+		u.states = slices.DeleteFunc(u.states, func(state object.Head) bool { return state != u.last })
+	}
+	if len(u.states) == 0 {
+		return nil
+	}
+	return u.err
+}
+
+// try maps u's states from u.next on, and returns the last error if any are left. If the function calls
+// runtime.Goexit, exited is called. The caller holds mu.
 func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
-	for len(u.states) > 0 {
-		reqs, err := m.call(u.states[0], func(err error) {
+	for u.next < len(u.states) {
+		n := u.next
+		u.next++
+		reqs, err := m.call(u.states[n], func(err error) {
+			u.err = err
 			m.in.Failed(err)
 			exited(err)
 		})
 		m.note(err)
 		if err != nil {
+			u.err = err
 			m.in.Failed(err)
 			if !errors.Is(err, wire.ErrDamaged) { // decoding corrupted bytes again would not help
-				return err
+				continue
 			}
+		} else {
+			m.calls++
 		}
 		for _, req := range reqs {
 			m.in.add(u.typ, key, req.Request, req.placement)
 		}
-		u.states = u.states[1:]
+		u.states = slices.Delete(u.states, n, n+1)
+		u.next = n
 	}
-	return nil
+	u.next = 0
+	if len(u.states) == 0 {
+		return nil
+	}
+	return u.err
 }
 
 // call calls the function and converts a panic to an error.

@@ -364,6 +364,34 @@ func TestS01_EachOwnerIsInItsOwnSlot(t *testing.T) {
 	})
 }
 
+// If an owned object gets an owner in another process's slot, its former owner, which is ours, is reconciled.
+func TestAnOwnerIsToldThatItsObjectHasMoved(t *testing.T) {
+	owned := func(owner string, slot int) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: owner, UID: uidIn(slot), Controller: new(true)},
+		}}}
+	}
+	controllertest.Run(t, func(e *controllertest.Env) {
+		share := newSlotsOfOurs()
+		share.lose(40)
+		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByUID(), Share: share}}})
+		maps := controller.ClientWith(e.Factory, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByOwner(), Share: share}}})
+		var seen []string
+		c := newController(e, controller.Func(func(_ context.Context, req controller.Request) (controller.Result, error) {
+			seen = append(seen, req.Name)
+			return controller.Result{}, nil
+		}), controller.Options{}, controller.For(pods.Informer()), controller.Owns(maps.Informer(), pods))
+		controllertest.Put(e, podOf("a", 3))
+		controllertest.Put(e, owned("a", 3))
+		e.Start(c)
+		e.Settle(time.Minute)
+		seen = nil
+		controllertest.Put(e, owned("b", 40))
+		e.Settle(time.Minute)
+		require.Equal(e, []string{"a"}, seen)
+	})
+}
+
 // An object that moved to another process's slot is not reconciled here as if it were deleted.
 func TestS01_MovedObjectIsNotReportedAsDeleted(t *testing.T) {
 	labelled := func(slot string) *corev1.Pod {

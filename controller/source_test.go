@@ -77,6 +77,45 @@ func TestAMapFunctionThatFailsIsCalledAgain(t *testing.T) {
 	})
 }
 
+// A state for which the map function always fails does not keep later states of the object from being mapped. It is
+// given up in the end, unless the object still has it.
+func TestAStateThatCannotBeMapped(t *testing.T) {
+	for _, before := range []bool{true, false} { // the source waits for it, or is synced
+		controllertest.Run(t, func(e *controllertest.Env) {
+			pods := factory.Informer[*corev1.Pod](e.Factory)
+			j := &journal{}
+			failures := map[string]int{}
+			c := newController(e, j, controller.Options{}, controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) {
+				if p.Labels["to"] == "bad" {
+					failures[p.Name]++
+					return nil, errors.New("a bad label")
+				}
+				return []controller.Request{request(p.Labels["to"])}, nil
+			}))
+			if before {
+				controllertest.Put(e, pod("a", labelled("to", "bad")))
+			}
+			e.Start(c)
+			controllertest.Put(e, pod("a", labelled("to", "bad")))
+			e.Settle(time.Hour)
+			controllertest.Put(e, pod("a", labelled("to", "x")))
+			e.Settle(time.Second)
+			require.Equal(e, []string{"shop/x"}, j.read(), "it is mapped at once")
+			require.NoError(e, c.Ready())
+			controllertest.Put(e, pod("deleted", labelled("to", "bad")))
+			controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "deleted"})
+			controllertest.Put(e, pod("b", labelled("to", "y")))
+			controllertest.Put(e, pod("still", labelled("to", "bad")))
+			e.Settle(24 * time.Hour)
+			require.Equal(e, []string{"shop/y"}, j.read())
+			clear(failures)
+			e.Settle(24 * time.Hour)
+			require.Len(e, failures, 1)
+			require.Positive(e, failures["still"])
+		})
+	}
+}
+
 func TestAMapFunctionThatPanicsIsCalledAgain(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
