@@ -235,6 +235,25 @@ func TestFailingControllerStopsTheManager(t *testing.T) {
 	}
 }
 
+// A controller that returns why its context was canceled has not failed.
+func TestAControllerThatIsStoppedHasNotFailed(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		run := func(run func(context.Context) error) func(*controllermanager.Context) (manager.Runnable, error) {
+			return func(*controllermanager.Context) (manager.Runnable, error) { return manager.RunnableFunc(run), nil }
+		}
+		m, err := controllermanager.New(registry(t,
+			controllermanager.Descriptor{Name: "good", New: run(func(ctx context.Context) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})},
+			controllermanager.Descriptor{Name: "bad", New: run(func(context.Context) error { return errors.New("boom") })},
+		), e.Factory, controllermanager.Options{})
+		require.NoError(t, err)
+		require.EqualError(t, m.Run(e.Context()), "bad: boom")
+		require.Empty(t, m.Status()[0].Reason)
+	})
+}
+
 func TestDiscoveryIsTriedAgain(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.Down()

@@ -146,7 +146,7 @@ func (r *round) start(made []*member) bool {
 		r.m.set(c.Name, Running, "")
 		r.runs.Go(func() {
 			err := c.call(r.ctx)
-			if err == nil || r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			if err == nil || r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(r.ctx))) {
 				r.m.set(c.Name, Ended, "")
 				return
 			}
