@@ -86,7 +86,11 @@ func (f *Failure) Refused() bool {
 // NotServed reports whether the failure occurred because the server does not serve the kind, for
 // example because its CustomResourceDefinition is not installed.
 func (f *Failure) NotServed() bool {
-	return meta.IsNoMatchError(f.Err) || apierrors.IsNotFound(f.Err)
+	switch f.Phase {
+	case PhaseResolve, PhaseList, PhaseWatchOpen, PhaseWatch:
+		return meta.IsNoMatchError(f.Err) || apierrors.IsNotFound(f.Err)
+	}
+	return false // a transform's error, for example, may be about another kind
 }
 
 // Phase is the stage at which a failure occurred.

@@ -66,6 +66,7 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 		}
 		if len(items) == 0 {
 			answered()
+			r.noteServing()
 		}
 		dog.feed(r.opts.Timing.StallTimeout)
 		items = append(items, item)

@@ -38,8 +38,7 @@ type watchFailures struct {
 // that is treated as no response, because a proxy may have accepted the watch without forwarding it.
 func (f *watchFailures) note(now time.Time, fail *failure.Failure) {
 	switch {
-	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, ErrDeaf),
-		errors.Is(fail.Err, errRelist):
+	case unreadable(fail), expired(fail.Err), errors.Is(fail.Err, ErrWentBack), errors.Is(fail.Err, errRelist):
 		return // these failures cause a list anyway
 	case refusal(fail):
 		if f.refused.IsZero() {

@@ -255,7 +255,7 @@ func (r *Reflector) record(f *failure.Failure) {
 		if s.Attempts > 1 && s.Failure != nil {
 			f.Since = s.Failure.Since
 		}
-		s.Failure = f
+		s.Failure, s.serving = f, false
 		select {
 		case <-r.nudge: // a token left from an earlier back-off
 		default:

@@ -103,6 +103,8 @@ type Status struct {
 	// versions are then not ordered across objects, so RV does not show how complete the cache is, and
 	// waiting for an RV is unreliable (see Settle).
 	Unordered bool
+
+	serving bool // since Failure, the server has accepted a streaming list or sent an item of a list
 }
 
 // Held reports whether a watch is open but its events are held up by a transform or a hook (see Waiting).
@@ -133,7 +135,7 @@ func (s Status) Silence(now time.Time) time.Duration {
 }
 
 // NotServed reports whether, according to its last response, the server does not serve the kind.
-func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
+func (s Status) NotServed() bool { return s.Attempts > 0 && !s.serving && s.Failure.NotServed() }
 
 // recovered reports whether a run of broken streams is over because the current one has lasted long enough,
 // even without events. If the failure was silence, further silence does not end the run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,29 @@ func TestSilentWatchOfAnUpToDateServerContinues(t *testing.T) {
 		require.Equal(t, []string{`watch rv="" initial`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="100"`}, s.asked)
 		require.EqualValues(t, 1, r.Status().Failures)
 		require.ErrorContains(t, r.Status().Failure, "check whether the history went back: ")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// A proxy accepts watches and forwards nothing, and a caller notices again and again that changes are missing. After
+// ten minutes, the reflector lists.
+func TestL19_AWatchThatStaysDeafLeadsToAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{lists: slices.Repeat([]answer{{rv: "100"}}, 1000)}
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		for range 15 * 6 {
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if r.Status().State == Watching {
+				r.Reconnect(ErrDeaf)
+			}
+		}
+		require.GreaterOrEqual(t, r.Status().Lists, uint64(2))
+		require.True(t, r.Status().Polling)
 		cancel()
 		require.NoError(t, <-ended)
 	})

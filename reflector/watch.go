@@ -130,6 +130,7 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 	s := &stream{Reflector: r, ctx: ctx, dog: dog, opened: asked, before: r.calls.total()}
 	s.lifetime = r.opts.replayedLifetime(&r.pace.recall, lifetime) + r.opts.Timing.WatchMargin
 	if set != nil {
+		r.noteServing()
 		s.opened = time.Now()
 		dog.expect(patience, ErrNoEnd)
 	} else {
@@ -212,6 +213,9 @@ func (r *Reflector) noteHeard(at time.Time) {
 	r.heardAt.Store(int64(at.Sub(r.created)))
 }
 
+// noteServing records that the server serves the kind, although it has not sent a complete list yet.
+func (r *Reflector) noteServing() { r.update(func(s *Status) { s.serving = true }) }
+
 // endOpenFailures ends a run of failed attempts to open a watch. A run of read or decode failures ends only
 // once a change has been read.
 func (r *Reflector) endOpenFailures() {
@@ -231,7 +235,7 @@ func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 	if e.Type == watch.Bookmark {
 		return r.queueBookmark(rv, e)
 	}
-	if rv == "" {
+	if noRV(rv) {
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
 	}
 	d := deltafifo.Delta{Key: object.KeyOf(e.Object), Object: e.Object, Received: e.Received, Decoded: e.Decoded}
@@ -265,7 +269,7 @@ func (r *Reflector) queueEvent(e wire.Event[object.Head]) *failure.Failure {
 // from the same watch are ignored, as are bookmarks without a version, which some aggregated servers send.
 func (r *Reflector) queueBookmark(rv string, e wire.Event[object.Head]) *failure.Failure {
 	switch {
-	case rv == "":
+	case noRV(rv):
 		return nil
 	case !r.rolledBack(rv):
 	case !older(rv, r.base):
