@@ -82,6 +82,19 @@ func (i *Informer) String() string {
 	return text
 }
 
+// In returns i as far as it concerns one namespace: if the informer reads several namespaces separately, the
+// result has only that namespace's reflector, and is synced if that one has its list. Otherwise, it is i.
+func (i *Informer) In(namespace string) *Informer {
+	for n := range i.Namespaces {
+		if r := i.Namespaces[n]; namespaceOf(r.Resource) == namespace {
+			only := *i
+			only.Reflector, only.Namespaces, only.Synced = r, []reflector.Status{r}, i.Synced || r.RV != "" && i.Leaving == ""
+			return &only
+		}
+	}
+	return i
+}
+
 // longSilent is how long a watch may be silent before it is suspicious. A server sends a bookmark about
 // once a minute.
 const longSilent = 2 * time.Minute
@@ -105,7 +118,7 @@ func (i *Informer) Trouble(now time.Time) string {
 // silent returns a message if a watch has received nothing for too long. Otherwise it returns "", as it does
 // if the reflector may have stopped reading because the cache cannot keep up.
 func silent(s *sharedinformer.Status, now time.Time) string {
-	silence := s.Reflector.Silence(now)
+	silence := s.Silence(now)
 	switch {
 	case silence < longSilent, s.QueueAge >= longSilent:
 		return ""

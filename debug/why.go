@@ -202,6 +202,9 @@ type inquiry struct {
 	holders  []Which         // informers that contain the object
 	reasons  []Reason
 
+	cluster   string // the cluster of the meant informers
+	clustered bool   // they all belong to it
+
 	goroutines []group // nil until whereIs is called
 }
 
@@ -237,6 +240,10 @@ func (i *inquiry) caches(all []one) {
 		meant = holders
 	}
 	i.all, i.shown, i.meant = all, namesOf(all), namesOf(meant)
+	other := func(of one) bool { return of.cluster != meant[0].cluster }
+	if i.clustered = len(meant) > 0 && !slices.ContainsFunc(meant, other); i.clustered {
+		i.cluster = meant[0].cluster
+	}
 	if able := slices.DeleteFunc(slices.Clone(meant), i.elsewhere); len(able) > 0 {
 		meant = able
 	}
@@ -316,6 +323,7 @@ func (i *inquiry) arriving(meant []one) {
 	const most = 10 // maximum number of unsynced resources to list
 	unsynced := 0
 	for _, of := range meant {
+		of.status = (&Informer{of.cluster, of.status}).In(i.key.Namespace).Status
 		for _, missing := range of.status.Unsynced() {
 			if unsynced++; unsynced <= most {
 				name := missing.Resource
@@ -475,7 +483,7 @@ func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
 
 func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
 	for _, parked := range contents.Parked {
-		if parked.Key.Key == i.key {
+		if parked.Key.Key == i.key && i.ofCluster(parked.Key.Cluster) {
 			i.say(ParkedForRV, "The controller %s is waiting until the cache has %s, for at most %s more.", c.Name(), parked.Write, short(parked.Until.Sub(i.now)))
 			return true
 		}
@@ -483,10 +491,21 @@ func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
 	return false
 }
 
+// ofCluster reports whether a request of a cluster may be for the object. A source may give the process's own cluster
+// any name (controller.Source.InCluster).
+func (i *inquiry) ofCluster(cluster string) bool {
+	if !i.clustered || cluster == "" || cluster == i.cluster {
+		return true
+	}
+	return i.cluster == "" && !slices.ContainsFunc(i.all, func(of one) bool { return of.cluster == cluster })
+}
+
 // held reports the request's state and position in the queue.
 func (i *inquiry) held(c controller.View, s controller.Status, contents controller.Contents) bool {
 	at := func(held []workqueue.Held[controller.Request]) int {
-		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool { return h.Key.Key == i.key })
+		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool {
+			return h.Key.Key == i.key && i.ofCluster(h.Key.Cluster)
+		})
 	}
 	if n := at(contents.Running); n >= 0 {
 		text := fmt.Sprintf("The controller %s has been reconciling %s for %s.", c.Name(), i.name, age(i.now, contents.Running[n].Since))
@@ -577,7 +596,7 @@ func (i *inquiry) past(c controller.View) {
 // last returns the controller's last event of the given kind for the key.
 func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	for n := len(i.line) - 1; n >= 0; n-- {
-		if e := &i.line[n]; e.Kind == kind && e.Role == flight.Controller && e.Name == c.Name() && e.Key == i.key {
+		if e := &i.line[n]; e.Kind == kind && e.Role == flight.Controller && e.Name == c.Name() && e.Key == i.key && i.ofCluster(e.Cluster) {
 			return e
 		}
 	}

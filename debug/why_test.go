@@ -379,3 +379,64 @@ func TestWhyNamesASourceThatLacksTheNamespace(t *testing.T) {
 		}
 	})
 }
+
+// Why reports what delays an object in its own namespace, not in another one of the same informer.
+func TestWhyBlamesNoOtherNamespace(t *testing.T) {
+	recorder := flight.New(flight.DefaultSize)
+	controllertest.RunWith(t, controllertest.Options{
+		Factory: factory.Options{Flight: recorder, Namespaces: []string{"bank", "shop"}},
+		Server:  apiservertest.Options{Authorize: func(a apiservertest.Attributes) bool { return a.Namespace != "shop" }},
+	}, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		c, err := controller.New("keeper", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+			return controller.Result{}, nil
+		}), controller.Options{Flight: recorder})
+		require.NoError(e, err)
+		c.Watch(controller.For(pods))
+		e.Start(c)
+		for _, namespace := range []string{"bank", "shop"} {
+			controllertest.Put(e, pod(namespace, "p", ""))
+		}
+		e.Settle(time.Minute)
+		process := debug.New(debug.Options{
+			Recorder: recorder, Informers: debug.Of(e.Factory), Controllers: func() []controller.View { return []controller.View{c} },
+		})
+		for namespace, want := range map[string]debug.Cause{"bank": debug.Reconciled, "shop": debug.Unsynced} {
+			w, err := process.Client().Why(e.Context(), "", "", object.Key{Namespace: namespace, Name: "p"})
+			require.NoError(e, err)
+			require.Equal(e, want, w.Reasons[0].Cause, "%+v", w.Reasons)
+		}
+	})
+}
+
+// Why reports the request of the object's own cluster.
+func TestWhyDistinguishesClusters(t *testing.T) {
+	recorder := flight.New(flight.DefaultSize)
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Flight: recorder}}, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		c, err := controller.New("keeper", controller.Func(func(ctx context.Context, r controller.Request) (controller.Result, error) {
+			switch r.Cluster {
+			case "east":
+				<-ctx.Done()
+			case "west":
+				return controller.Result{}, errors.New("no quota is left")
+			}
+			return controller.Result{}, nil
+		}), controller.Options{Flight: recorder, Concurrency: 2})
+		require.NoError(e, err)
+		for _, cluster := range []string{"", "east", "west"} {
+			c.Watch(controller.For(pods).InCluster(cluster))
+		}
+		e.Start(c)
+		controllertest.Put(e, pod("shop", "p", ""))
+		e.Settle(10 * time.Second)
+		process := debug.New(debug.Options{Recorder: recorder, Controllers: func() []controller.View { return []controller.View{c} }, Informers: func() []debug.Cluster {
+			return []debug.Cluster{{Informers: e.Factory}, {Name: "east", Informers: e.Factory}, {Name: "west", Informers: e.Factory}}
+		}})
+		for of, want := range map[string]debug.Cause{"": debug.Reconciled, " of cluster east": debug.Running, " of cluster west": debug.BackingOff} {
+			w, err := process.Client().Why(e.Context(), "pods (*v1.Pod)"+of, "", object.Key{Namespace: "shop", Name: "p"})
+			require.NoError(e, err)
+			require.Equal(e, want, w.Reasons[0].Cause, "%s: %+v", of, w.Reasons)
+		}
+	})
+}

@@ -105,6 +105,17 @@ func (s Status) Unsynced() []reflector.Status {
 	return missing(s.Reflector, s.Namespaces)
 }
 
+// Silence returns the longest silence of a watch; see reflector.Status.Silence.
+func (s Status) Silence(now time.Time) (longest time.Duration) {
+	if s.Namespaces == nil {
+		return s.Reflector.Silence(now)
+	}
+	for _, r := range s.Namespaces {
+		longest = max(longest, r.Silence(now))
+	}
+	return longest
+}
+
 // Stale returns the statuses of the reflectors whose state is older than after (see reflector.Status.Age),
 // except those whose kind is not served.
 func (s Status) Stale(now time.Time, after time.Duration) (stale []reflector.Status) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
@@ -106,6 +107,22 @@ func TestDoctorFindsProblemsInAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "problem  pods in namespace shop: the cache is stale, at version ")
 	require.Contains(t, r.ErrOut, "problems: 1")
+}
+
+// If doctor cannot read what a selector leaves out, it does not blame the selector.
+func TestDoctorDoesNotBlameASelector(t *testing.T) {
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
+	i, _, _ := listener(t, srv, sharedinformer.Options{LabelSelector: labels.SelectorFromSet(labels.Set{"app": "none"})})
+	srv.Faults().Add(apiservertest.Fault{Verb: "list", Resource: "pods", Skip: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: 403}}})
+	process := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(shown{i.View()})}))
+	defer process.Close()
+	r := invoke(t, "doctor", "--for=200ms", "--attach="+process.URL, server)
+	require.NotContains(t, r.Out, "caches nothing")
+	require.Contains(t, r.Out, "not compared with the server: ")
+
+	srv.Faults().Clear()
+	r = invoke(t, "doctor", "--for=200ms", "--attach="+process.URL, server)
+	require.Contains(t, r.Out, "caches nothing although the server has objects: its selector app=none matches none")
 }
 
 // If watches end before bookmarks can arrive, doctor says so.

@@ -142,7 +142,9 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 		suspects, err := c.suspects(ctx, list)
 		if err != nil {
 			result.Differences, result.Unsure = append(result.Differences, suspects...), c.behind(list)
-			if waited := time.Since(list.at); c.status.Reflector.Silence(c.at) >= waited && c.status.QueueDepth == 0 {
+			waited := time.Since(list.at)
+			delivered := func(d Difference) bool { return c.status.In(d.Key.Namespace).Silence(c.at) < waited }
+			if c.status.QueueDepth == 0 && !slices.ContainsFunc(suspects, delivered) {
 				result.Undelivered = waited
 			}
 			return result, err

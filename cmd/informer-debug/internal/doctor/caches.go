@@ -43,7 +43,8 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 	ctx, cancel := context.WithTimeoutCause(ctx, comparePatience, fmt.Errorf("no response from %s within %s", at.Server, comparePatience))
 	defer cancel()
 	all := len(x.status.Informers)
-	results, failures, selectors := make([]*compare.Result, all), make([]error, all), make([]string, all)
+	results, failures := make([]*compare.Result, all), make([]error, all)
+	selectors, unread := make([]string, all), make([]error, all) // see leavesAllOut
 	turns := make(chan struct{}, comparedAtOnce)
 	var running sync.WaitGroup
 	for n := range x.status.Informers {
@@ -56,7 +57,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 			defer func() { <-turns }()
 			results[n], failures[n] = compare.Informer(ctx, v, at, i, nil)
 			if failures[n] == nil && i.Objects == 0 {
-				selectors[n], failures[n] = leavesAllOut(ctx, v, at, i)
+				selectors[n], unread[n] = leavesAllOut(ctx, v, at, i)
 			}
 		})
 	}
@@ -71,6 +72,9 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 			doubt = err.Error()
 		case r != nil:
 			x.differs(r, &x.status.Informers[n])
+			if unread[n] != nil {
+				doubt = unread[n].Error()
+			}
 		}
 		if selectors[n] != "" {
 			x.add(levelWarning, r.Informer, "check its labels and fields", "caches nothing although the server has objects: its selector %s matches none", selectors[n])
@@ -101,7 +105,7 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 		first := strings.Join(strings.Fields(r.Differences[0].String()), " ")
 		text := strings.TrimPrefix(r.Sentence(), r.Informer+": ")
 		level := levelProblem
-		switch silence := i.Reflector.Silence(x.status.At); {
+		switch silence := i.Silence(x.status.At); {
 		case r.Undelivered >= certain:
 			text = fmt.Sprintf("the watch has received nothing for %s while %s: it is dead, or loses events", terminal.Duration(r.Undelivered), differ(len(r.Differences)))
 		case r.Unsure != "":
@@ -139,7 +143,10 @@ func leavesAllOut(ctx context.Context, v *sight.Sight, at cluster.Target, i *deb
 	}
 	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(scopes[0].Namespace)
 	for _, err := range of.List(ctx, metav1.ListOptions{Limit: 1}).Items {
-		return scopes[0].Selector(), err
+		if err != nil {
+			return "", err
+		}
+		return scopes[0].Selector(), nil
 	}
 	return "", nil
 }

@@ -356,19 +356,17 @@ func (x *examination) leftOut(c *controller.Status, informers []debug.Informer) 
 	}
 }
 
-// stopped reports a controller that is not running, unless it is waiting for the lease.
+// stopped reports a controller that is not running, unless it is only waiting for the lease.
 func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
-	what := fmt.Sprintf("is %s", c.State)
-	if e != nil && !e.Leading {
-		x.add(levelOK, c.Name, "", "%s, because this replica is not the leader", what)
-		return
-	}
-	level := levelWarning
+	what, level := fmt.Sprintf("is %s", c.State), levelWarning
 	for _, source := range c.Sources {
 		if !source.Synced && source.Waiting != nil {
 			level = levelProblem
 			what += fmt.Sprintf("; %s is not synced: %v", source.Name, source.Waiting)
 		}
+	}
+	if waits := c.State == controller.Waiting && level == levelProblem; e != nil && !e.Leading && !waits {
+		level, what = levelOK, fmt.Sprintf("is %s, because this replica is not the leader", c.State)
 	}
 	x.add(level, c.Name, "", "%s", what)
 }

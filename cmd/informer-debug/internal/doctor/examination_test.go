@@ -83,7 +83,9 @@ func TestDoctorOfControllers(t *testing.T) {
 	waits := controller.Status{Name: "keeper", State: controller.Waiting, Sources: []controller.SourceStatus{{Name: "pods", Waiting: quota}}}
 	follows := &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "ops", Name: "keeper"}}
 	require.Equal(t, "problem  keeper: is Waiting; pods is not synced: no quota is left\n", said(func(x *examination) { x.stopped(&waits, nil) }))
-	require.Equal(t, "ok       keeper: is Waiting, because this replica is not the leader\n", said(func(x *examination) { x.stopped(&waits, follows) }))
+	require.Equal(t, "problem  keeper: is Waiting; pods is not synced: no quota is left\n", said(func(x *examination) { x.stopped(&waits, follows) }), "it runs without the lease")
+	idle := controller.Status{Name: "keeper", State: controller.Idle, Sources: waits.Sources}
+	require.Equal(t, "ok       keeper: is Idle, because this replica is not the leader\n", said(func(x *examination) { x.stopped(&idle, follows) }))
 
 	for want, e := range map[string]leaderelection.Status{
 		"note     lease ops/keeper: b is the leader; this replica is on standby\n": *follows,

@@ -170,6 +170,7 @@ const quiet = 10 * time.Second
 // verdict returns a sentence comparing the two states.
 func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstructured.Unstructured, scopes []sight.Scope) string {
 	upTo := i.RV
+	i = i.In(c.key.Namespace)
 	if one.Cached != nil {
 		upTo = one.Cached.UpTo
 	}
@@ -187,7 +188,7 @@ func (c *comparing) verdict(one *comparison, i *debug.Informer, served *unstruct
 		late := "is on its way"
 		if trouble := i.Trouble(c.status.At); trouble != "" {
 			late = "has not arrived: " + trouble
-		} else if silence := i.Reflector.Silence(c.status.At); silence >= quiet {
+		} else if silence := i.Silence(c.status.At); silence >= quiet {
 			late += ", unless the watch is dead: it has received nothing for " + terminal.Duration(silence)
 		}
 		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change " + late
