@@ -229,7 +229,9 @@ func (d *decoder) List(body io.Reader, meta *metav1.ListMeta, cached Cached) ite
 func (d *decoder) items(cached Cached) parallel.Decode[item] {
 	od, lazy := d.newObjectDecoder(d.opts.Pool.sharePool(), false), newLazyHead(d)
 	return func(i frame.Item, number int) (item, error) {
-		if _, excluded := lazy.excludes(i); excluded {
+		if _, excluded, err := lazy.excludes(i); err != nil {
+			return item{}, d.fail(whereItem(number), i.Raw, err)
+		} else if excluded {
 			return item{excluded: true}, nil
 		}
 		if have, ok := d.cached(cached, i); ok {
@@ -313,7 +315,9 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 			od = d.newObjectDecoder(d.opts.Pool.sharePool(), false)
 		}
 	} else {
-		if v, excluded := lazy.excludes(i); excluded {
+		if v, excluded, err := lazy.excludes(i); err != nil {
+			return e, err
+		} else if excluded {
 			e.setPassed(v)
 			return e, nil
 		}

@@ -35,25 +35,25 @@ func newLazyHead(d *decoder) *lazyHead {
 	return &lazyHead{wanted: d.wanted, decoder: d}
 }
 
-// excludes reports whether the filter rejects an object, and returns its version. An object that
-// cannot be decoded is not excluded, so that the error is reported when decoding it.
-func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool) {
+// excludes reports whether the filter rejects an object, and returns its version. It fails if the object must be decoded
+// for the filter, including the fields that are not kept, and cannot be.
+func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool, err error) {
 	if h == nil {
-		return v, false
+		return v, false, nil
 	}
 	defer h.reset()
 	h.item = i
 	var identified bool
 	if h.Version, identified = h.decoder.identify(i); !identified {
 		if h.decode(); h.err != nil {
-			return v, false
+			return v, false, h.err
 		}
 		h.Version = object.VersionOf(h.decoded)
 	}
 	if h.wanted(h) || h.err != nil {
-		return v, false
+		return v, false, h.err
 	}
-	return h.Version, true
+	return h.Version, true, nil
 }
 
 // reset drops all references to the object.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,6 +144,24 @@ func TestUnwantedObjectsAreNotDecoded(t *testing.T) {
 	_, err = readWatch(podDecoder(t, MediaJSON, Options{}).WithFilter(none), bytes.NewReader(
 		[]byte(`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","uid":"1","resourceVersion":"1"}}}`)))
 	require.ErrorIs(t, err, ErrKind)
+}
+
+// If the head of an unwanted object is unusual, so that the object is decoded for the filter, and a field that is not
+// kept cannot be decoded, the object is rejected rather than yielded.
+func TestAnObjectThatCannotBeFilteredIsRejected(t *testing.T) {
+	mine := func(o object.Head) bool { return o.GetLabels()["app"] == "mine" }
+	d := podDecoder(t, MediaJSON, Options{Keep: Without("spec.nodeName")}).WithFilter(mine)
+	const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u","resourceVersion":"1","labels":{%s}},"spec":{"nodeName":5}}`
+	for labels, rejected := range map[string]bool{`"app":"other","z":"1"`: false, `"z":"1","app":"other"`: true} {
+		o := fmt.Sprintf(pod, labels)
+		for o, err := range d.List(strings.NewReader(`{"kind":"PodList","apiVersion":"v1","items":[`+o+`]}`), new(metav1.ListMeta), nil) {
+			require.Nil(t, o)
+			require.True(t, rejected, labels)
+			require.Error(t, err)
+		}
+		_, err := readWatch(d, strings.NewReader(`{"type":"ADDED","object":`+o+`}`))
+		require.Equal(t, rejected, err != nil, labels)
+	}
 }
 
 // BenchmarkForeign skips 1,000 objects that are unwanted by UID or label, or decodes them first.
