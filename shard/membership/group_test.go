@@ -109,6 +109,31 @@ func TestS02_WatchThatDeliversNothingIsReopened(t *testing.T) {
 	})
 }
 
+// A member behind a proxy that accepts watches and delivers nothing gets no slots, and those of a member that has left go
+// to others. It gets slots once its watch works.
+func TestS02_ADeafMemberIsLeftOut(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
+		settle(10 * time.Second)
+		c := r.joinOver("c", membership.Options{}, func(n *network) { n.deaf.Store(true) })
+		settle(30 * time.Second)
+		for range 30 {
+			settle(time.Minute)
+			require.Zero(t, r.counts(a, b, c)[""], "each slot has an owner")
+		}
+		require.Error(t, c.Status().Refusal)
+		b.stop()
+		settle(30 * time.Second)
+		require.Equal(t, map[string]int{"a": 32}, r.counts(a, c))
+		c.network.deaf.Store(false)
+		c.network.link.Vanish()
+		settle(time.Minute)
+		require.Len(t, r.counts(a, c), 2)
+		require.NotContains(t, r.counts(a, c), "")
+		require.NoError(t, c.Status().Refusal)
+	})
+}
+
 // If a transport ignores contexts, a member may leave while the maximum number of writes of its Lease
 // and the deletion of another one are in progress.
 func TestL23_CloseWaitsForRequestsInProgress(t *testing.T) {

@@ -33,7 +33,7 @@ import (
 //     member has stopped working, because its own timeout is shorter and started earlier.
 //
 // If snapshots do not show our own renewals, they may lack other members' renewals too, so the keeper
-// reopens the watch.
+// reopens the watch. If that does not help, it says so in our Lease, and the other members take the free slots.
 type keeper struct {
 	*Group
 	ours     map[types.UID]bool // UIDs of our Leases during this run
@@ -51,6 +51,9 @@ type keeper struct {
 	rest     time.Time             // do not write before this time
 	shown    string                // resource version of our Lease as of the last view
 	unseen   time.Time             // time of our first renewal that the view did not show; zero if there is none
+	deaf     bool      // see statement
+	missed   time.Time // time since which the view has not shown our last renewal; zero if it does
+	heard    string    // resource version of the last renewal that the view showed since we were deaf
 	leaving  bool
 	given    time.Time // when to abandon the last attempt to leave; zero before leaving
 	done     bool
@@ -100,6 +103,7 @@ func (k *keeper) finish() {
 func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
+	k.noteHeard(now, v)
 	// A snapshot that does not show our own last renewal may also lack renewals by others.
 	if synced && (k.own == nil && k.hears() || k.current(now, v)) {
 		k.judge(now, v)
@@ -152,6 +156,27 @@ func (k *keeper) checkWatch(now time.Time, v view) {
 	}
 }
 
+// noteHeard decides whether we are deaf. One renewal does not show that the watch works, because a list shows it too.
+func (k *keeper) noteHeard(now time.Time, v view) {
+	switch {
+	case k.own == nil:
+		k.deaf, k.missed, k.heard = false, time.Time{}, ""
+	case k.current(now, v):
+		if k.missed = (time.Time{}); k.deaf && k.heard != "" && k.heard != k.own.ResourceVersion {
+			k.deaf = false
+			k.opts.Logger.Info("the watch of the group's Leases works again")
+		}
+		k.heard = k.own.ResourceVersion
+	case k.missed.IsZero():
+		k.missed = now
+	case now.Sub(k.missed) >= k.opts.RenewDeadline:
+		if k.heard = ""; !k.deaf {
+			k.deaf = true
+			k.opts.Logger.Warn("the watch of the group's Leases does not show our renewals: taking no more slots until it does")
+		}
+	}
+}
+
 // hears reports whether the watch appears to be working. It is for members without a Lease, which cannot
 // look for their own renewals.
 func (k *keeper) hears() bool {
@@ -184,7 +209,7 @@ func (k *keeper) judge(now time.Time, v view) {
 			if k.own == nil && !established || idle && (other.said.claims.Len() > 0 || !established && older(other.Lease, k.own)) {
 				refusal = fmt.Errorf("shard: group %s: %q uses %q, but this member uses %q and waits until the other has left; give the group a different name, or all members the same options", k.opts.Name, lease.Holder(other.Lease), other.said.layout, k.opts.layout())
 			}
-		case unreadable && other.said.claims.Len() == 0: // it takes no slots
+		case other.said.deaf, unreadable && other.said.claims.Len() == 0: // it takes no slots
 		default:
 			all = append(all, candidate{lease.Holder(other.Lease), other.said.weight})
 		}
@@ -244,7 +269,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 		want := wanted.Has(n) && k.refused == nil && k.own != nil && !k.leaving
 		switch s.phase {
 		case none:
-			if want && synced && !v.taken.Has(n) {
+			if want && synced && !k.deaf && !v.taken.Has(n) {
 				s.phase = claimed
 			}
 		case claimed:
@@ -299,7 +324,7 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 		last = k.opts.read(k.own).statement
 	}
 	k.mu.Lock()
-	next, idle := statement{claims: k.claims(), leaving: k.leaving}, true
+	next, idle := statement{claims: k.claims(), leaving: k.leaving, deaf: k.deaf}, true
 	for n := range k.slots {
 		idle = idle && k.slots[n].hands == 0
 	}
@@ -319,7 +344,7 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 	case k.own == nil:
 	case k.leaving && empty && last.leaving && last.claims.Len() == 0:
 		k.begin(ctx, next, k.remove)
-	case !now.Before(k.due) || !last.claims.Equal(next.claims) || last.leaving != next.leaving:
+	case !now.Before(k.due) || !last.claims.Equal(next.claims) || last.leaving != next.leaving || last.deaf != next.deaf:
 		k.begin(ctx, next, k.update)
 	}
 }

@@ -23,9 +23,10 @@ const (
 	layoutAnnotation = "shard.millrace.dev/layout"
 	slotsAnnotation  = "shard.millrace.dev/slots" // slots that the member owns or is about to take
 	weightAnnotation = "shard.millrace.dev/weight"
-	stateAnnotation  = "shard.millrace.dev/state" // stateLeaving, or empty
+	stateAnnotation  = "shard.millrace.dev/state" // one of the following, or empty
 
 	stateLeaving = "leaving"
+	stateDeaf    = "deaf" // keeps its slots, but takes no others
 )
 
 // leaseName returns the name of a member's Lease. Identities may contain any characters, so the name
@@ -41,6 +42,7 @@ func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o
 type statement struct {
 	claims  shard.Slots
 	leaving bool
+	deaf    bool // its watch does not show its renewals, so it cannot see whether a slot is free
 }
 
 // fresh returns a new Lease for us.
@@ -65,8 +67,11 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	l.Annotations[slotsAnnotation] = c.claims.String()
 	l.Annotations[weightAnnotation] = strconv.Itoa(o.Weight)
 	delete(l.Annotations, stateAnnotation)
-	if c.leaving {
+	switch {
+	case c.leaving:
 		l.Annotations[stateAnnotation] = stateLeaving
+	case c.deaf:
+		l.Annotations[stateAnnotation] = stateDeaf
 	}
 }
 
@@ -90,7 +95,8 @@ type said struct {
 // ranges, so if its member claims any slot, we assume that it claims all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: lease.Lasts(l, o.LeaseDuration)}
-	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
+	state := l.Annotations[stateAnnotation]
+	s.claims, s.leaving, s.deaf = shard.NewSlots(o.Slots), state == stateLeaving, state == stateDeaf
 	var err3 error
 	if s.lasts > longest { // too long to wait for
 		err3 = fmt.Errorf("it may be silent for %s: want at most %s", s.lasts, longest)

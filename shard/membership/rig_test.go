@@ -3,6 +3,7 @@ package membership_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -77,6 +78,7 @@ type network struct {
 	slow    atomic.Int64 // before a request is sent
 	held    atomic.Int64 // how many requests wait for that
 	late    atomic.Int64 // before the answer to a write arrives
+	deaf    atomic.Bool  // watches that are opened now deliver nothing
 }
 
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -88,6 +90,9 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 		answer.Body.Close()
 		return nil, syscall.ECONNRESET
 	}
+	if err == nil && n.deaf.Load() && req.URL.Query().Get("watch") != "" {
+		answer.Body = nothing{answer.Body, req.Context()}
+	}
 	if late := n.late.Load(); err == nil && late > 0 && req.Method != http.MethodGet {
 		select {
 		case <-time.After(time.Duration(late)):
@@ -97,6 +102,17 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return answer, err
+}
+
+// nothing is the body of a watch of which nothing arrives.
+type nothing struct {
+	io.Closer
+	ctx context.Context
+}
+
+func (n nothing) Read([]byte) (int, error) {
+	<-n.ctx.Done()
+	return 0, n.ctx.Err()
 }
 
 // set makes the link like this, with its latency.
@@ -152,10 +168,17 @@ func (r *rig) group(opts membership.Options) (*membership.Group, *network) {
 // join starts a member.
 func (r *rig) join(name string, opts membership.Options) *member {
 	r.Helper()
+	return r.joinOver(name, opts, func(*network) {})
+}
+
+// joinOver starts a member with a prepared network.
+func (r *rig) joinOver(name string, opts membership.Options, prepare func(*network)) *member {
+	r.Helper()
 	opts.Identity = name
 	r.say("%s joins", name)
 	m := &member{rig: r, name: name}
 	m.Group, m.network = r.group(opts)
+	prepare(m.network)
 	ctx, stop := context.WithCancel(r.ctx)
 	m.stop = stop
 	r.runs.Go(func() {
