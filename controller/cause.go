@@ -29,7 +29,8 @@ const (
 	Failed
 	// Requeued means that the previous reconcile requested this one.
 	Requeued
-	// Moved means that this process has taken over the object from another one; see Controller.Share.
+	// Moved means that this process has taken over the object from another one, or that another one has taken over an
+	// object that is mapped to this request; see Controller.Share.
 	Moved
 )
 

@@ -110,30 +110,39 @@ type mapping struct {
 
 	mu       sync.Mutex // serializes calls to requests; guards the fields below
 	unmapped map[object.Key]*unmapped
+	existing int    // number of objects in unmapped that have not been deleted
 	mapped   bool   // a call has succeeded, or has failed because a kind is not served
 	calls    uint64 // number of calls that succeeded
-	waiting  bool   // all initial objects failed; the source is synced once one is mapped
+	waiting  bool   // all initial objects failed; the source is synced once one is mapped, or none of them exists
 }
 
 // unmapped contains the states of an object that have not been mapped yet.
 type unmapped struct {
-	typ    CauseType     // the cause type of the last event
-	states []object.Head // oldest first
-	next   int           // index of the state to map next, in case the function calls runtime.Goexit
-	last   object.Head   // the state in the last event; nil if the object was deleted
-	err    error         // of the last call that failed
-
-	failures int    // number of times that states were left
-	calls    uint64 // mapping.calls when the first state failed
+	typ    CauseType   // the cause type of the last event
+	states []state     // oldest first
+	next   int         // index of the state to map next, in case the function calls runtime.Goexit
+	last   object.Head // the object's state in the last event
+	gone   bool        // the object was deleted
 }
 
-// maxStates limits the states kept per object while the function fails. Beyond that, the oldest state and
-// the newest ones are kept.
-const maxStates = 8
+// state is a state of an object for which the function has failed, or has not been called.
+type state struct {
+	object   object.Head
+	err      error  // of the last call
+	failures int    // number of calls
+	calls    uint64 // mapping.calls at the first failure
+}
 
-// maxFailures is the number of failures after which outdated states are given up if calls for other states have
-// succeeded: then the function fails because of their content.
-const maxFailures = 20
+const (
+	// maxStates limits the states kept per object while the function fails. Beyond that, the oldest state and
+	// the newest ones are kept.
+	maxStates = 8
+	// maxFailures is the number of failures after which an outdated state is given up if the function works otherwise:
+	// then it fails because of what the object contains.
+	maxFailures = 20
+	// maxUnmapped is the number of objects beyond which deleted ones are given up like that even if every call fails.
+	maxUnmapped = 1000
+)
 
 // handle handles an event. It also maps an object that has moved to another process, because this one may still have
 // the objects that it maps to, such as its former owner; other requests are dropped when a worker takes them.
@@ -152,31 +161,50 @@ func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	u := m.unmapped[key]
 	waits := u != nil
 	if !waits {
-		u = &unmapped{}
+		u = &unmapped{gone: true} // so far, it is not counted as existing
 		if e.Type == sharedinformer.Update {
-			u.states = append(u.states, e.Old)
+			u.states = append(u.states, state{object: e.Old})
 		}
 	}
 	u.typ, u.last = causeOf(e), e.Object
-	if e.Type == sharedinformer.Delete {
-		u.last = nil
-	}
-	u.states = append(u.states, e.Object)
+	u.states = append(u.states, state{object: e.Object})
 	if len(u.states) > maxStates {
 		u.states = slices.Delete(u.states, 1, 2)
 	}
+	gone := e.Type == sharedinformer.Delete
 	if waits { // for a retry, which is queued
+		m.setGone(u, gone)
 		u.next = len(u.states) - 1
 		_ = m.try(key, u, func(error) {})
 		return
 	}
 	later := func(err error) {
-		u.calls = m.calls
 		m.unmapped[key] = u
+		m.setGone(u, gone)
 		m.retries.AddWith(retry(err), key)
 	}
 	if err := m.try(key, u, later); err != nil {
 		later(err)
+	}
+}
+
+// setGone records whether an object in unmapped was deleted. The caller holds mu.
+func (m *mapping) setGone(u *unmapped, gone bool) {
+	switch {
+	case u.gone && !gone:
+		m.existing++
+	case !u.gone && gone:
+		m.existing--
+	}
+	u.gone = gone
+	m.checkWaiting()
+}
+
+// checkWaiting marks the source as synced if none of the initial objects is left. The caller holds mu.
+func (m *mapping) checkWaiting() {
+	if m.waiting && m.existing == 0 {
+		m.waiting = false
+		m.in.Synced()
 	}
 }
 
@@ -208,20 +236,26 @@ func (m *mapping) again(key object.Key) error {
 	}
 	if err == nil {
 		delete(m.unmapped, key)
+		m.setGone(u, true)
 	}
 	return err
 }
 
-// giveUp counts a failure, and drops outdated states if there were too many. It returns u.err if states are left. The
-// caller holds mu.
+// giveUp drops outdated states for which the function has failed too often. It returns the error of a state that is
+// left, if any. The caller holds mu.
 func (m *mapping) giveUp(u *unmapped) error {
-	if u.failures++; u.failures >= maxFailures && m.calls > u.calls {
-		u.states = slices.DeleteFunc(u.states, func(state object.Head) bool { return state != u.last })
+	for n := len(u.states) - 1; n >= 0; n-- {
+		s := u.states[n]
+		outdated := s.object != u.last || u.gone
+		hopeless := m.calls > s.calls || meta.IsNoMatchError(s.err) || u.gone && len(m.unmapped) > maxUnmapped
+		if outdated && s.failures >= maxFailures && hopeless {
+			u.states = slices.Delete(u.states, n, n+1)
+		}
 	}
 	if len(u.states) == 0 {
 		return nil
 	}
-	return u.err
+	return u.states[len(u.states)-1].err
 }
 
 // try maps u's states from u.next on, and returns the last error if any are left. If the function calls
@@ -229,16 +263,22 @@ func (m *mapping) giveUp(u *unmapped) error {
 func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 	for u.next < len(u.states) {
 		n := u.next
+		s := &u.states[n]
 		u.next++
-		reqs, err := m.call(u.states[n], func(err error) {
-			u.err = err
+		failed := func(err error) {
+			if s.failures++; s.failures == 1 {
+				s.calls = m.calls
+			}
+			s.err = err
 			m.in.Failed(err)
+		}
+		reqs, err := m.call(s.object, func(err error) {
+			failed(err)
 			exited(err)
 		})
 		m.note(err)
 		if err != nil {
-			u.err = err
-			m.in.Failed(err)
+			failed(err)
 			if !errors.Is(err, wire.ErrDamaged) { // decoding corrupted bytes again would not help
 				continue
 			}
@@ -255,7 +295,7 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 	if len(u.states) == 0 {
 		return nil
 	}
-	return u.err
+	return u.states[len(u.states)-1].err
 }
 
 // call calls the function and converts a panic to an error.
@@ -275,6 +315,7 @@ func (m *mapping) note(err error) {
 	}
 	m.mapped = true
 	if m.waiting {
+		m.waiting = false
 		m.in.Synced()
 	}
 }
@@ -283,7 +324,7 @@ func (m *mapping) note(err error) {
 func (m *mapping) synced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.waiting = !m.mapped && len(m.unmapped) > 0 && !m.in.subscription.source.optional
+	m.waiting = !m.mapped && m.existing > 0 && !m.in.subscription.source.optional
 	if !m.waiting {
 		m.in.Synced()
 	}

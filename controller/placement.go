@@ -90,7 +90,7 @@ type slotWork struct {
 // existed when the work began and its shard key can change (as labels can), the object may have moved,
 // which looks like a deletion.
 func (w *slotWork) lacks(i *sharedinformer.Informer[object.Object], key object.Key) error {
-	holds := func(hash uint64) bool { return i.HoldsIn(hash, key.Namespace) || notServed(i) }
+	holds := func(hash uint64) bool { return i.HoldsIn(hash, key.Namespace) || notServedIn(i, key.Namespace) }
 	if err := w.Lacks(holds); err != nil {
 		return err
 	}

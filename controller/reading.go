@@ -56,7 +56,7 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	// Check before the lookup, because the cache may sync, and may get the namespace, at any time.
 	var why error
 	watched := c.informer == nil || c.informer.Watches(key.Namespace)
-	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServed(c.informer) {
+	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServedIn(c.informer, key.Namespace) {
 		why = c.informer.Unsynced()
 	}
 	o, err := c.read(ctx, key)

@@ -43,7 +43,7 @@ func (s *session) enterSlot(req Request, share shard.Share, sources []*subscript
 	}
 	in, wait, err := s.waits.Enter(s.ctx, share, h.hash, func(hash uint64) bool {
 		for _, sub := range sources {
-			if of := sub.source.sharded; of != nil && !of.informer.HoldsIn(hash, req.Namespace) && !(sub.source.optional && notServed(of.informer)) {
+			if of := sub.source.sharded; of != nil && !of.informer.HoldsIn(hash, req.Namespace) && !(sub.source.optional && notServedIn(of.informer, req.Namespace)) {
 				s.count.held.Add(1)
 				return false
 			}

@@ -377,8 +377,10 @@ func TestAnOwnerIsToldThatItsObjectHasMoved(t *testing.T) {
 		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByUID(), Share: share}}})
 		maps := controller.ClientWith(e.Factory, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: shard.Scope{Key: shard.ByOwner(), Share: share}}})
 		var seen []string
-		c := newController(e, controller.Func(func(_ context.Context, req controller.Request) (controller.Result, error) {
-			seen = append(seen, req.Name)
+		c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			for _, cause := range controller.Causes(ctx) {
+				seen = append(seen, req.Name+": "+cause.Type.String())
+			}
 			return controller.Result{}, nil
 		}), controller.Options{}, controller.For(pods.Informer()), controller.Owns(maps.Informer(), pods))
 		controllertest.Put(e, podOf("a", 3))
@@ -388,7 +390,7 @@ func TestAnOwnerIsToldThatItsObjectHasMoved(t *testing.T) {
 		seen = nil
 		controllertest.Put(e, owned("b", 40))
 		e.Settle(time.Minute)
-		require.Equal(e, []string{"a"}, seen)
+		require.Equal(e, []string{"a: moved"}, seen)
 	})
 }
 

@@ -116,6 +116,60 @@ func TestAStateThatCannotBeMapped(t *testing.T) {
 	}
 }
 
+// Each state is given up after failures of its own, not of earlier states.
+func TestAStateIsNotGivenUpForTheFailuresOfOthers(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		var down atomic.Bool
+		down.Store(true)
+		c := newController(e, j, controller.Options{}, controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) {
+			if down.Load() && p.Name == "a" {
+				return nil, errors.New("down")
+			}
+			return []controller.Request{request(p.Labels["to"])}, nil
+		}))
+		e.Start(c)
+		controllertest.Put(e, pod("a", labelled("to", "x")))
+		e.Settle(2 * time.Hour)
+		controllertest.Put(e, pod("b", labelled("to", "w")))
+		controllertest.Put(e, pod("a", labelled("to", "y")))
+		controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+		e.Settle(10 * time.Minute)
+		down.Store(false)
+		e.Settle(24 * time.Hour)
+		require.Contains(e, j.read(), "shop/y")
+	})
+}
+
+// If nothing can be mapped, deleted objects are given up too, and a source waits for none of them.
+func TestDeletedObjectsThatCannotBeMapped(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		var calls atomic.Int64
+		c := newController(e, &journal{}, controller.Options{}, controller.Map(pods, func(context.Context, *corev1.Pod) ([]controller.Request, error) {
+			calls.Add(1)
+			return nil, errors.New("it never works")
+		}))
+		const objects = 1500
+		for n := range objects {
+			_, err := e.Server.Put(pod(fmt.Sprint("a", n)))
+			require.NoError(e, err)
+		}
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.Error(e, c.Ready())
+		for n := range objects {
+			require.NoError(e, e.Server.Delete(object.GVR{Version: "v1", Resource: "pods"}, object.Key{Namespace: "shop", Name: fmt.Sprint("a", n)}))
+		}
+		e.Settle(48 * time.Hour)
+		require.NoError(e, c.Ready())
+		calls.Store(0)
+		e.Settle(time.Hour)
+		require.LessOrEqual(e, calls.Load(), int64(2*13*1000), "the rest is bounded")
+	})
+}
+
 func TestAMapFunctionThatPanicsIsCalledAgain(t *testing.T) {
 	controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)

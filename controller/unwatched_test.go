@@ -5,11 +5,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
@@ -66,5 +69,24 @@ func TestReadWhileANamespaceIsAdded(t *testing.T) {
 			e.Settle(0)
 		}
 		require.Zero(e, missed.Load())
+	})
+}
+
+// While one namespace's list is missing because the kind was not served, and another's is arriving, an object in the
+// latter is not reported as missing.
+func TestReadWhileAKindGetsServed(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		missing := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "")
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "list", Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 404, Reason: missing.Status().Reason}}})
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "watch", Resource: "pods", Do: []apiservertest.Action{apiservertest.Fail{Code: 404, Reason: missing.Status().Reason}}})
+		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"bank"}}})
+		e.Start()
+		key := object.KeyOf(controllertest.Put(e, pod("a"))) // in shop
+		e.Settle(time.Minute)
+		_, err := pods.Read(e.Context(), object.Key{Namespace: "bank", Name: "a"})
+		require.True(e, apierrors.IsNotFound(err), "the kind is not served")
+		require.NoError(e, pods.Informer().SetNamespaces([]string{"bank", "shop"}))
+		_, err = pods.Read(e.Context(), key)
+		require.ErrorIs(e, err, sharedinformer.ErrNotSynced, "nothing is known of this namespace")
 	})
 }

@@ -145,6 +145,14 @@ func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 
+// notServedIn is like notServed, according to what i knows from reading a namespace.
+func notServedIn(i *sharedinformer.Informer[object.Object], namespace string) bool {
+	if s, watched := i.StatusIn(namespace); watched {
+		return s.NotServed()
+	}
+	return notServed(i)
+}
+
 // causeOf returns the cause type corresponding to an event.
 func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	switch e.Type {
@@ -159,6 +167,9 @@ func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	case sharedinformer.Update:
 		return Updated
 	case sharedinformer.Delete:
+		if e.Moved {
+			return Moved
+		}
 		return Deleted
 	}
 	return Resynced

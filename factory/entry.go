@@ -3,6 +3,7 @@ package factory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/millrace-dev/millrace/reflector"
@@ -77,6 +78,7 @@ func (e entry) synced(ctx context.Context) error {
 		select {
 		case <-e.begun:
 		case <-ctx.Done():
+			return fmt.Errorf("%w: %s: the previous run has not ended: %w", sharedinformer.ErrNotSynced, e.informer.Name(), context.Cause(ctx))
 		}
 	}
 	if e.optional() {

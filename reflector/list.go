@@ -44,6 +44,7 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	req.Skipped = func() { // the server is sending, although nothing is yielded
 		if ctx.Err() == nil {
 			answered()
+			r.noteServing()
 			dog.feed(r.opts.Timing.StallTimeout)
 		}
 	}

@@ -88,7 +88,7 @@ func (r *Reflector) noteGathered(e wire.Event[object.Head]) {
 func (r *Reflector) queuePassed(e wire.Event[object.Head]) *failure.Failure {
 	p := e.Passed
 	switch {
-	case p.RV == "":
+	case noRV(p.RV):
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: p.Key, Err: ErrNoRV}
 	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
 		return unknownEvent(e.Type)

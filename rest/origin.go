@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
@@ -68,7 +69,7 @@ func (c *Client) Cluster(ctx context.Context) (string, error) {
 	switch {
 	case err == nil:
 		uid = string(system.GetUID())
-	case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+	case !apierrors.IsForbidden(err) && !failure.Missing(err):
 		if wait, asked := source.RetryAfter(err); asked {
 			c.mu.Lock()
 			c.refused = pause{err: err, until: time.Now().Add(wait)}

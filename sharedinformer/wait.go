@@ -75,8 +75,12 @@ func (i *core) waitForRV(ctx context.Context, rv, namespace string) error {
 	}
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
-			have := cached() // before the check, as the version of a namespace that was removed is that of the whole cache
-			switch feeds := i.feeds.all(); {
+			before := i.feeds.current.Load()
+			have := cached()
+			if i.feeds.current.Load() != before { // a namespace that is not watched has the version of the whole cache
+				return false, nil
+			}
+			switch feeds := *before; {
 			case namespace != metav1.NamespaceAll && feedCovering(feeds, namespace) == nil:
 				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace, ErrNotWatched)
 			case len(feeds) == 0:

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
@@ -53,7 +55,7 @@ func (r *Request[T]) Warn(format string, args ...any) {
 func Validate[T object.Object](check func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(check != nil, "the function for Validate")
-	return admit(mustHaveKinds(reflect.TypeFor[T](), kinds), func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
+	return admit(mustHaveKinds(reflect.TypeFor[T](), kinds), false, func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
 		return &admissionv1.AdmissionResponse{Allowed: true}, check(ctx, r)
 	})
 }
@@ -65,7 +67,7 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error, k
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error, kinds ...object.GVK) http.Handler {
 	mustBePointer[T]()
 	mustHave(change != nil, "the function for Mutate")
-	return admit(mustHaveKinds(reflect.TypeFor[T](), kinds), func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
+	return admit(mustHaveKinds(reflect.TypeFor[T](), kinds), true, func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
 		allowed := &admissionv1.AdmissionResponse{Allowed: true}
 		if len(r.AdmissionRequest.Object.Raw) == 0 {
 			return allowed, nil
@@ -81,8 +83,8 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error, ki
 			return nil, apierrors.NewInternalError(errors.New("the webhook set Request.Object to nil; to reject the request, return an error"))
 		}
 		after, err := marshal(r.Object)
-		if err != nil {
-			return nil, err
+		if err != nil || bytes.Equal(before, after) {
+			return allowed, err
 		}
 		patch, err := newPatch(r.AdmissionRequest.Object.Raw, before, after)
 		if err != nil || len(patch) == 0 {
@@ -101,7 +103,8 @@ type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
 
-	of reflect.Type // the Go type of the review's objects
+	of      reflect.Type // the Go type of the review's objects
+	patches bool         // a patch is made of the object, for which it is decoded without a type too
 }
 
 type admissionRequest struct {
@@ -113,7 +116,11 @@ func (r *admissionReview) weight() int64 {
 	if r.Request == nil {
 		return 0
 	}
-	return userWeight*int64(len(r.Request.User)) + wire.EstimateJSONMemory(r.Request.Object.Raw, r.of) + wire.EstimateJSONMemory(r.Request.OldObject.Raw, r.of)
+	weight := userWeight*int64(len(r.Request.User)) + wire.EstimateJSONMemory(r.Request.Object.Raw, r.of) + wire.EstimateJSONMemory(r.Request.OldObject.Raw, r.of)
+	if r.patches {
+		weight += wire.EstimateJSONMemory(r.Request.Object.Raw, reflect.TypeFor[*unstructured.Unstructured]())
+	}
+	return weight
 }
 
 func (r *admissionReview) unfold() error {
@@ -127,11 +134,11 @@ func (r *admissionReview) unfold() error {
 }
 
 // admit returns a handler that calls decide for reviews of the given kinds. If decide fails or panics, the
-// request is rejected.
-func admit[T object.Object](of *kinds, decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
+// request is rejected. patches means that decide calls newPatch.
+func admit[T object.Object](of *kinds, patches bool, decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := callOf(r.Context())
-		review := admissionReview{of: reflect.TypeFor[T]()}
+		review := admissionReview{of: reflect.TypeFor[T](), patches: patches}
 		release, ok := read(w, r, maxAdmission, maxDecoded, call.admission, &review)
 		if !ok {
 			return

@@ -42,6 +42,10 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 			strings.Repeat("{},", 1<<20) + `{}]}},"convertedObjects":[` + strings.Repeat("0,", 1<<20) + `0]}}`
 	}
 	validate := Validate(func(context.Context, *Request[*corev1.Pod]) error { return nil })
+	mutate := Mutate(func(_ context.Context, r *Request[*corev1.Pod]) error {
+		r.Object.Labels = map[string]string{"a": "b"}
+		return nil
+	})
 	convert := NewConversion[*corev1.Pod](corev1.SchemeGroupVersion)
 	for name, c := range map[string]struct {
 		handler http.Handler
@@ -52,6 +56,7 @@ func TestAReviewDoesNotGrow(t *testing.T) {
 		"groups":               {validate, review(admission, `"userInfo":{"groups":[`+strings.Repeat(`"",`, 2<<20)+`""]}`), http.StatusRequestEntityTooLarge},
 		"an answer of objects": {convert, review(conversion, `"desiredAPIVersion":"v1","objects":[]`), http.StatusOK},
 		"a pod":                {validate, review(admission, `"object":{"spec":{"containers":[`+strings.Repeat("{},", 1<<20)+`{}]}}`), http.StatusRequestEntityTooLarge},
+		"an unknown field":     {mutate, review(admission, `"object":{"x":[`+strings.Repeat(`{"a":0},`, 1<<20)+`0]}`), http.StatusRequestEntityTooLarge},
 		"a pod that was":       {validate, review(admission, `"oldObject":{"spec":{"containers":[`+strings.Repeat("0,", 1<<20)+`0]}}`), http.StatusRequestEntityTooLarge},
 		"objects":              {convert, review(conversion, `"desiredAPIVersion":"v1","objects":[`+strings.Repeat("0,", 2<<20)+`0]`), http.StatusRequestEntityTooLarge},
 	} {

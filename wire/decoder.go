@@ -154,13 +154,19 @@ func (d *decoder) decodeWithKind(od objectDecoder, i frame.Item, needName bool) 
 	case err == nil && !noKind:
 		return made, nil
 	case err == nil:
-		err = d.wrongKind("", "", "")
-	case !d.isStatus():
+		return nil, d.fail("object", i.Raw, d.wrongKind("", "", ""))
+	}
+	return nil, d.undecodable(i, err)
+}
+
+// undecodable returns the error for an object that cannot be decoded: if it is a Status, that.
+func (d *decoder) undecodable(i frame.Item, err error) error {
+	if !d.isStatus() {
 		if status := d.status(i); status != nil {
-			return nil, status
+			return status
 		}
 	}
-	return nil, d.fail("object", i.Raw, err)
+	return d.fail("object", i.Raw, err)
 }
 
 // decode returns the value to yield for an object. If possible, it packs the bytes as is; otherwise, it
@@ -316,7 +322,7 @@ func (d *decoder) event(od objectDecoder, lazy *lazyHead, found frame.Item, cach
 		}
 	} else {
 		if v, excluded, err := lazy.excludes(i); err != nil {
-			return e, err
+			return e, d.undecodable(i, err)
 		} else if excluded {
 			e.setPassed(v)
 			return e, nil

@@ -144,6 +144,10 @@ func TestUnwantedObjectsAreNotDecoded(t *testing.T) {
 	_, err = readWatch(podDecoder(t, MediaJSON, Options{}).WithFilter(none), bytes.NewReader(
 		[]byte(`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","uid":"1","resourceVersion":"1"}}}`)))
 	require.ErrorIs(t, err, ErrKind)
+	var malformed *Error
+	require.ErrorAs(t, err, &malformed, "a reflector counts it as unreadable")
+	require.Equal(t, "frame 0", malformed.Where)
+	require.Equal(t, "a", malformed.Key.Name)
 }
 
 // If the head of an unwanted object is unusual, so that the object is decoded for the filter, and a field that is not

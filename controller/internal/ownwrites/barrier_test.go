@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // clock is a cache that counts how often it is queried.
@@ -160,7 +161,7 @@ func TestParkedRequestsTimeOut(t *testing.T) {
 		require.EqualValues(t, parked, b.opts.Counts.Stale.Load())
 
 		b, at, again := lot(t, writes, parked)
-		at.change(func() { at.broken = context.Canceled })
+		at.change(func() { at.broken = sharedinformer.ErrStopped })
 		require.EqualValues(t, parked, again.Load())
 		require.EqualValues(t, parked, b.opts.Counts.Stale.Load())
 	})

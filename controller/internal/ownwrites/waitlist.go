@@ -85,7 +85,7 @@ func (l *waitlist) watch() {
 		case done:
 			return
 		case err == nil, errors.Is(err, errNextDeletions):
-		case l.barrier.ctx.Err() == nil && errors.Is(err, sharedinformer.ErrNotSynced) && !errors.Is(err, sharedinformer.ErrStopped):
+		case l.barrier.ctx.Err() == nil && !errors.Is(err, sharedinformer.ErrStopped):
 			// A list, perhaps that of another namespace, has been failing for so long that each wait ends at once.
 			select {
 			case <-time.After(lookAgain):
