@@ -60,6 +60,10 @@
 //     the Scale's field.
 //   - Server.Create, Update and Put do not track field owners until a client applies the object. From then
 //     on, their changes are owned by the manager "test".
+//   - A write to a status changes no finalizers or owner references. A real server changes them for Pods and
+//     Deployments.
+//   - A request that is in progress during ReplaceResource or Restore may get a 404.
+//   - A deletion with the propagation policy Foreground or Orphan removes the object at once.
 //   - On a lagging server, only watches lag. Changes to permissions and namespaces, and the removal of a
 //     resource, take effect on all servers at once.
 //   - Bookmarks are sent exactly when due, with the server's newest version. A real server may send them

@@ -158,20 +158,26 @@ func (c *call) apply(body []byte) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
-		obj, err := c.applied(cur, patch.DeepCopy())
-		if err != nil {
-			return nil, err
+	const tries = 10
+	for try := 1; ; try++ {
+		v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
+			obj, err := c.applied(cur, patch.DeepCopy())
+			if err != nil {
+				return nil, err
+			}
+			return obj, c.checkPlace(obj)
+		})
+		if apierrors.IsNotFound(err) && c.subresource == "" {
+			if err = c.applyNew(patch.DeepCopy()); apierrors.IsAlreadyExists(err) && try < tries {
+				continue // another request has just created it
+			}
+			return err
 		}
-		return obj, c.checkPlace(obj)
-	})
-	switch {
-	case apierrors.IsNotFound(err) && c.subresource == "":
-		return c.applyNew(patch)
-	case err != nil:
-		return err
+		if err != nil {
+			return err
+		}
+		return c.sendVersion(http.StatusOK, v)
 	}
-	return c.sendVersion(http.StatusOK, v)
 }
 
 func readPatch(body []byte) (*unstructured.Unstructured, error) {

@@ -204,6 +204,7 @@ type inquiry struct {
 
 	cluster   string // the cluster of the meant informers
 	clustered bool   // they all belong to it
+	exact     bool   // the current controller has requests with that name
 
 	goroutines []group // nil until whereIs is called
 }
@@ -215,6 +216,7 @@ func (i *inquiry) say(c Cause, format string, args ...any) {
 // caches looks for obstacles between the server and the handlers. It checks the informers that contain
 // the object or, if there are none, all selected informers.
 func (i *inquiry) caches(all []one) {
+	i.all, i.shown = all, namesOf(all)
 	var meant, holders []one
 	for _, each := range all {
 		if !means(i.informer, each) {
@@ -239,7 +241,7 @@ func (i *inquiry) caches(all []one) {
 	default:
 		meant = holders
 	}
-	i.all, i.shown, i.meant = all, namesOf(all), namesOf(meant)
+	i.meant = namesOf(meant)
 	other := func(of one) bool { return of.cluster != meant[0].cluster }
 	if i.clustered = len(meant) > 0 && !slices.ContainsFunc(meant, other); i.clustered {
 		i.cluster = meant[0].cluster
@@ -271,7 +273,7 @@ func (i *inquiry) gone(meant []one) bool {
 			continue
 		}
 		for _, each := range meant {
-			if e.Name == each.status.Reflector.Resource {
+			if e.Name == each.status.Reflector.Resource && !i.namesake(each) {
 				i.say(NotCached, "%s is no longer in any cache: it was removed from %s %s ago, at version %s. It was deleted, or the informer's namespaces and selectors no longer include it.", i.name, describe(each), age(i.now, e.At), e.RV)
 				return true
 			}
@@ -421,6 +423,7 @@ func (i *inquiry) controller(c controller.View) {
 		return
 	}
 	contents := c.Contents(mostItems)
+	i.findExact(c, contents)
 	if i.parked(c, contents) || i.held(c, s, contents) {
 		return
 	}
@@ -491,10 +494,33 @@ func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
 	return false
 }
 
+// namesake reports whether an informer of another cluster has the same name, so that the flight recorder's events may be
+// of either.
+func (i *inquiry) namesake(of one) bool {
+	return slices.ContainsFunc(i.all, func(other one) bool {
+		return other.cluster != of.cluster && other.status.Reflector.Resource == of.status.Reflector.Resource
+	})
+}
+
+// findExact decides whether the controller has requests with the name of the object's cluster.
+func (i *inquiry) findExact(c controller.View, contents controller.Contents) {
+	is := func(r controller.Request) bool { return r.Key == i.key && r.Cluster == i.cluster }
+	held := func(h workqueue.Held[controller.Request]) bool { return is(h.Key) }
+	recorded := func(e flight.Entry) bool {
+		return e.Role == flight.Controller && e.Name == c.Name() && e.Key == i.key && e.Cluster == i.cluster
+	}
+	i.exact = i.clustered && (slices.ContainsFunc(contents.Running, held) || slices.ContainsFunc(contents.Waiting, held) ||
+		slices.ContainsFunc(contents.Delayed, held) || slices.ContainsFunc(i.line, recorded) ||
+		slices.ContainsFunc(contents.Parked, func(p controller.Parked) bool { return is(p.Key) }))
+}
+
 // ofCluster reports whether a request of a cluster may be for the object. A source may give the process's own cluster
 // any name (controller.Source.InCluster).
 func (i *inquiry) ofCluster(cluster string) bool {
-	if !i.clustered || cluster == "" || cluster == i.cluster {
+	switch {
+	case i.exact:
+		return cluster == i.cluster
+	case !i.clustered, cluster == "", cluster == i.cluster:
 		return true
 	}
 	return i.cluster == "" && !slices.ContainsFunc(i.all, func(of one) bool { return of.cluster == cluster })
@@ -606,6 +632,9 @@ func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 // heard returns the last delivery to the controller's handler, and the object's last change in the same
 // informer, whether delivered or not. Changes to objects of other types with the same key are ignored.
 func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
+	if slices.ContainsFunc(i.all, func(of one) bool { return i.meant[of.status.Reflector.Resource] && i.namesake(of) }) {
+		return nil, nil
+	}
 	for n := len(i.line) - 1; n >= 0 && told == nil; n-- {
 		if e := &i.line[n]; e.Kind == flight.Told && e.Role == flight.Handler && strings.HasPrefix(e.Name, "controller "+c.Name()+": ") {
 			told = e

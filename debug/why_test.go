@@ -440,3 +440,34 @@ func TestWhyDistinguishesClusters(t *testing.T) {
 		}
 	})
 }
+
+// A change in another cluster, which has an informer of the same name, is not taken for one that no source of the
+// controller asked for.
+func TestWhyDistinguishesInformersOfOneName(t *testing.T) {
+	recorder := flight.New(flight.DefaultSize)
+	controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Flight: recorder}}, func(e *controllertest.Env) {
+		west := factory.New(e.Client, factory.Options{Flight: recorder})
+		pods, others := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Pod](west)
+		c, err := controller.New("keeper", controller.Func(func(ctx context.Context, r controller.Request) (controller.Result, error) {
+			if r.Cluster == "" {
+				<-ctx.Done()
+			}
+			return controller.Result{}, nil
+		}), controller.Options{Flight: recorder, Concurrency: 2})
+		require.NoError(e, err)
+		c.Watch(controller.For(pods))
+		c.Watch(controller.For(others).InCluster("west"))
+		west.Start(e.Context())
+		e.Start(c)
+		controllertest.Put(e, pod("shop", "p", ""))
+		e.Settle(10 * time.Second)
+		process := debug.New(debug.Options{Recorder: recorder, Controllers: func() []controller.View { return []controller.View{c} }, Informers: func() []debug.Cluster {
+			return []debug.Cluster{{Informers: e.Factory}, {Name: "west", Informers: west}}
+		}})
+		for of, want := range map[string]debug.Cause{"": debug.Running, " of cluster west": debug.Reconciled} {
+			w, err := process.Client().Why(e.Context(), "pods (*v1.Pod)"+of, "", object.Key{Namespace: "shop", Name: "p"})
+			require.NoError(e, err)
+			require.Equal(e, want, w.Reasons[0].Cause, "%s: %+v", of, w.Reasons)
+		}
+	})
+}

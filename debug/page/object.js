@@ -38,11 +38,17 @@ function contents(o) {
   return h('pre', { tabindex: '0', 'aria-label': 'Contents' }, text.slice(0, mostText), text.length > mostText && `\n… ${count(text.length - mostText)} characters more`);
 }
 
+// fullName returns the informer's name with its type and cluster, if known.
+function fullName(params) {
+  const name = params.get('informer') ?? '', type = params.get('type'), cluster = params.get('cluster');
+  return type ? `${name} (${type})${cluster ? ` of cluster ${cluster}` : ''}` : name;
+}
+
 export const object = {
   title: params => keyText(key(params)),
   parent: params => params.get('informer') ? { view: 'informer', params: which(params), title: params.get('informer') } : null,
   asks: params => ({
-    why: ['why', { informer: params.get('informer') ?? '', ...key(params) }],
+    why: ['why', { informer: fullName(params), ...key(params) }],
     timeline: ['timeline', { informer: params.get('informer') ?? '', ...key(params) }],
     ...(params.get('informer') ? { object: ['object', { ...which(params), ...key(params) }] } : {}),
   }),

@@ -202,6 +202,16 @@ func names(list []any) []string {
 	return all
 }
 
+// An applied number is stored like a created one, so a later write that does not change it changes no spec.
+func TestAppliedNumbersStayWhole(t *testing.T) {
+	forEach(t, func(s *session) {
+		const path = "example.com/v1/widgets/w"
+		made := s.applied(path, "me", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"size":1}}`)
+		labelled := s.merge(path, `{"metadata":{"labels":{"a":"b"}}}`)
+		require.Equal(s.t, made.Metadata.Generation, labelled.Metadata.Generation)
+	})
+}
+
 func TestApplyAndSubresources(t *testing.T) {
 	forEach(t, func(s *session) {
 		path, kind := "example.com/v1/widgets/w", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"`

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // replayed reads all recorded data for the given types.
@@ -59,7 +60,7 @@ func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner,
 	if err != nil {
 		return churner{}, err
 	}
-	if at.Mapping.Namespaced {
+	if _, builtin := discovery.Builtin(at.Mapping.Kind); at.Mapping.Namespaced || !builtin { // custom resources usually are
 		c.at.Namespace = cmp.Or(at.Namespace, f.Namespace) // the counted namespace
 	}
 	opts := reflector.Options{

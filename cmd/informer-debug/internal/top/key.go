@@ -35,10 +35,11 @@ func queue(name string) *place {
 	}}}}
 }
 
-// parseKey parses a key formatted by object.FormatKey. It ignores the cluster.
+// parseKey parses a key formatted by object.FormatKey. It ignores the cluster, except of an object without a namespace,
+// whose name may contain a colon too.
 func parseKey(text string) object.Key {
 	if namespace, name, ok := strings.Cut(text, "/"); ok {
-		return object.Key{Namespace: namespace, Name: name}
+		return object.Key{Namespace: namespace[strings.LastIndexByte(namespace, ':')+1:], Name: name}
 	}
 	return object.Key{Name: text}
 }
@@ -51,7 +52,7 @@ func key(which debug.Which, at object.Key) *place {
 			if _, err := a.ask(ctx); err != nil {
 				return table{}, err
 			}
-			why, err := a.process.Why(ctx, which.Informer, "", at)
+			why, err := a.process.Why(ctx, fullName(which), "", at)
 			if err != nil {
 				return table{}, err
 			}
@@ -70,6 +71,16 @@ func key(which debug.Which, at object.Key) *place {
 		p.tabs = append(p.tabs, tab{name: "object", load: func(ctx context.Context, a *asker) (table, error) { return loadObject(ctx, a, which, at) }})
 	}
 	return p
+}
+
+// fullName returns an informer's name with its type and cluster, if known.
+func fullName(which debug.Which) string {
+	if which.Type == "" {
+		return which.Informer
+	}
+	i := debug.Informer{Cluster: which.Cluster}
+	i.Type, i.Reflector.Resource = which.Type, which.Informer
+	return i.String()
 }
 
 func loadObject(ctx context.Context, a *asker, which debug.Which, at object.Key) (t table, err error) {
