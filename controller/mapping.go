@@ -147,13 +147,27 @@ const (
 // handle handles an event. It also maps an object that has moved to another process, because this one may still have
 // the objects that it maps to, such as its former owner; other requests are dropped when a worker takes them.
 func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head]) error {
-	if m.ctx.Err() == nil && m.admits(m.in, e, func() { m.take(e) }) {
+	switch {
+	case m.ctx.Err() != nil:
+	case m.admits(m.in, e, func() { m.take(e) }):
 		m.take(e)
+	default:
+		m.skip(e)
 	}
 	return nil
 }
 
-// take maps an event's objects. If earlier states of the same object are left, it maps only the new one.
+// skip notes an event that the predicates reject.
+func (m *mapping) skip(e sharedinformer.Event[object.Head]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if u := m.unmapped[object.KeyOf(e.Object)]; u != nil {
+		u.last = e.Object
+		m.setGone(u, e.Type == sharedinformer.Delete)
+	}
+}
+
+// take maps an event's objects. If earlier states of the same object are left, it maps only the new ones.
 func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,19 +176,20 @@ func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	waits := u != nil
 	if !waits {
 		u = &unmapped{gone: true} // so far, it is not counted as existing
-		if e.Type == sharedinformer.Update {
-			u.states = append(u.states, state{object: e.Old})
-		}
 	}
 	u.typ, u.last = causeOf(e), e.Object
-	u.states = append(u.states, state{object: e.Object})
-	if len(u.states) > maxStates {
-		u.states = slices.Delete(u.states, 1, 2)
+	come := []state{{object: e.Object}}
+	if left := func(s state) bool { return s.object == e.Old }; e.Type == sharedinformer.Update && !slices.ContainsFunc(u.states, left) {
+		come = []state{{object: e.Old}, {object: e.Object}}
+	}
+	u.states = append(u.states, come...)
+	if more := len(u.states) - maxStates; more > 0 {
+		u.states = slices.Delete(u.states, 1, 1+more)
 	}
 	gone := e.Type == sharedinformer.Delete
 	if waits { // for a retry, which is queued
 		m.setGone(u, gone)
-		u.next = len(u.states) - 1
+		u.next = len(u.states) - len(come)
 		_ = m.try(key, u, func(error) {})
 		return
 	}

@@ -102,6 +102,9 @@ func TestAStateThatCannotBeMapped(t *testing.T) {
 			e.Settle(time.Second)
 			require.Equal(e, []string{"shop/x"}, j.read(), "it is mapped at once")
 			require.NoError(e, c.Ready())
+			controllertest.Put(e, pod("a", labelled("to", "z")))
+			e.Settle(time.Second)
+			require.ElementsMatch(e, []string{"shop/x", "shop/z"}, j.read(), "the old and the new")
 			controllertest.Put(e, pod("deleted", labelled("to", "bad")))
 			controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "deleted"})
 			controllertest.Put(e, pod("b", labelled("to", "y")))
@@ -144,13 +147,22 @@ func TestAStateIsNotGivenUpForTheFailuresOfOthers(t *testing.T) {
 
 // If nothing can be mapped, deleted objects are given up too, and a source waits for none of them.
 func TestDeletedObjectsThatCannotBeMapped(t *testing.T) {
+	for name, predicates := range map[string][]controller.Predicate[*corev1.Pod]{
+		"all events":   nil,
+		"no deletions": {controller.On[*corev1.Pod](sharedinformer.Add, sharedinformer.Update)},
+	} {
+		t.Run(name, func(t *testing.T) { deleteUnmapped(t, predicates) })
+	}
+}
+
+func deleteUnmapped(t *testing.T, predicates []controller.Predicate[*corev1.Pod]) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
 		var calls atomic.Int64
 		c := newController(e, &journal{}, controller.Options{}, controller.Map(pods, func(context.Context, *corev1.Pod) ([]controller.Request, error) {
 			calls.Add(1)
 			return nil, errors.New("it never works")
-		}))
+		}, predicates...))
 		const objects = 1500
 		for n := range objects {
 			_, err := e.Server.Put(pod(fmt.Sprint("a", n)))

@@ -49,6 +49,7 @@ type Member struct {
 	Has      int    // number of Slots
 	Wants    int    // number of slots assigned to it
 	Leaving  bool
+	Deaf     bool          // its watch of the Leases delivers nothing
 	Silent   time.Duration // since its last sign of life
 	Late     bool          // has been silent for longer than a live member would be
 	Expired  bool          // has been silent for so long that its Lease has expired
@@ -80,14 +81,14 @@ func GroupOf(s membership.Status) Group {
 	}
 	weights := 0
 	for _, m := range s.Members {
-		if m.Trouble == "" && !m.Expired && !m.Leaving {
+		if m.Trouble == "" && !m.Expired && !m.Leaving && !m.Deaf {
 			weights += m.Weight
 		}
 	}
 	for _, m := range s.Members {
 		one := Member{
 			Identity: m.Identity, Lease: m.Lease, Layout: m.Layout, Weight: m.Weight, Slots: m.Claims.String(),
-			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
+			Has: m.Claims.Len(), Wants: m.Wanted, Leaving: m.Leaving, Deaf: m.Deaf, Silent: m.Silent, Late: m.Late, Expired: m.Expired, Trouble: m.Trouble,
 		}
 		if m.Trouble != "" { // package membership treats it as claiming every slot
 			one.Slots, one.Has = "", 0

@@ -78,7 +78,11 @@ func (e entry) synced(ctx context.Context) error {
 		select {
 		case <-e.begun:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s: the previous run has not ended: %w", sharedinformer.ErrNotSynced, e.informer.Name(), context.Cause(ctx))
+			select {
+			case <-e.begun:
+			default:
+				return fmt.Errorf("%w: %s: its run has not begun, perhaps because the previous one has not ended: %w", sharedinformer.ErrNotSynced, e.informer.Name(), context.Cause(ctx))
+			}
 		}
 	}
 	if e.optional() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -131,4 +132,19 @@ func TestLongHeadersAreCutOff(t *testing.T) {
 	})
 	require.NoError(t, f.Damage)
 	require.Len(t, f.Requests, 2)
+}
+
+// A proxy's error page is withheld, since it names no kind. The informer's other responses are replayed.
+func TestAWithheldPageIsNoSecret(t *testing.T) {
+	const list = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`
+	f := recorded(t, Options{}, func(r *Recorder) {
+		told(t, r.RoundTripper(serve(502, part{0, `{"message":"no healthy upstream"}`, nil}), nil), get(t, pods))
+		told(t, r.RoundTripper(serve(200, part{0, list, nil}), nil), get(t, pods))
+	})
+	require.True(t, f.Requests[0].Withheld)
+	require.False(t, AllWithheld(f.Requests))
+	require.True(t, AllWithheld(f.Requests[:1]))
+	replay := f.Replay(ReplayOptions{Speed: math.Inf(1)})
+	require.Contains(t, strings.Join(told(t, replay, get(t, pods)), " "), "502")
+	require.Contains(t, strings.Join(told(t, replay, get(t, pods)), " "), list)
 }

@@ -208,7 +208,7 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 		r.strange = asked.String()
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
 	}
-	if all := streams[0].requests; !slices.ContainsFunc(all, func(q *Request) bool { return !q.Withheld }) {
+	if AllWithheld(streams[0].requests) {
 		return nil, nil, r.unrecorded(asked, "the contents of Secrets were not recorded: set IncludeSecrets when recording", nil)
 	}
 	s, at := find(streams, asked)

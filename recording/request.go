@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,8 @@ type Request struct {
 	// Informer distinguishes informers with the same subject. It is 0 if the client is unknown.
 	Informer uint64 `json:",omitempty"`
 
-	// Withheld means that the request is for Secrets, so only the size of its response is recorded.
+	// Withheld means that the request is for Secrets, or that its response might contain some, because it ended before
+	// it named a kind. Only the size of the response is recorded.
 	Withheld bool `json:",omitempty"`
 
 	// At is when the request was sent, Answered when the response header arrived, and Ended when the
@@ -213,4 +215,11 @@ func (q *Request) shape() string {
 func encode(value any) []byte {
 	text, _ := json.Marshal(value)
 	return text
+}
+
+// AllWithheld reports whether no response to an informer's requests was recorded because all were withheld.
+func AllWithheld(requests []*Request) bool {
+	withheld := func(q *Request) bool { return q.Withheld }
+	recorded := func(q *Request) bool { return q.Bytes > 0 && !q.Withheld }
+	return slices.ContainsFunc(requests, withheld) && !slices.ContainsFunc(requests, recorded)
 }

@@ -86,7 +86,7 @@ func TestWhichKindsAreServed(t *testing.T) {
 	}
 }
 
-// slow is a script whose lists stop for a minute after each item.
+// slow is a script whose lists stop for a while after each item.
 type slow struct{ *script }
 
 func (s *slow) List(ctx context.Context, o source.Request) source.List[object.Head] {

@@ -129,8 +129,8 @@ func (r *Reflector) runWatch(ctx context.Context, opts metav1.ListOptions, lifet
 	}
 	s := &stream{Reflector: r, ctx: ctx, dog: dog, opened: asked, before: r.calls.total()}
 	s.lifetime = r.opts.replayedLifetime(&r.pace.recall, lifetime) + r.opts.Timing.WatchMargin
+	r.noteServing()
 	if set != nil {
-		r.noteServing()
 		s.opened = time.Now()
 		dog.expect(patience, ErrNoEnd)
 	} else {

@@ -69,7 +69,7 @@ func (c *Client) Cluster(ctx context.Context) (string, error) {
 	switch {
 	case err == nil:
 		uid = string(system.GetUID())
-	case !apierrors.IsForbidden(err) && !failure.Missing(err):
+	case !failure.Missing(err) && (!apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)):
 		if wait, asked := source.RetryAfter(err); asked {
 			c.mu.Lock()
 			c.refused = pause{err: err, until: time.Now().Add(wait)}

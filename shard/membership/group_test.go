@@ -1,12 +1,15 @@
 package membership_test
 
 import (
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/apiservertest"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/shard/membership"
@@ -131,6 +134,66 @@ func TestS02_ADeafMemberIsLeftOut(t *testing.T) {
 		require.Len(t, r.counts(a, c), 2)
 		require.NotContains(t, r.counts(a, c), "")
 		require.NoError(t, c.Status().Refusal)
+	})
+}
+
+// A deaf member that leaves while its work goes on writes its Lease no more often than others.
+func TestADeafMemberThatLeavesWritesRarely(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{Patience: time.Minute})
+		settle(10 * time.Second)
+		r.owners(a, b)
+		r.runs.Go(func() { b.work(b.Status().Owned.All()[0], time.Minute, time.Minute) })
+		b.network.deaf.Store(true)
+		b.network.link.Vanish()
+		settle(40 * time.Second)
+		b.stop()
+		before := r.srv.Stats().Requests("update", "leases")
+		settle(10 * time.Second)
+		require.LessOrEqual(t, r.srv.Stats().Requests("update", "leases")-before, 20)
+	})
+}
+
+// A deaf member gives up the slots that it claims and cannot work in.
+func TestS02_ADeafMemberClaimsNothingForLong(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
+		settle(10 * time.Second)
+		r.owners(a, b)
+		b.network.deaf.Store(true)
+		b.network.link.Vanish()
+		b.network.cut()
+		settle(12 * time.Second)
+		b.network.heal()
+		settle(time.Minute)
+		require.Zero(t, r.counts(a, b)[""])
+	})
+}
+
+// If there is nobody else, a deaf member takes slots whenever it lists the Leases.
+func TestS02_ALonelyMemberThatIsDeafWorks(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a := r.joinOver("a", membership.Options{}, func(n *network) { n.deaf.Store(true) })
+		settle(45 * time.Minute)
+		require.Equal(t, map[string]int{"a": 32}, r.counts(a))
+	})
+}
+
+// A member whose writes fail is not deaf.
+func TestAMemberWhoseWritesFailIsNotDeaf(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		var log strings.Builder
+		a := r.join("a", membership.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		settle(10 * time.Second)
+		r.owners(a)
+		r.srv.Faults().Add(apiservertest.Fault{Verb: "update", Resource: "leases", Do: []apiservertest.Action{apiservertest.Fail{Code: 503}}})
+		settle(25 * time.Second)
+		r.srv.Faults().Clear()
+		settle(10 * time.Second)
+		r.owners(a)
+		a.stop()
+		settle(10 * time.Second)
+		require.NotContains(t, log.String(), "does not show our renewals")
 	})
 }
 

@@ -77,7 +77,7 @@ func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Stat
 		m := o.member(l, said, silence(now, l))
 		s.Members = append(s.Members, m)
 		s.Orphans = s.Orphans.Without(m.Claims)
-		if m.Trouble == "" && !m.Expired && !m.Leaving {
+		if m.Trouble == "" && !m.Expired && !m.Leaving && !m.Deaf {
 			all = append(all, candidate{m.Identity, m.Weight})
 		}
 	}

@@ -51,9 +51,9 @@ type keeper struct {
 	rest     time.Time             // do not write before this time
 	shown    string                // resource version of our Lease as of the last view
 	unseen   time.Time             // time of our first renewal that the view did not show; zero if there is none
-	deaf     bool      // see statement
-	missed   time.Time // time since which the view has not shown our last renewal; zero if it does
-	heard    string    // resource version of the last renewal that the view showed since we were deaf
+	deaf     bool                  // see statement
+	missed   time.Time             // time since which the view has not shown our last renewal; zero if it does
+	heard    string                // resource version of the last renewal that the view showed since we were deaf
 	leaving  bool
 	given    time.Time // when to abandon the last attempt to leave; zero before leaving
 	done     bool
@@ -161,7 +161,7 @@ func (k *keeper) noteHeard(now time.Time, v view) {
 	switch {
 	case k.own == nil:
 		k.deaf, k.missed, k.heard = false, time.Time{}, ""
-	case k.current(now, v):
+	case v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion:
 		if k.missed = (time.Time{}); k.deaf && k.heard != "" && k.heard != k.own.ResourceVersion {
 			k.deaf = false
 			k.opts.Logger.Info("the watch of the group's Leases works again")
@@ -259,7 +259,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := k.wanted(k.opts.Identity)
-	current := synced && k.current(now, v)
+	current, alone := synced && k.current(now, v), len(k.targets.all) < 2
 	var epoch uint64 // lower than in an earlier term only if the server was restored to an older state
 	if current {
 		epoch, _ = strconv.ParseUint(k.own.ResourceVersion, 10, 64)
@@ -269,14 +269,14 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 		want := wanted.Has(n) && k.refused == nil && k.own != nil && !k.leaving
 		switch s.phase {
 		case none:
-			if want && synced && !k.deaf && !v.taken.Has(n) {
+			if want && synced && (!k.deaf || alone && current) && !v.taken.Has(n) {
 				s.phase = claimed
 			}
 		case claimed:
 			switch {
 			case !want && s.hands > 0: // work from a lost term is still in progress
 				s.phase, s.since = leaving, now
-			case !want:
+			case !want, k.deaf && !current && !alone && s.hands == 0: // others can take it
 				s.phase = none
 			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0 && epoch != s.token.Epoch: // otherwise hold it after the next renewal
 				s.hold(shard.Token{Slot: n, Epoch: epoch})
@@ -324,7 +324,7 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 		last = k.opts.read(k.own).statement
 	}
 	k.mu.Lock()
-	next, idle := statement{claims: k.claims(), leaving: k.leaving, deaf: k.deaf}, true
+	next, idle := statement{claims: k.claims(), leaving: k.leaving, deaf: k.deaf && !k.leaving}, true
 	for n := range k.slots {
 		idle = idle && k.slots[n].hands == 0
 	}

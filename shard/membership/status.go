@@ -47,6 +47,7 @@ type Member struct {
 	Claims   shard.Slots // slots that the member owns or is about to take
 	Wanted   int         // number of slots assigned to the member
 	Leaving  bool
+	Deaf     bool          // its watch delivers nothing, so it keeps its slots but takes no others
 	Silent   time.Duration // time since the last renewal
 	Late     bool          // silent for a third of the permitted time, which does not happen to a healthy member
 	Expired  bool          // silent for too long
@@ -109,7 +110,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 	if k.own != nil {
 		silent := now.Sub(k.due.Add(-k.opts.RetryPeriod))
 		k.mu.Lock()
-		all = append(all, Member{Identity: k.opts.Identity, Lease: k.own.Name, Layout: k.opts.layout(), Weight: k.opts.Weight, Claims: k.claims(), Leaving: k.leaving, Silent: silent, Late: silent >= k.opts.LeaseDuration/late})
+		all = append(all, Member{Identity: k.opts.Identity, Lease: k.own.Name, Layout: k.opts.layout(), Weight: k.opts.Weight, Claims: k.claims(), Leaving: k.leaving, Deaf: k.deaf, Silent: silent, Late: silent >= k.opts.LeaseDuration/late})
 		k.mu.Unlock()
 	}
 	for _, o := range v.others {
@@ -124,7 +125,7 @@ func (k *keeper) members(now time.Time, v view) []Member {
 // member describes a member based on its Lease.
 func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) Member {
 	m := Member{
-		Identity: lease.Holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,
+		Identity: lease.Holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving, Deaf: s.deaf,
 		Silent: silent, Late: silent >= s.lasts/late, Expired: silent >= s.lasts,
 	}
 	switch {

@@ -108,7 +108,7 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	if file.Damage != nil {
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
-	if found, err = withoutSecrets(found, len(args) > 0, c); err != nil {
+	if found, err = withoutSecrets(file, found, len(args) > 0, c); err != nil {
 		return nil, err
 	}
 	p := &Player{file: file, Found: found, began: found[0].At}
@@ -126,9 +126,13 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 
 // withoutSecrets drops informers for Secrets whose contents were not recorded, and reports that. It returns
 // an error if the user asked for Secrets, or if nothing is left.
-func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
+func withoutSecrets(file *recording.File, found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
 	const withheld = "the contents of Secrets were not recorded"
-	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
+	all := map[string][]*recording.Request{}
+	for _, q := range file.Requests {
+		all[InformerOf(q)] = append(all[InformerOf(q)], q)
+	}
+	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return recording.AllWithheld(all[InformerOf(q)]) })
 	switch {
 	case len(left) == len(found):
 	case asked || len(left) == 0:

@@ -195,6 +195,8 @@ func stateOf(m *debug.Member) string {
 		return "silent for too long"
 	case m.Leaving:
 		return "leaving"
+	case m.Deaf:
+		return "takes no slots: its watch of the Leases delivers nothing"
 	case m.Late:
 		return "silent"
 	}
