@@ -121,7 +121,7 @@ type unmapped struct {
 	typ    CauseType   // the cause type of the last event
 	states []state     // oldest first
 	next   int         // index of the state to map next, in case the function calls runtime.Goexit
-	last   object.Head // the object's state in the last event
+	last   object.Head // the object's state in the last event that the predicates admitted
 	gone   bool        // the object was deleted
 }
 
@@ -138,7 +138,7 @@ const (
 	// the newest ones are kept.
 	maxStates = 8
 	// maxFailures is the number of failures after which an outdated state is given up if the function works otherwise:
-	// then it fails because of what the object contains.
+	// then the object's content is the reason.
 	maxFailures = 20
 	// maxUnmapped is the number of objects beyond which deleted ones are given up like that even if every call fails.
 	maxUnmapped = 1000
@@ -157,13 +157,15 @@ func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head])
 	return nil
 }
 
-// skip notes an event that the predicates reject.
+// skip notes a deletion that the predicates reject.
 func (m *mapping) skip(e sharedinformer.Event[object.Head]) {
+	if e.Type != sharedinformer.Delete {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if u := m.unmapped[object.KeyOf(e.Object)]; u != nil {
-		u.last = e.Object
-		m.setGone(u, e.Type == sharedinformer.Delete)
+		m.setGone(u, true)
 	}
 }
 

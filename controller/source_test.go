@@ -145,6 +145,30 @@ func TestAStateIsNotGivenUpForTheFailuresOfOthers(t *testing.T) {
 	})
 }
 
+// An update that the predicates reject does not make the state before it outdated.
+func TestARejectedUpdateMakesNoStateOutdated(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		var down atomic.Bool
+		down.Store(true)
+		c := newController(e, j, controller.Options{}, controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) {
+			if down.Load() && p.Name == "a" {
+				return nil, errors.New("down")
+			}
+			return []controller.Request{request(p.Labels["to"])}, nil
+		}, controller.LabelsChanged[*corev1.Pod]()))
+		e.Start(c)
+		controllertest.Put(e, pod("a", labelled("to", "x")))
+		controllertest.Put(e, pod("a", labelled("to", "x"), func(p *corev1.Pod) { p.Annotations = map[string]string{"n": "1"} }))
+		controllertest.Put(e, pod("b", labelled("to", "w")))
+		e.Settle(2 * time.Hour)
+		down.Store(false)
+		e.Settle(24 * time.Hour)
+		require.Contains(e, j.read(), "shop/x")
+	})
+}
+
 // If nothing can be mapped, deleted objects are given up too, and a source waits for none of them.
 func TestDeletedObjectsThatCannotBeMapped(t *testing.T) {
 	for name, predicates := range map[string][]controller.Predicate[*corev1.Pod]{

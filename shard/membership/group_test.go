@@ -170,15 +170,6 @@ func TestS02_ADeafMemberClaimsNothingForLong(t *testing.T) {
 	})
 }
 
-// If there is nobody else, a deaf member takes slots whenever it lists the Leases.
-func TestS02_ALonelyMemberThatIsDeafWorks(t *testing.T) {
-	inBubble(t, 32, func(r *rig) {
-		a := r.joinOver("a", membership.Options{}, func(n *network) { n.deaf.Store(true) })
-		settle(45 * time.Minute)
-		require.Equal(t, map[string]int{"a": 32}, r.counts(a))
-	})
-}
-
 // A member whose writes fail is not deaf.
 func TestAMemberWhoseWritesFailIsNotDeaf(t *testing.T) {
 	inBubble(t, 32, func(r *rig) {
