@@ -84,9 +84,12 @@ func TestAStateThatCannotBeMapped(t *testing.T) {
 		controllertest.Run(t, func(e *controllertest.Env) {
 			pods := factory.Informer[*corev1.Pod](e.Factory)
 			j := &journal{}
+			var mu sync.Mutex
 			failures := map[string]int{}
 			c := newController(e, j, controller.Options{}, controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) {
 				if p.Labels["to"] == "bad" {
+					mu.Lock()
+					defer mu.Unlock()
 					failures[p.Name]++
 					return nil, errors.New("a bad label")
 				}
@@ -111,8 +114,12 @@ func TestAStateThatCannotBeMapped(t *testing.T) {
 			controllertest.Put(e, pod("still", labelled("to", "bad")))
 			e.Settle(24 * time.Hour)
 			require.Equal(e, []string{"shop/y"}, j.read())
+			mu.Lock()
 			clear(failures)
+			mu.Unlock()
 			e.Settle(24 * time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
 			require.Len(e, failures, 1)
 			require.Positive(e, failures["still"])
 		})
