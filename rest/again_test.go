@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"strconv"
@@ -43,6 +44,30 @@ func TestAGetIsSentAgainWhenItsConnectionBreaks(t *testing.T) {
 			require.Error(t, err, name)
 			require.Equal(t, int64(1), asked.Load(), name)
 		}
+	}
+}
+
+// A server that stops says so with HTTP/2's GOAWAY, and may then close the connection before it responds.
+func TestAGetIsSentAgainAfterHTTP2Ended(t *testing.T) {
+	for _, text := range []string{
+		"http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=\"\"",
+		"http2: client connection lost", brokenOff,
+	} {
+		asked := 0
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			_, _ = w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+		})
+		next := client.http.Transport
+		client.http.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			if asked++; asked == 1 {
+				return nil, errors.New(text)
+			}
+			return next.RoundTrip(r)
+		})
+		_, err := ResourceFor[*corev1.Pod](client).Get(t.Context(), key, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, 2, asked, text)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -174,11 +175,21 @@ func (r *resource) none(ctx context.Context, c call) (d Deletion, err error) {
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil {
 		return d, req.wrap(r.client.concealed(resp, status))
 	}
-	var is metav1.TypeMeta
-	if isJSON(resp) && len(body) > 0 && (json.Unmarshal(body, &is) != nil || is.Kind == "") {
+	if isJSON(resp) && len(body) > 0 && !r.mayDescribeDeletion(body) {
 		return d, req.wrap(notTheAPI(r.client.base.Host, resp, nil, r.client.conceal(resp))) // do not quote the response: it may be a Secret
 	}
 	return deletionOf(decoder.Object(body)), nil
+}
+
+// mayDescribeDeletion reports whether JSON has the kind of a response to a DELETE: a Status, an object or a list
+// from the resource's API group, or the metadata of an object.
+func (r *resource) mayDescribeDeletion(body []byte) bool {
+	var is metav1.TypeMeta
+	if json.Unmarshal(body, &is) != nil || is.Kind == "" || is.APIVersion == "" {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(is.APIVersion)
+	return err == nil && (gv.Group == r.kind.Group || gv.Group == metav1.GroupName || is.APIVersion == "v1" && is.Kind == "Status")
 }
 
 // deletionOf converts the decoded response to a DELETE: the object, or a Status that reports success.

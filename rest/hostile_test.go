@@ -61,8 +61,11 @@ func TestDeleteDoesNotAcceptArbitraryJSON(t *testing.T) {
 	})
 	pods := ResourceFor[*corev1.Pod](c).Namespace("default")
 	for answer, want := range map[string]string{
-		`{"error":"login_required"}`: "200 OK with application/json, which is not from the Kubernetes API",
-		`["kind"]`:                   "which is not from the Kubernetes API",
+		`{"error":"login_required"}`:                   "200 OK with application/json, which is not from the Kubernetes API",
+		`["kind"]`:                                     "which is not from the Kubernetes API",
+		`{"kind":"login","next":"/sso"}`:               "which is not from the Kubernetes API",
+		`{"kind":"Problem","apiVersion":"gateway/v2"}`: "which is not from the Kubernetes API",
+		`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"}`:        "",
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}`: ": no",
 		`{"kind":"Status","apiVersion":"v1","status":"Success"}`:                "",
 		`{"kind":"Pod","apiVersion":"v1","status":{}}`:                          "",

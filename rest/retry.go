@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +44,11 @@ func (r repeat) after(code int) bool {
 // disconnected reports whether err means that a connection broke. Servers and load balancers close
 // connections with pending responses when they restart.
 func disconnected(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) ||
-		strings.Contains(err.Error(), "http: server closed idle connection") // this error has no type
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsConnectionReset(err) {
+		return true
+	}
+	untyped := []string{"http: server closed idle connection", "http2: server sent GOAWAY", "http2: client connection lost", brokenOff}
+	return slices.ContainsFunc(untyped, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // patience counts the retries of one call.
