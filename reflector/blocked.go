@@ -169,11 +169,20 @@ const lateAnswer = 10 * time.Second
 func (r *Reflector) trackRequest(ctx context.Context) (request context.Context, answered func()) {
 	p := new(source.Progress)
 	r.inFlight.Store(p)
-	late := time.AfterFunc(lateAnswer, func() {
-		if stuck := p.Waiting(nil); stuck != nil && r.inFlight.Load() == p && !r.calls.running() {
+	var late *time.Timer
+	late = time.AfterFunc(lateAnswer, func() {
+		stuck := p.Waiting(nil)
+		switch {
+		case r.inFlight.Load() != p:
+		case stuck == nil, r.calls.running():
+			late.Reset(lateAnswer)
+		case stuck.For < lateAnswer:
+			late.Reset(lateAnswer - stuck.For)
+		default:
 			r.opts.Logger.Warn("reflector request is late", "resource", r.Name(), "cause", stuck.Error())
 		}
 	})
+	late.Reset(lateAnswer) // the function reads late, which is set only now
 	return withCallMonitor(jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), &r.calls), func() {
 		late.Stop()
 		r.inFlight.CompareAndSwap(p, nil)

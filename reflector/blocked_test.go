@@ -72,6 +72,50 @@ func TestL22_ATransformThatBlocksAWatchIsSeen(t *testing.T) {
 	})
 }
 
+// turning sends one page, and hangs on the next.
+type turning struct{ *script }
+
+func (p turning) List(ctx context.Context, o source.Request) source.List[object.Head] {
+	steps, list := source.ProgressOf(ctx), p.script.List(ctx, o)
+	first := list.Items
+	list.Items = func(yield func(object.Head, error) bool) {
+		steps.Step("10.0.0.1", "in the middle of the answer")
+		for item, err := range first {
+			time.Sleep(lateAnswer - time.Second)
+			if !yield(item, err) {
+				return
+			}
+		}
+		time.Sleep(2 * lateAnswer) // the rest of the first page has only unwanted items
+		steps.Step("10.0.0.1", "the request is sent")
+		<-ctx.Done()
+		yield(nil, ctx.Err())
+	}
+	return list
+}
+
+// While a later page of a list does not arrive, the status and the log say so.
+func TestL22_ALaterPageThatHangsIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &script{lists: []answer{{items: []object.Head{obj("a", 3)}, rv: "7"}}}
+		r := New(turning{s}, deltafifo.New(deltafifo.Options{}), Options{Initial: List, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(2 * lateAnswer)
+		require.Empty(t, r.Status().Waiting, "the first page is arriving")
+		time.Sleep(3 * lateAnswer)
+		synctest.Wait()
+		require.Contains(t, r.Status().Waiting, "no answer from 10.0.0.1 for ")
+		require.Contains(t, r.Status().Waiting, "(the request is sent)")
+		require.Equal(t, 1, strings.Count(log.String(), "reflector request is late"), "%s", &log)
+		require.Contains(t, log.String(), "(the request is sent)")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // After the transform has returned, the server gets its full time again. Short calls are not reported.
 func TestAServerIsBlamedBehindATransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 	req := r.request(r.listOptions(), true)
 	req.Skipped = func() { // the server is sending, although nothing is yielded
 		if ctx.Err() == nil {
-			answered()
+			source.ProgressOf(ctx).Moved()
 			r.noteServing()
 			dog.feed(r.opts.Timing.StallTimeout)
 		}
@@ -66,9 +66,9 @@ func (r *Reflector) read(ctx context.Context) (items []object.Head, rv string, f
 			return nil, "", fail
 		}
 		if len(items) == 0 {
-			answered()
 			r.noteServing()
 		}
+		source.ProgressOf(ctx).Moved()
 		dog.feed(r.opts.Timing.StallTimeout)
 		items = append(items, item)
 	}
@@ -159,7 +159,11 @@ func (r *Reflector) replace(items []object.Head, rv string, began time.Time, pha
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at version %s after %s: %w", rv, r.rv, errRolledBack)}
 	}
 	now := time.Now()
-	r.noteHeard(now)
+	if phase == failure.PhaseList {
+		r.noteHeard(began) // the first page's version applies to all pages
+	} else {
+		r.noteHeard(now)
+	}
 	resumed := r.resuming != nil && !r.resuming.abandoned
 	r.update(func(s *Status) { s.Resumed = resumed }) // before the consumer sees the list
 	r.queue.Add(deltafifo.Delta{Type: deltafifo.Replaced, Items: items, NewHistory: r.newHistory, RV: rv, Part: r.deltaPart(), Received: began, Decoded: now, Queued: now})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math/bits"
-	"net"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,18 +36,20 @@ func (r *Reflector) firstState() State {
 
 // nextState returns the state after an attempt. If it also returns a failure, back off first.
 func (r *Reflector) nextState(did State, fail *failure.Failure, broken bool) (next State, _ *failure.Failure) {
+	if (did == InitialWatch || did == Resuming) && r.canWatch() { // the collected list is queued, so the failure is the watch's
+		did, r.watched = Watching, r.resumeRV()
+	}
 	if did == Watching && r.watched != r.resumeRV() {
 		r.unreadable = 0
 	}
 	if fail == nil {
 		return r.firstState(), nil
 	}
-	streaming := did == InitialWatch && !r.canWatch() // the stream's list is not queued
 	r.noteHistory(did, fail)
 	switch {
 	case did == Listing && !r.canWatch() && !broken:
 		return Listing, fail
-	case streaming && !errors.Is(fail.Err, errRolledBack):
+	case did == InitialWatch && !errors.Is(fail.Err, errRolledBack):
 		return r.afterStreamFailed(fail)
 	case did == Watching && r.listPastUnreadable(fail):
 		return Listing, fail
@@ -98,16 +99,13 @@ func refusesStream(f *failure.Failure) bool {
 	if _, panics := errors.AsType[*failure.PanicError](f.Err); panics || f.Phase != failure.PhaseWatchOpen {
 		return false
 	}
-	var network net.Error
 	var status apierrors.APIStatus
 	switch {
-	case errors.As(f.Err, &network), errors.Is(f.Err, io.EOF), errors.Is(f.Err, io.ErrUnexpectedEOF), errors.Is(f.Err, ErrNoAnswer):
-		return false
 	case errors.As(f.Err, &status):
 		code := status.Status().Code
-		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusUnauthorized
+		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusUnauthorized && code != http.StatusGone
 	}
-	return true
+	return false
 }
 
 // expiredWatch reports whether a watch failed because the server cannot serve its resource version. It

@@ -108,12 +108,37 @@ func TestL24_TheHistoryIsKnownToTheNextRun(t *testing.T) {
 	}
 }
 
+// A change that cannot be read right after a streaming list is tried three times, as any other.
+func TestAnUnreadableChangeAfterAStreamingList(t *testing.T) {
+	odd := &wire.Error{Err: errors.New("odd")}
+	s := &script{
+		watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(20)}, broken: odd}, {broken: odd}, {broken: odd}},
+		lists:   []answer{{rv: "30"}},
+	}
+	play(t, s, Options{})
+	require.Equal(t, []string{`watch rv="" initial`, `watch rv="20"`, `watch rv="20"`, `list rv="" limit=500`}, s.asked[:4])
+}
+
 // The error of an unrelated request may wrap ErrWentBack. It says nothing about this history.
 func TestTheHistoryOfAnotherReflectorWentBack(t *testing.T) {
 	foreign := &TransformError{Transform: "t", Err: fmt.Errorf("the other informer: %w", ErrWentBack)}
 	s := &script{watches: []answer{{events: []wire.Event[object.Head]{endOfInitial(20), change(watch.Modified, "a", 21)}, broken: foreign}, {block: true}}}
 	play(t, s, Options{})
 	require.Equal(t, `watch rv="21"`, s.asked[1])
+}
+
+// Only a response from the server may mean that it does not stream. Any other failure is reported.
+func TestAConnectionThatBreaksRefusesNoStream(t *testing.T) {
+	for _, err := range []error{
+		errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR"),
+		errors.New("tls: failed to verify certificate: x509: certificate has expired or is not yet valid"),
+		apierrors.NewResourceExpired("too old"),
+	} {
+		s := &script{lists: []answer{{rv: "10"}}, watches: []answer{{err: err}, {block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
+		_, r := play(t, s, Options{})
+		require.False(t, r.noStream, "%v", err)
+		require.ErrorIs(t, r.Status().Failure.Err, err)
+	}
 }
 
 // An error whose methods panic is a failure, and says nothing about streaming.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -27,8 +29,9 @@ type SavedState struct {
 	// an error that wraps ErrForeign if they do not, and any other error if it cannot tell.
 	Confirm func(context.Context) error
 
-	// Refuse, if not nil, is called with the reason if the server does not confirm the state, which is then
-	// discarded. Refuse must return quickly.
+	// Refuse, if not nil, is called with the reason if the server shows that the state is wrong or too old.
+	// The reflector then lists, as it does after two failed requests, when Refuse is not called. Refuse must
+	// return quickly.
 	Refuse func(why error)
 }
 
@@ -91,7 +94,10 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	if e.set.until == "" {
 		omits := source.Describe(r.source).Omits
 		rv, first, count, err := r.probe(ctx, omits)
-		if err != nil { // a list would fail too
+		if err != nil {
+			if serverFailed(err) {
+				e.countFailure() // a list from the server's cache may succeed
+			}
 			return failed(ctx, failure.PhaseList, err)
 		}
 		if omits { // they concern all of the server's objects
@@ -101,7 +107,7 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 			return r.abandonResume(err)
 		}
 		if e.Confirm != nil {
-			if err := e.Confirm(ctx); errors.Is(err, ErrForeign) {
+			if err := r.confirm(ctx, e); errors.Is(err, ErrForeign) {
 				return r.abandonResume(err)
 			} else if err != nil {
 				e.countFailure()
@@ -134,6 +140,12 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	return fail
 }
 
+// serverFailed reports whether the server responded that it could not handle a request.
+func serverFailed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+}
+
 // abandonResume gives up on a saved state in favor of an immediate list. The state still serves to recognize
 // known objects, unless the meaning of the server's versions has changed.
 func (r *Reflector) abandonResume(why error) *failure.Failure {
@@ -148,6 +160,13 @@ func (r *Reflector) abandonResume(why error) *failure.Failure {
 		refuse(why)
 	}
 	return nil
+}
+
+// confirm calls the saved state's Confirm, which makes requests of its own.
+func (r *Reflector) confirm(ctx context.Context, e *resumption) error {
+	ctx, answered := r.trackRequest(ctx)
+	defer answered()
+	return e.Confirm(ctx)
 }
 
 // check compares a saved state with the server's version, first item (nil if none) and item count (negative
@@ -298,7 +317,10 @@ func (r *Reflector) probe(ctx context.Context, versionOnly bool) (rv string, fir
 	defer r.calls.stop()
 	opts := r.opts.selectors()
 	opts.Limit = 1
-	list := r.source.List(ctx, source.Request{ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer, VersionOnly: versionOnly})
+	fed := func() { dog.feed(r.opts.Timing.StallTimeout) } // the server does not support paging
+	list := r.source.List(ctx, source.Request{
+		ListOptions: opts, Namespace: r.opts.Namespace, Known: r.opts.Known, Packer: r.opts.Packer, VersionOnly: versionOnly, Skipped: fed,
+	})
 	for item, err := range list.Items {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
@@ -317,7 +339,7 @@ func (r *Reflector) probe(ctx context.Context, versionOnly bool) (rv string, fir
 			}
 			break
 		}
-		dog.feed(r.opts.Timing.StallTimeout) // the server does not support paging
+		fed()
 	}
 	if list.Meta == nil || list.Meta.ResourceVersion == "" {
 		return "", first, 0, ErrNoRV

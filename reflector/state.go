@@ -86,8 +86,8 @@ type Status struct {
 	// bookmark, or ends normally.
 	Polling bool
 
-	// Resumed is true if the reflector started from a saved state that the server has confirmed or
-	// corrected (see Reflector.Resume).
+	// Resumed is true if the last list came from a saved state that the server confirmed or corrected (see
+	// Reflector.Resume).
 	Resumed bool
 
 	Lists      uint64 // lists and streaming lists started

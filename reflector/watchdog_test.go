@@ -257,6 +257,23 @@ func TestWorkingWatchEndsASeriesOfFailures(t *testing.T) {
 	})
 }
 
+// A list shows the state at its first page, so the cache is as old as the request.
+func TestTheAgeIncludesTheTimeOfTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{script: &script{lists: []answer{{items: []object.Head{obj("a", 1), obj("b", 2)}, rv: "5"}}}}
+		began := time.Now()
+		r := New(s, deltafifo.New(deltafifo.Options{}), Options{Initial: List})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(41 * time.Second)
+		require.Equal(t, "5", r.Status().RV)
+		require.True(t, began.Equal(r.Status().Heard))
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // The silence of an open watch is shown, counted from its last event.
 func TestStatusSaysHowLongAWatchIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

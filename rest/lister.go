@@ -47,7 +47,12 @@ func (r *lister) reading(req source.Request) *reading {
 		all.namespace = req.Namespace
 	}
 	if req.VersionOnly { // decode nothing
-		all.Wanted = func(object.Head) bool { return false }
+		all.Wanted = func(object.Head) bool {
+			if req.Skipped != nil {
+				req.Skipped()
+			}
+			return false
+		}
 	}
 	if r.codec != nil {
 		all.decoders = r.codec.decoders

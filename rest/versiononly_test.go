@@ -35,10 +35,12 @@ func TestL17_AReadOfTheVersionDecodesNoObject(t *testing.T) {
 	}}, scheme.New())
 	require.NoError(t, err)
 	from := source.Filtered(rest.ResourceFor[*corev1.Pod](client).Source(), func(o object.Head) bool { return o.GetName() != "broken" })
-	list := from.List(t.Context(), source.Request{ListOptions: metav1.ListOptions{Limit: 1}, VersionOnly: true})
+	skipped := 0
+	list := from.List(t.Context(), source.Request{ListOptions: metav1.ListOptions{Limit: 1}, VersionOnly: true, Skipped: func() { skipped++ }})
 	for _, err := range list.Items {
 		require.NoError(t, err)
 	}
 	require.Equal(t, "8", list.Meta.ResourceVersion)
 	require.Equal(t, 1, requests)
+	require.Equal(t, 1, skipped, "the caller learns that objects arrive")
 }

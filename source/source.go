@@ -71,7 +71,8 @@ type Request struct {
 	// to read page after page until it gets an item. A wrapper must not call a user's function for such an item.
 	VersionOnly bool
 
-	// Skipped, if not nil, is called for each listed object that Wanted or Filtered rejects. Calls may be concurrent.
+	// Skipped, if not nil, is called for each listed object that the source reads but does not yield, because
+	// of VersionOnly or Filtered. Calls may be concurrent.
 	Skipped func()
 
 	// Selection asks the server to select objects. The source and the server may ignore it.

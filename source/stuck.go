@@ -81,6 +81,13 @@ func (p *Progress) note(host, what string, rests bool) {
 	p.whole.note(host, what, rests)
 }
 
+// Moved records that the request is not waiting, because some of the response has arrived.
+func (p *Progress) Moved() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.host, p.what, p.rests = "", "", false
+}
+
 // Resting reports whether the last recorded step is a Rest.
 func (p *Progress) Resting() bool {
 	if p == nil {

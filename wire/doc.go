@@ -51,8 +51,8 @@
 //   - The result, whether a value or an error, is the same as the reference's (W01).
 //   - Sharing is invisible unless a program modifies an object, and does not by itself keep anything alive
 //     (W03). An object that shares values keeps at most twice its own bytes alive.
-//   - An idle watch uses a few kilobytes, no matter how much it has read. For untyped JSON it also remembers
-//     the names of up to 4,096 fields, at most 1.5 MB.
+//   - An idle watch usually uses a few kilobytes, and at most half a megabyte, no matter how much it has read.
+//     For untyped JSON it also remembers the names of up to 4,096 fields, at most 1.5 MB.
 //   - A projected object equals the whole object with all other fields set to zero. Name, namespace, UID and
 //     resource version are always present (W04).
 //   - Opening a packed object returns the object that a decoder would have returned (C01).
