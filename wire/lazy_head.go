@@ -59,9 +59,19 @@ func (h *lazyHead) excludes(i frame.Item) (v object.Version, excluded bool, err 
 // reset drops all references to the object.
 func (h *lazyHead) reset() {
 	h.head.Reset()
-	clear(h.labels)
-	clear(h.annotations)
-	*h = lazyHead{wanted: h.wanted, decoder: h.decoder, head: h.head, labels: h.labels, annotations: h.annotations}
+	*h = lazyHead{wanted: h.wanted, decoder: h.decoder, head: h.head, labels: emptied(h.labels), annotations: emptied(h.annotations)}
+}
+
+// maxReusedPairs is the maximum number of labels or annotations whose map is reused.
+const maxReusedPairs = 64
+
+// emptied returns the empty map, or nil if it is large, because an empty map keeps its memory.
+func emptied(pairs map[string]string) map[string]string {
+	if len(pairs) > maxReusedPairs {
+		return nil
+	}
+	clear(pairs)
+	return pairs
 }
 
 // decode decodes the object if its head is unusual.

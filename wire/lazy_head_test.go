@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/objects"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
 // heads records everything that it is asked for, and accepts every second object of an owner.
@@ -229,5 +230,24 @@ func TestBookmarkCostsTheSameWithAFilter(t *testing.T) {
 			})
 		}
 		require.Less(t, cost(d.WithFilter(func(object.Head) bool { return true })), cost(d)*1.2, media)
+	}
+}
+
+// A watch keeps its maps for the next object, but not those of an unusually large object.
+func TestALargeHeadIsReleased(t *testing.T) {
+	for n, kept := range map[int]bool{maxReusedPairs: true, maxReusedPairs + 1: false} {
+		var h lazyHead
+		for i := range n {
+			pair := head.Label{Key: fmt.Sprint(i), Value: "v"}
+			h.head.Labels, h.head.Annotations = append(h.head.Labels, pair), append(h.head.Annotations, pair)
+		}
+		asMap(&h.labels, h.head.Labels)
+		asMap(&h.annotations, h.head.Annotations)
+		require.Len(t, h.labels, n)
+		h.reset()
+		require.Equal(t, kept, h.labels != nil)
+		require.Equal(t, kept, h.annotations != nil)
+		require.Empty(t, h.labels)
+		require.Empty(t, h.annotations)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -23,7 +24,7 @@ type sharedMeta struct {
 	codec     *codec
 	namespace string
 	labels    map[string]string // without derived ones
-	derived   []derivedLabel
+	derived   []derivedLabel    // sorted by key
 	owners    []metav1.OwnerReference
 	deleted   *metav1.Time // when deletion was requested; nil if it has not been
 	group     string       // the controller's UID; empty if there is none
@@ -69,6 +70,7 @@ func newSharedMeta(c *codec, h *head.Head) *sharedMeta {
 			m.labels[strings.Clone(l.Key)] = strings.Clone(l.Value)
 		}
 	}
+	slices.SortFunc(m.derived, func(a, b derivedLabel) int { return a.compare(b.key) })
 	if h.HasOwners {
 		m.owners = make([]metav1.OwnerReference, len(h.Owners))
 	}
@@ -174,6 +176,8 @@ type derivedLabel struct {
 	from labelSource
 }
 
+func (l derivedLabel) compare(key string) int { return strings.Compare(l.key, key) }
+
 // labelSource is the origin of a label's value.
 type labelSource uint8
 
@@ -204,10 +208,8 @@ func (from labelSource) value(name string) string {
 
 // label returns a label of an object with this name.
 func (m *sharedMeta) label(key, name string) (value string, ok bool) {
-	for i := range m.derived {
-		if m.derived[i].key == key {
-			return m.derived[i].from.value(name), true
-		}
+	if at, ok := slices.BinarySearchFunc(m.derived, key, derivedLabel.compare); ok {
+		return m.derived[at].from.value(name), true
 	}
 	value, ok = m.labels[key]
 	return value, ok

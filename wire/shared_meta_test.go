@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,30 @@ func TestLabelsFromNamesAreCommon(t *testing.T) {
 		heads, err := ArchivedHeads(raw, n)
 		require.NoError(t, err)
 		check(t, heads)
+	}
+}
+
+// An object may have thousands of labels whose value is its name. They are sorted, because a search for each of
+// them in all of them would take minutes.
+func TestManyLabelsFromTheNameAreSorted(t *testing.T) {
+	p, packer := statefulPod(0), NewPacker(nil)
+	for i := range 1000 {
+		p.Labels[fmt.Sprintf("label-%d", i)] = p.Name
+	}
+	var metas []*sharedMeta
+	for range 2 {
+		o, err := packer.Pack(p)
+		require.NoError(t, err)
+		require.Equal(t, p.Labels, o.GetLabels())
+		metas = append(metas, o.meta)
+	}
+	require.Same(t, metas[0], metas[1])
+	require.Greater(t, len(metas[0].derived), 1000)
+	require.True(t, slices.IsSortedFunc(metas[0].derived, func(a, b derivedLabel) int { return a.compare(b.key) }))
+	for key, want := range p.Labels {
+		value, ok := metas[0].label(key, p.Name)
+		require.True(t, ok)
+		require.Equal(t, want, value)
 	}
 }
 
