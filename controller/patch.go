@@ -30,7 +30,7 @@ import (
 // status subresource; use [PatchStatus].
 //
 // If the cache contains partial or transformed objects, only the cached fields can be patched, and no
-// incomplete lists.
+// incomplete lists. The patch then contains no zero fields that were not cached.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, error) {
 	mustChange(change)
 	return as[T](c.plain().patchBy(ctx, o, onObjects(change), false))
@@ -73,19 +73,17 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	describe := func(err error) error {
 		return fmt.Errorf("patch %s %s: %w", c, object.FormatKey(object.KeyOf(o)), err)
 	}
-	shared := !locked || c.informer != nil && (c.informer.Source().Altered || !c.informer.Source().Kept.Whole())
-	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared)
+	shared := !locked || c.altered() || !c.resource.Kept().Whole()
+	differences, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared, c.kept)
 	if len(differences) == 0 {
 		return nil, nil
 	}
 	if object.KeyOf(wanted) != object.KeyOf(o) {
 		return nil, describe(fmt.Errorf("change altered the key to %s", object.FormatKey(object.KeyOf(wanted))))
 	}
-	if c.informer != nil {
-		for _, path := range mergepatch.Lists(differences, before) {
-			if c.informer.Source().Altered || !c.informer.Source().Kept.KeepsAll(path) {
-				return nil, describe(fmt.Errorf("the cached %s may be incomplete and would replace the whole list: use Apply", path))
-			}
+	for _, path := range mergepatch.Lists(differences, before) {
+		if !c.kept(path) {
+			return nil, describe(fmt.Errorf("the cached %s may be incomplete and would replace the whole list: use Apply", path))
 		}
 	}
 	if locked || zeros || mergepatch.Contended(differences) {
@@ -96,6 +94,14 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 	}
 	return json.Marshal(differences)
 }
+
+// kept reports whether the objects that c reads contain the field at path as it is on the server.
+func (c *client) kept(path string) bool {
+	return !c.altered() && c.resource.Kept().KeepsAll(path)
+}
+
+// altered reports whether a user's function has modified the cached objects.
+func (c *client) altered() bool { return c.informer != nil && c.informer.Source().Altered }
 
 // errUnread means that a patch must carry a resource version, but the caller constructed the object
 // instead of reading it.
@@ -140,7 +146,7 @@ func (c *client) patchStatus(ctx context.Context, o object.Object, change func(o
 	if err := c.given("patch the status of", o); err != nil {
 		return o, err
 	}
-	if c.informer != nil && (c.informer.Source().Altered || !c.informer.Source().Kept.KeepsAll("status")) {
+	if !c.kept("status") {
 		if err := c.whole("patch the status of", o); err != nil {
 			return o, err
 		}
@@ -162,7 +168,7 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	if err != nil || before == nil {
 		return nil, err
 	}
-	differences, zeros := mergepatch.Between(statusOf(before), statusOf(after), reflect.TypeOf(o), true)
+	differences, zeros := mergepatch.Between(statusOf(before), statusOf(after), reflect.TypeOf(o), true, nil)
 	if len(differences) == 0 {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -138,6 +140,49 @@ func TestAPatchOfAnObjectInPart(t *testing.T) {
 			return nil
 		})
 		require.ErrorContains(e, err, "the cached spec.taints may be incomplete")
+	})
+}
+
+// Fields that were not read are zero in the object as read, but not on the server.
+func TestAPatchOfAnObjectInPartErasesNothing(t *testing.T) {
+	suspend := func(j *batchv1.CronJob) error { j.Spec.Suspend = new(true); return nil }
+	for name, of := range map[string]factory.For[*batchv1.CronJob]{
+		"kept": {Keep: wire.Only("spec.suspend")},
+		"transformed": {Transform: func(j *batchv1.CronJob) (*batchv1.CronJob, error) {
+			j.Spec = batchv1.CronJobSpec{Suspend: j.Spec.Suspend}
+			return j, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				jobs := controller.ClientWith(e.Factory, of)
+				e.Start()
+				before := controllertest.Put(e, &batchv1.CronJob{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"},
+					Spec:       batchv1.CronJobSpec{Schedule: "* * * * *", Suspend: new(false)},
+				})
+				e.Settle(0)
+				j, ok := jobs.Get(object.KeyOf(before))
+				require.True(e, ok)
+				require.Empty(e, j.Spec.Schedule)
+				_, err := controller.Patch(e.Context(), jobs, j, suspend)
+				require.NoError(e, err)
+				after := controllertest.Get[*batchv1.CronJob](e, object.KeyOf(before))
+				require.True(e, *after.Spec.Suspend)
+				require.Equal(e, before.Spec.Schedule, after.Spec.Schedule)
+			})
+		})
+	}
+	t.Run("without a cache", func(t *testing.T) {
+		controllertest.Run(t, func(e *controllertest.Env) {
+			jobs := controller.NewClient(nil, rest.ResourceFor[*batchv1.CronJob](e.Client).Keep(wire.Only("spec.suspend")))
+			before := controllertest.Put(e, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: batchv1.CronJobSpec{Schedule: "* * * * *"}})
+			j, err := jobs.Read(e.Context(), object.KeyOf(before))
+			require.NoError(e, err)
+			_, err = controller.Patch(e.Context(), jobs, j, suspend)
+			require.NoError(e, err)
+			require.Equal(e, before.Spec.Schedule, controllertest.Get[*batchv1.CronJob](e, object.KeyOf(before)).Spec.Schedule)
+		})
 	})
 }
 

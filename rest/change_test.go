@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -202,6 +203,22 @@ func TestChangeOfAListInPartIsRefused(t *testing.T) {
 		}, rest.ChangeOptions{})
 		require.ErrorContains(t, err, "metadata.ownerReferences may be incomplete")
 		require.Equal(t, 1, *patches)
+	})
+}
+
+// A field that was not read is zero in the object as read, but not on the server.
+func TestChangeOfAnObjectInPartErasesNothing(t *testing.T) {
+	changing(t, func(t *testing.T, client *rest.Client, srv *apiservertest.Server, _ *int) {
+		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: batchv1.CronJobSpec{Schedule: "* * * * *"}}
+		_, err := srv.Create(job)
+		require.NoError(t, err)
+		jobs := rest.ResourceFor[*batchv1.CronJob](client)
+		_, err = jobs.Keep(wire.Only("spec.suspend")).Change(t.Context(), changed, func(j *batchv1.CronJob) error { j.Spec.Suspend = new(true); return nil }, rest.ChangeOptions{})
+		require.NoError(t, err)
+		whole, err := jobs.Get(t.Context(), changed, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.True(t, *whole.Spec.Suspend)
+		require.Equal(t, job.Spec.Schedule, whole.Spec.Schedule)
 	})
 }
 

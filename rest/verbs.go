@@ -220,16 +220,13 @@ func (r *resource) change(ctx context.Context, key object.Key, change func(objec
 	if err != nil {
 		return o, describe(err)
 	}
-	shared := !opts.Locked || r.codec != nil && !r.codec.opts.Keep.Whole()
-	patch, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), shared)
+	patch, zeros := mergepatch.Between(before, after, reflect.TypeOf(o), !opts.Locked || !r.kept().Whole(), r.kept().KeepsAll)
 	if len(patch) == 0 {
 		return o, nil
 	}
-	if r.codec != nil {
-		for _, path := range mergepatch.Lists(patch, before) {
-			if !r.codec.opts.Keep.KeepsAll(path) {
-				return o, describe(fmt.Errorf("%s may be incomplete, and would replace the whole list: use a Resource without Keep", path))
-			}
+	for _, path := range mergepatch.Lists(patch, before) {
+		if !r.kept().KeepsAll(path) {
+			return o, describe(fmt.Errorf("%s may be incomplete, and would replace the whole list: use a Resource without Keep", path))
 		}
 	}
 	if opts.Locked || zeros || mergepatch.Contended(patch) {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 
@@ -37,7 +36,13 @@ func Decode(body []byte) (map[string]any, error) {
 // is true, others may add entries to its maps: if a map disappears, as an empty map with omitempty does,
 // the patch sets each of its entries to null instead of the map itself. If nothing was set in before,
 // the patch contains all of after; zeros reports whether this added zero values that are also in before.
-func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch map[string]any, zeros bool) {
+// Fields for which kept returns false are not added, because they may be zero only in before. kept takes a
+// path such as "spec.replicas", in which the keys of Go maps are skipped; if it is nil, all are added.
+func Between(before, after map[string]any, typ reflect.Type, shared bool, kept func(path string) bool) (patch map[string]any, zeros bool) {
+	return between(before, after, typ, shared, "", kept)
+}
+
+func between(before, after map[string]any, typ reflect.Type, shared bool, path string, kept func(path string) bool) (patch map[string]any, zeros bool) {
 	patch = make(map[string]any)
 	for name, old := range before {
 		if value, stays := after[name]; !stays || value == nil && old != nil {
@@ -55,7 +60,7 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 		switch {
 		case value == nil && old != nil: // already handled by the loop above
 		case isObject && wasObject:
-			inner, innerZeros := Between(oldWithin, within, typeOf(typ, name), shared)
+			inner, innerZeros := between(oldWithin, within, typeOf(typ, name), shared, join(path, typ, name), kept)
 			if len(inner) > 0 {
 				patch[name] = inner
 			} else {
@@ -68,11 +73,26 @@ func Between(before, after map[string]any, typ reflect.Type, shared bool) (patch
 			same[name] = value
 		}
 	}
-	if len(patch) == 0 || len(same) == 0 || !isZero(before) {
+	if len(patch) == 0 || !isZero(before) {
 		return patch, zeros
 	}
-	maps.Copy(patch, same)
-	return patch, true
+	for name, value := range same {
+		if kept == nil || kept(join(path, typ, name)) {
+			patch[name], zeros = value, true
+		}
+	}
+	return patch, zeros
+}
+
+// join returns the path of the member name in a value of type typ at path.
+func join(path string, typ reflect.Type, name string) string {
+	switch {
+	case typ != nil && typ.Kind() == reflect.Map:
+		return path
+	case path == "":
+		return name
+	}
+	return path + "." + name
 }
 
 // gone returns the patch for a field that disappears: null, or a null for each entry of a map.

@@ -3,6 +3,7 @@ package mergepatch
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,7 @@ func TestBetween(t *testing.T) {
 			require.NoError(t, err)
 			after, err := Fields(json.RawMessage(c.after))
 			require.NoError(t, err)
-			patch, zeros := Between(before, after, nil, true)
+			patch, zeros := Between(before, after, nil, true, nil)
 			got, err := json.Marshal(patch)
 			require.NoError(t, err)
 			want, err := Fields(json.RawMessage(c.want)) // with numbers as they are
@@ -39,6 +40,34 @@ func TestBetween(t *testing.T) {
 			require.Equal(t, want, again)
 			require.Equal(t, c.zeros, zeros)
 		})
+	}
+}
+
+// A field that was not read may be zero only in the object as read.
+func TestBetweenAddsOnlyZerosThatWereRead(t *testing.T) {
+	type entry struct {
+		Read, Other string
+		Changed     bool
+	}
+	type all struct {
+		Name    string
+		Struct  entry
+		Entries map[string]entry
+	}
+	before, err := Fields(all{Name: "n", Entries: map[string]entry{"k": {}}})
+	require.NoError(t, err)
+	after, err := Fields(all{Name: "n", Struct: entry{Changed: true}, Entries: map[string]entry{"k": {Changed: true}}})
+	require.NoError(t, err)
+	for want, read := range map[string][]string{
+		`{"Struct": {"Changed": true}, "Entries": {"k": {"Changed": true}}}`:                          nil,
+		`{"Struct": {"Changed": true, "Read": ""}, "Entries": {"k": {"Changed": true}}}`:              {"Struct.Read"},
+		`{"Struct": {"Changed": true}, "Entries": {"k": {"Changed": true, "Read": "", "Other": ""}}}`: {"Entries.Read", "Entries.Other"},
+	} {
+		patch, zeros := Between(before, after, reflect.TypeFor[all](), true, func(path string) bool { return slices.Contains(read, path) })
+		got, err := json.Marshal(patch)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got))
+		require.Equal(t, len(read) > 0, zeros)
 	}
 }
 
@@ -89,7 +118,7 @@ func TestBetweenOfMapsInGo(t *testing.T) {
 			require.NoError(t, err)
 			after, err := Fields(c.after)
 			require.NoError(t, err)
-			patch, _ := Between(before, after, reflect.TypeOf(c.before), true)
+			patch, _ := Between(before, after, reflect.TypeOf(c.before), true, nil)
 			got, err := json.Marshal(patch)
 			require.NoError(t, err)
 			require.JSONEq(t, c.want, string(got))
@@ -130,7 +159,7 @@ func TestBetweenOfMapsThatAreNotShared(t *testing.T) {
 	} {
 		after, err := Fields(after)
 		require.NoError(t, err)
-		patch, _ := Between(before, after, reflect.TypeFor[all](), false)
+		patch, _ := Between(before, after, reflect.TypeFor[all](), false, nil)
 		got, err := json.Marshal(patch)
 		require.NoError(t, err)
 		require.JSONEq(t, want, string(got))
