@@ -87,10 +87,10 @@ func (c *client) difference(o object.Object, change func(object.Object) error, l
 		}
 	}
 	if locked || zeros || mergepatch.Contended(differences) {
+		if unread(o) {
+			return nil, describe(errUnread)
+		}
 		mergepatch.Carry(differences, o.GetResourceVersion())
-	}
-	if (locked || mergepatch.Contended(differences)) && unread(o) {
-		return nil, describe(errUnread)
 	}
 	return json.Marshal(differences)
 }
@@ -123,7 +123,8 @@ func unread(o object.Object) bool { return o.GetResourceVersion() == "" && o.Get
 // A status field that was previously empty is sent as a whole, including any zero fields inside it that
 // lack omitempty. The server may require those, but other clients may have set them in the meantime. So a
 // patch with such a field carries o's resource version and fails with a conflict (apierrors.IsConflict) if
-// o is not the latest version. Other patches do not carry a resource version.
+// o is not the latest version, or without making a request if o was not read from the server. Other patches
+// do not carry a resource version.
 //
 // If the kind has no status subresource, the server responds with a not-found error
 // (apierrors.IsNotFound). PatchStatus fails, as [Client.Update] does, if the cached status is partial or
@@ -172,10 +173,10 @@ func statusPatch(o object.Object, change func(object.Object) error, locked bool)
 	if len(differences) == 0 {
 		return nil, nil
 	}
-	if locked && unread(o) {
-		return nil, errUnread
-	}
 	if locked || zeros {
+		if unread(o) {
+			return nil, errUnread
+		}
 		mergepatch.Carry(differences, o.GetResourceVersion())
 	}
 	return json.Marshal(differences)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -26,7 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Without a resource version, a list in a patch would replace other writers' entries.
+// Without a resource version, a list or a zero field in a patch would replace other writers' values.
 func TestPatchesOfObjectsThatWereNotRead(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods, budgets := controller.ClientFor[*corev1.Pod](e.Factory), controller.ClientFor[*policyv1.PodDisruptionBudget](e.Factory)
@@ -46,7 +47,13 @@ func TestPatchesOfObjectsThatWereNotRead(t *testing.T) {
 		require.ErrorContains(t, err, "patch the status of pods"+want)
 		_, err = controller.SetCondition(e.Context(), budgets, budget, metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed"})
 		require.ErrorContains(t, err, "shop/b: the object has no resource version")
-		require.Zero(t, e.Server.Stats().Requests("patch", "pods"))
+		sets := controller.ClientFor[*appsv1.ReplicaSet](e.Factory)
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
+		_, err = controller.PatchStatus(e.Context(), sets, set, func(s *appsv1.ReplicaSet) error { s.Status.ReadyReplicas = 1; return nil })
+		require.ErrorContains(t, err, "patch the status of replicasets.apps"+want)
+		_, err = controller.Patch(e.Context(), sets, set, func(s *appsv1.ReplicaSet) error { s.Spec.MinReadySeconds = 1; return nil })
+		require.ErrorContains(t, err, "patch replicasets.apps"+want)
+		require.Zero(t, e.Server.Stats().Requests("patch", "pods")+e.Server.Stats().Requests("patch", "replicasets"))
 		p, err := controller.Patch(e.Context(), pods, pod("a"), label)
 		require.NoError(t, err, "a map needs no version")
 		require.Equal(t, []string{"example.com/other"}, p.Finalizers)
