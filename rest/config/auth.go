@@ -74,12 +74,13 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, fmt.Errorf("authenticate: %w", err)
 	}
+	used, _ := t.network.state()
 	resp, err := t.send(req, cred)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
 
-	reloaded := t.network.reload(ctx)
+	reloaded := t.network.reload(ctx, used)
 	renewed, err := t.source.renew(ctx, cred)
 	if err != nil {
 		_ = resp.Body.Close() // unread

@@ -90,7 +90,7 @@ func TestLastCertificatesAreUsedWhileAFileHangs(t *testing.T) {
 			same, err := n.transport(t.Context())
 			require.NoError(t, err)
 			require.Same(t, first, same)
-			require.False(t, n.reload(t.Context()))
+			require.False(t, n.reload(t.Context(), first))
 			n.CloseIdleConnections()
 		}
 		require.Equal(t, reading.Patience/2, time.Since(start))

@@ -137,7 +137,7 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !badServerCertificate(err) {
 		return resp, err
 	}
-	if n.reload(req.Context()) {
+	if n.reload(req.Context(), t) {
 		if again, ok, replayErr := replay(req); ok && replayErr == nil {
 			if t, err = n.transport(req.Context()); err != nil {
 				closeBody(again)
@@ -190,17 +190,20 @@ func (n *network) state() (current *http.Transport, checked time.Time) {
 	return n.current, n.checked
 }
 
-// reload reads the certificate files now and reports whether they changed.
-func (n *network) reload(ctx context.Context) bool {
+// reload reads the certificate files now, unless another request has replaced the transport used, and reports
+// whether they changed.
+func (n *network) reload(ctx context.Context, used *http.Transport) bool {
 	if !n.changes {
 		return false
 	}
-	before, _ := n.state()
-	if err := n.files.Again(ctx); err != nil {
-		return false // the caller has a more informative error
+	current, _ := n.state()
+	if current == used {
+		if err := n.files.Again(ctx); err != nil {
+			return false // the caller has a more informative error
+		}
+		current, _ = n.state()
 	}
-	after, _ := n.state()
-	return after != before
+	return current != used
 }
 
 // take is called with the files' contents or the read error. If the files cannot be read or do not match each

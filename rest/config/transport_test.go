@@ -179,6 +179,49 @@ func TestTransportFollowsTheClientCertificate(t *testing.T) {
 	require.Equal(t, "bob", body)
 }
 
+// A request is sent again even if another one noticed the new certificate first.
+func TestEachRequestUsesTheNewClientCertificate(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	var accepted atomic.Value
+	accepted.Store("alice")
+	arrived, refuse := make(chan struct{}), make(chan struct{})
+	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		name := r.TLS.PeerCertificates[0].Subject.CommonName
+		if r.URL.Path == "/slow" && name == "alice" {
+			close(arrived)
+			<-refuse
+		}
+		if name != accepted.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	dir := t.TempDir()
+	cert, key := ca.issue(t, "alice", time.Time{})
+	c := &Config{Host: s.URL, TLS: TLS{
+		CAData:   ca.pem,
+		CertFile: writeFile(t, filepath.Join(dir, "tls.crt"), cert),
+		KeyFile:  writeFile(t, filepath.Join(dir, "tls.key"), key),
+	}}
+	client, base, err := c.HTTPClient()
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	slow := make(chan int)
+	go func() {
+		status, _, _ := fetchWith(t, client, base.String()+"/slow")
+		slow <- status
+	}()
+	<-arrived
+	cert, key = ca.issue(t, "bob", time.Time{})
+	writeFile(t, c.TLS.CertFile, cert)
+	writeFile(t, c.TLS.KeyFile, key)
+	accepted.Store("bob")
+	status, _, err := fetchWith(t, client, base.String())
+	require.NoError(t, err)
+	require.Equal(t, 200, status)
+	close(refuse)
+	require.Equal(t, 200, <-slow)
+}
+
 func TestTransportUsesTheProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.String()+" "+r.Header.Get("Proxy-Authorization"))
