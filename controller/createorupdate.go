@@ -67,7 +67,7 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 	if err := c.whole("create or update", o); err != nil {
 		return o, Unchanged, err
 	}
-	given, key := o, object.KeyOf(o)
+	given, key := o, c.complete(object.KeyOf(o))
 	if key.Name == "" {
 		return o, Unchanged, fmt.Errorf("create or update %s: the object has no name, so every call would create another one: set a name, or use Create", c)
 	}
@@ -90,7 +90,7 @@ func (c *client) createOrUpdate(ctx context.Context, o object.Object, change fun
 		return o, Unchanged, err
 	}
 	switch {
-	case object.KeyOf(wanted) != key:
+	case c.complete(object.KeyOf(wanted)) != key:
 		return o, Unchanged, fmt.Errorf("%s %s: change altered the key to %s", c.resource, object.FormatKey(key), object.FormatKey(object.KeyOf(wanted)))
 	case !exists:
 		created, err := c.create(ctx, wanted, metav1.CreateOptions{})

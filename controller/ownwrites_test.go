@@ -231,6 +231,25 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 			p, ok := w.pods.Get(object.KeyOf(pod("a")))
 			return !ok || p.DeletionTimestamp != nil || p.Labels["made"] == "anew"
 		}},
+		{"CreateOrUpdate in the resource's namespace", func(ctx context.Context, w *ownWorld) error {
+			_, _, err := controller.CreateOrUpdate(ctx, inShop(w.maps), configMap("old", nowhere), func(m *corev1.ConfigMap) error { write(m); return nil })
+			return err
+		}, func(w *ownWorld) bool { return w.holds("old", written) }},
+		{"CreateOrUpdate that creates in the resource's namespace", func(ctx context.Context, w *ownWorld) error {
+			_, _, err := controller.CreateOrUpdate(ctx, inShop(w.maps), configMap("new", nowhere), func(m *corev1.ConfigMap) error { write(m); return nil })
+			return err
+		}, func(w *ownWorld) bool { return w.holds("new", written) }},
+		{"delete in the resource's namespace", func(ctx context.Context, w *ownWorld) error {
+			return inShop(w.maps).Delete(ctx, configMap("old", nowhere))
+		}, func(w *ownWorld) bool { return w.lacks("old") }},
+		{"scale in the resource's namespace", func(ctx context.Context, w *ownWorld) error {
+			scales := controller.SubresourceFor[*autoscalingv1.Scale](inShop(w.deployments), "scale")
+			_, err := scales.Patch(ctx, object.Key{Name: "web"}, types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
+			return err
+		}, func(w *ownWorld) bool {
+			d, _ := w.deployments.Get(object.Key{Namespace: "shop", Name: "web"})
+			return *d.Spec.Replicas == 3
+		}},
 		{"scale", func(ctx context.Context, w *ownWorld) error {
 			scales := controller.SubresourceFor[*autoscalingv1.Scale](w.deployments, "scale")
 			_, err := scales.Patch(ctx, object.Key{Namespace: "shop", Name: "web"}, types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
@@ -281,6 +300,13 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 		})
 	}
 }
+
+// inShop returns a client whose resource adds the namespace to keys without one.
+func inShop[T object.Object](c *controller.Client[T]) *controller.Client[T] {
+	return controller.NewClient(c.Informer(), c.Resource().Namespace("shop"))
+}
+
+func nowhere(m *corev1.ConfigMap) { m.Namespace = "" }
 
 func evictionsOf(w *ownWorld) *controller.Client[*policyv1.Eviction] {
 	return controller.SubresourceFor[*policyv1.Eviction](w.pods, "eviction")

@@ -138,7 +138,7 @@ func (c *client) delete(ctx context.Context, o object.Object, opts metav1.Delete
 	if err := c.given("delete", o); err != nil {
 		return err
 	}
-	key := object.KeyOf(o)
+	key := c.complete(object.KeyOf(o))
 	a := attemptOf(ctx)
 	if a == nil || len(opts.DryRun) > 0 || c.informer == nil {
 		return c.resource.Delete(ctx, key, opts)
@@ -167,6 +167,7 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 	if a == nil || len(dryRun) > 0 {
 		return func(o object.Object, err error) (object.Object, error) { return o, err }
 	}
+	key = c.complete(key)
 	ofParent := func(object.Object) {}
 	if c.parentWrites != nil {
 		ofParent = c.parentWrites(&a.writes, key)
@@ -184,6 +185,14 @@ func (c *client) wrote(ctx context.Context, key object.Key, sent string, dryRun 
 		}
 		return o, nil
 	}
+}
+
+// complete returns the key in the resource's namespace if it has none, as a request does.
+func (c *client) complete(key object.Key) object.Key {
+	if key.Namespace == "" {
+		key.Namespace = c.resource.Source().Describe().Namespace
+	}
+	return key
 }
 
 // conflicts reports whether err is a conflict on the object under key. Conflicts over something else, such
