@@ -188,7 +188,13 @@ func TestCallsAreRepeatedIfThatIsSafe(t *testing.T) {
 		{"apply", func(r *Resource[*corev1.Pod]) error {
 			return second(r.Apply(ctx, pod("a"), metav1.ApplyOptions{FieldManager: "me"}))
 		}, 3},
-		{"delete", func(r *Resource[*corev1.Pod]) error { return r.Delete(ctx, key, metav1.DeleteOptions{}) }, 3},
+		{"delete of a UID", func(r *Resource[*corev1.Pod]) error {
+			return r.Delete(ctx, key, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("u")})
+		}, 3},
+		{"delete of a version", func(r *Resource[*corev1.Pod]) error {
+			return r.Delete(ctx, key, metav1.DeleteOptions{Preconditions: metav1.NewRVDeletionPrecondition("1").Preconditions})
+		}, 3},
+		{"delete by name", func(r *Resource[*corev1.Pod]) error { return r.Delete(ctx, key, metav1.DeleteOptions{}) }, 2},
 		{"create", func(r *Resource[*corev1.Pod]) error { return second(r.Create(ctx, pod("a"), metav1.CreateOptions{})) }, 2},
 		{"update without a version", func(r *Resource[*corev1.Pod]) error {
 			p := pod("a")

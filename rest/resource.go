@@ -307,8 +307,10 @@ func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T)
 }
 
 // Delete deletes an object. The object may continue to exist for its grace period or until its finalizers are
-// done. It retries after 429 and 5xx like [Resource.Get], but not if the connection breaks. If the server
-// deleted the object despite the 5xx, the retry may return apierrors.IsNotFound.
+// done. If opts has a UID or a resource version as a precondition, Delete retries after 429 and 5xx like
+// [Resource.Get], but not if the connection breaks. If the server deleted the object despite the 5xx, the
+// retry may return apierrors.IsNotFound or, if the object was created again, apierrors.IsConflict. Without a
+// precondition, a retry could delete the new object, so Delete retries like [Resource.Create].
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	_, err := r.of.delete(ctx, key, opts)
 	return err

@@ -101,9 +101,11 @@ func (r *resource) delete(ctx context.Context, key object.Key, opts metav1.Delet
 	if err != nil {
 		return Deletion{}, fmt.Errorf("delete %s: %w", r.describe(key), err)
 	}
-	return r.none(ctx, call{
-		verb: "delete", method: http.MethodDelete, key: key, body: body, contentType: wire.MediaJSON, repeat: idempotent,
-	})
+	c := call{verb: "delete", method: http.MethodDelete, key: key, body: body, contentType: wire.MediaJSON}
+	if p := opts.Preconditions; p != nil && (p.UID != nil || p.ResourceVersion != nil) {
+		c.repeat = idempotent // otherwise, the second request could delete a later object of that name
+	}
+	return r.none(ctx, c)
 }
 
 func (r *resource) deleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
