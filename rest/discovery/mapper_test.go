@@ -560,6 +560,8 @@ func TestMapperGroupThatIsDownIsNotMissing(t *testing.T) {
 			_, err = m.one(t.Context(), q)
 			assert.True(t, meta.IsNoMatchError(err), "%s: %v", q, err)
 			assert.ErrorContains(t, err, "it may be hidden: discovery failed for metrics.k8s.io/v1beta1")
+			_, status := errors.AsType[*apierrors.StatusError](err)
+			assert.False(t, status, "the status of another group is taken for that of %s", q)
 		}
 	})
 }

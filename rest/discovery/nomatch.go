@@ -41,20 +41,17 @@ func (e *NoMatchError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns apimachinery's equivalent error, and Undiscovered if there is one.
-func (e *NoMatchError) Unwrap() []error {
-	var as error = &meta.NoResourceMatchError{PartialResource: e.Resource}
-	if e.Kind.Kind != "" {
-		noKind := &meta.NoKindMatchError{GroupKind: e.Kind.GroupKind()}
-		if e.Kind.Version != "" {
-			noKind.SearchedVersions = []string{e.Kind.Version}
-		}
-		as = noKind
+// Unwrap returns apimachinery's equivalent error. It does not return Undiscovered, so that the status of
+// another part of the API is not taken for that of the lookup.
+func (e *NoMatchError) Unwrap() error {
+	if e.Kind.Kind == "" {
+		return &meta.NoResourceMatchError{PartialResource: e.Resource}
 	}
-	if e.Undiscovered == nil {
-		return []error{as}
+	as := &meta.NoKindMatchError{GroupKind: e.Kind.GroupKind()}
+	if e.Kind.Version != "" {
+		as.SearchedVersions = []string{e.Kind.Version}
 	}
-	return []error{as, e.Undiscovered}
+	return as
 }
 
 // AmbiguousError means that a name matches several resources and no rule prefers one of

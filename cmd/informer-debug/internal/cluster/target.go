@@ -53,9 +53,6 @@ func Unwatchable(m discovery.Mapping) error {
 // RootCause returns the first failure if all of discovery failed, since the requests then usually share a
 // cause.
 func RootCause(err error) error {
-	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
-		return err
-	}
 	if d, ok := errors.AsType[*discovery.Error](err); ok {
 		return d.Failures[0].Err
 	}
