@@ -191,9 +191,9 @@ func (n *network) state() (current *http.Transport, checked time.Time) {
 }
 
 // reload reads the certificate files now, unless another request has replaced the transport used, and reports
-// whether they changed.
+// whether they changed. It does nothing if used is nil, because the request then read them.
 func (n *network) reload(ctx context.Context, used *http.Transport) bool {
-	if !n.changes {
+	if !n.changes || used == nil {
 		return false
 	}
 	current, _ := n.state()
