@@ -154,10 +154,21 @@ func (c *Cache) kind(f form) (*kind, error) {
 		return k, nil // another caller got there first
 	}
 	c.kinds[f] = made
-	if c.ctx != nil {
-		c.run(made)
-	}
 	return made, nil
+}
+
+// need runs the informers for the given scopes in k, now if the cache is running, or else when it starts.
+func (c *Cache) need(k *kind, scopes []string) {
+	if k.needs(scopes) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range scopes {
+		if s := k.scopes[name]; !s.needed.Swap(true) && c.ctx != nil {
+			c.run(k, s)
+		}
+	}
 }
 
 // all returns all kinds.
@@ -174,17 +185,15 @@ func (c *Cache) peek(f form) (*kind, bool) {
 	return k, ok
 }
 
-// run runs the informers in k until k is removed or the cache stops. c.mu must be held.
-func (c *Cache) run(k *kind) {
+// run runs the informer for a scope in k until k is removed or the cache stops. c.mu must be held.
+func (c *Cache) run(k *kind, s *scope) {
 	if c.stopped {
 		k.end(errEnded)
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	context.AfterFunc(k.ctx, cancel)
-	for _, s := range k.scopes {
-		c.running.Go(func() { s.informer.RunWithContext(ctx) })
-	}
+	c.running.Go(func() { s.informer.RunWithContext(ctx) })
 }
 
 // Start runs the informers, including those requested later, until ctx is done. It returns when all have
@@ -212,7 +221,9 @@ func (c *Cache) begin(ctx context.Context) error {
 	}
 	c.ctx = ctx
 	for _, k := range c.kinds {
-		c.run(k)
+		for _, name := range k.needed() {
+			c.run(k, k.scopes[name])
+		}
 	}
 	close(c.started)
 	return nil
@@ -264,7 +275,7 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 	}
 	var failures []error
 	for _, k := range c.all() {
-		if err := k.wait(ctx, k.namespaces()); context.Cause(k.ctx) != errRemoved {
+		if err := k.wait(ctx, k.needed()); context.Cause(k.ctx) != errRemoved {
 			failures = append(failures, err)
 		}
 	}
@@ -318,6 +329,7 @@ func (c *Cache) informer(ctx context.Context, f form, opts []cache.InformerGetOp
 	if err != nil {
 		return nil, err
 	}
+	c.need(k, k.namespaces())
 	if ptr.Deref(o.BlockUntilSynced, true) && c.isStarted() {
 		if err := k.synced(ctx, k.namespaces()); err != nil {
 			return nil, err
@@ -386,40 +398,50 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 }
 
 // reader returns a reader for objects of obj's kind and Go type in one or all namespaces, once they have
-// synced. It does not wait for other namespaces. It fails immediately if the cache does not cover the
-// namespace.
+// synced. It neither starts nor waits for the informers of other namespaces. It fails immediately if the
+// cache does not cover the namespace.
 func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, namespace string) (reader, error) {
 	f, err := c.formOf(obj)
 	if err != nil {
 		return reader{}, err
 	}
-	r, err := c.readerOf(f)
+	from := func(k *kind) ([]string, bool) {
+		if !k.namespaced || namespace == metav1.NamespaceAll && verb == "list" {
+			return k.namespaces(), true
+		}
+		name, ok := k.covering(namespace)
+		return []string{name}, ok
+	}
+	r, err := c.readerOf(f, from)
 	if err != nil {
 		return reader{}, err
 	}
-	if !c.isStarted() {
-		return reader{}, &cache.ErrCacheNotStarted{}
+	var ok bool
+	if r.from, ok = from(r.kind); ok {
+		c.need(r.kind, r.from)
 	}
-	r.from = r.namespaces()
-	if r.namespaced && namespace != metav1.NamespaceAll {
-		name, ok := r.covering(namespace)
-		if !ok {
-			return reader{}, fmt.Errorf("unable to %s %v in namespace %q: the cache does not cover that namespace: add it to DefaultNamespaces or ByObject in its options", verb, f.gvk, namespace)
-		}
-		r.from = []string{name}
+	switch {
+	case !c.isStarted():
+		return reader{}, &cache.ErrCacheNotStarted{}
+	case !ok:
+		return reader{}, fmt.Errorf("unable to %s %v in namespace %q: the cache does not cover that namespace: add it to DefaultNamespaces or ByObject in its options", verb, f.gvk, namespace)
 	}
 	return r, r.synced(ctx, r.from)
 }
 
 // readerOf finds or creates the informers that serve reads for a form. If there are no informers for
-// metadata alone, it is read from whole objects that are already cached.
-func (c *Cache) readerOf(f form) (reader, error) {
+// metadata alone, it is read from whole objects if the scopes to read, which from returns, already cache them.
+func (c *Cache) readerOf(f form, from func(*kind) ([]string, bool)) (reader, error) {
 	if k, ok := c.peek(f); ok {
 		return reader{kind: k}, nil
 	}
 	if f.as == partial {
 		for _, as := range []shape{typed, untyped} {
-			if k, ok := c.peek(form{f.gvk, as}); ok && k.whole {
+			k, ok := c.peek(form{f.gvk, as})
+			if !ok || !k.whole {
+				continue
+			}
+			if scopes, ok := from(k); ok && k.needs(scopes) {
 				return reader{kind: k, partial: true}, nil
 			}
 		}

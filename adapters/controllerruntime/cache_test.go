@@ -427,3 +427,41 @@ func TestReadsWaitForTheirOwnNamespace(t *testing.T) {
 		require.Zero(r, took)
 	})
 }
+
+// A read starts the informers of its own namespace only, as with stock controller-runtime, so a namespace
+// that nobody reads holds up nothing.
+func TestReadsStartOnlyTheirOwnNamespace(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.srv.SetAuthorizer(func(a apiservertest.Attributes) bool { return a.Resource != "pods" || a.Namespace == "shop" })
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+		defer cancel()
+		require.Error(r, c.Get(ctx, key("zoo", "a"), &corev1.Pod{}))
+		require.Error(r, c.List(ctx, &corev1.PodList{}, client.InNamespace("zoo")))
+		require.Error(r, c.Get(ctx, key("", "a"), &corev1.Pod{}))
+		require.Empty(r, r.requests(), "the cache does not cover the namespace")
+		require.NoError(r, c.Get(r.ctx, key("shop", "a"), &corev1.Pod{}))
+		require.Equal(r, []string{"shop/a"}, r.names(c, client.InNamespace("shop")))
+		require.Equal(r, []request{{"/api/v1/namespaces/shop/pods", "", ""}}, r.requests())
+		require.True(r, c.WaitForCacheSync(ctx))
+
+		r.srv.SetAuthorizer(nil)
+		r.put(pod("bank", "a", "web"))
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "app", appOf))
+		require.Equal(r, []string{"bank/a", "shop/a"}, r.names(c, client.MatchingFields{"app": "web"}))
+	})
+}
+
+// Metadata is read from whole objects only in namespaces where these are cached.
+func TestMetadataStartsOnlyItsOwnNamespace(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("bank", "a", "web"))
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		require.NoError(r, c.Get(r.ctx, key("shop", "a"), &corev1.Pod{}))
+		meta := podForms()[0]
+		require.NoError(r, c.Get(r.ctx, key("shop", "a"), meta))
+		require.Equal(r, []request{{"/api/v1/namespaces/shop/pods", "", ""}}, r.requests())
+		require.NoError(r, c.Get(r.ctx, key("bank", "a"), meta))
+	})
+}

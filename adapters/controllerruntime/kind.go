@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,7 @@ type kind struct {
 	namespaced bool
 	whole      bool // no informer has a transform
 	shard      shard.Scope
-	scopes     map[string]scope
+	scopes     map[string]*scope
 	ctx        context.Context // done when the kind is removed or the cache stops
 	end        context.CancelCauseFunc
 }
@@ -41,10 +42,11 @@ type kind struct {
 // scope is an informer that covers one namespace, all namespaces, or all but the listed ones.
 type scope struct {
 	informer toolscache.SharedIndexInformer
-	copies   bool // reads return copies
+	copies   bool        // reads return copies
+	needed   atomic.Bool // the informer runs with the cache; set with Cache.mu held
 }
 
-// newKind creates the informers for a form. If the kind is not served, it returns the RESTMapper's
+// newKind creates the informers for a form; none is needed yet. If the kind is not served, it returns the RESTMapper's
 // error.
 func (c *Cache) newKind(f form) (*kind, error) {
 	if f.as == typed && !c.scheme.Recognizes(f.gvk) {
@@ -54,7 +56,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, shard: c.shards[f.gvk.GroupKind()], scopes: make(map[string]scope)}
+	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, shard: c.shards[f.gvk.GroupKind()], scopes: make(map[string]*scope)}
 	k.ctx, k.end = context.WithCancelCause(context.Background())
 	place := discovery.Mapping{Kind: f.gvk, Resource: m.Resource, Namespaced: k.namespaced}
 	for namespace, config := range c.configs.of(f.gvk, k.namespaced) {
@@ -63,7 +65,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 			return nil, err
 		}
 		k.whole = k.whole && config.Transform == nil
-		k.scopes[namespace] = scope{informer, !ptr.Deref(config.UnsafeDisableDeepCopy, false)}
+		k.scopes[namespace] = &scope{informer: informer, copies: !ptr.Deref(config.UnsafeDisableDeepCopy, false)}
 	}
 	return k, nil
 }
@@ -144,6 +146,17 @@ func (k *kind) informer() cache.Informer {
 // namespaces returns the sorted names of the scopes.
 func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes)) }
 
+// needed returns the sorted names of the scopes that a read or GetInformer has needed. The informers for the
+// others do not run.
+func (k *kind) needed() []string {
+	return slices.DeleteFunc(k.namespaces(), func(name string) bool { return !k.scopes[name].needed.Load() })
+}
+
+// needs reports whether the given scopes are needed.
+func (k *kind) needs(scopes []string) bool {
+	return !slices.ContainsFunc(scopes, func(name string) bool { return !k.scopes[name].needed.Load() })
+}
+
 // covering returns the name of the scope that covers a namespace. The empty namespace stands for
 // all namespaces, or for a kind without namespaces.
 func (k *kind) covering(namespace string) (name string, ok bool) {
@@ -192,8 +205,8 @@ func (k *kind) synced(ctx context.Context, scopes []string) error {
 }
 
 func (k *kind) views() (all []sharedinformer.View) {
-	for _, s := range k.scopes {
-		if v, ok := clientgo.ViewOf(s.informer); ok {
+	for _, name := range k.needed() {
+		if v, ok := clientgo.ViewOf(k.scopes[name].informer); ok {
 			all = append(all, v)
 		}
 	}

@@ -35,11 +35,7 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	if !r.namespaced {
 		key.Namespace = ""
 	}
-	name, ok := r.covering(key.Namespace)
-	if !ok {
-		return fmt.Errorf("unable to get %v: the cache does not cover that namespace", key)
-	}
-	s := r.scopes[name]
+	s := r.scopes[r.from[0]]
 	heads, ok := clientgo.HeadsOf(s.informer)
 	if !ok {
 		return fmt.Errorf("unable to get %v: %w", key, errNotSynced)
@@ -122,7 +118,7 @@ func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 }
 
 // gather appends the objects in a scope that match the options, up to the limit.
-func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptions) ([]runtime.Object, error) {
+func (r reader) gather(objects []runtime.Object, s *scope, opts *client.ListOptions) ([]runtime.Object, error) {
 	heads, ok := clientgo.HeadsOf(s.informer)
 	if !ok {
 		return nil, fmt.Errorf("unable to list: %w", errNotSynced)

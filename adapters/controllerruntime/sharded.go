@@ -187,11 +187,11 @@ func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err err
 		if k.gvk.GroupKind() != s.form.gvk.GroupKind() {
 			continue
 		}
-		read++
 		name, ok := k.covering(key.Namespace)
-		if !ok {
+		if !ok || !k.needs([]string{name}) {
 			continue
 		}
+		read++
 		heads, ok := clientgo.HeadsOf(k.scopes[name].informer)
 		if !ok {
 			return 0, false, errNotSynced
@@ -200,10 +200,17 @@ func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err err
 			return s.scope.Key.Hash(head), true, nil
 		}
 	}
-	if read == 0 { // the kind has not been read yet, or its informer was removed
-		if _, err = s.cache.kind(s.form); err == nil {
-			err = errNotSynced
-		}
+	if read > 0 {
+		return 0, false, nil
 	}
-	return 0, false, err
+	k, err := s.cache.kind(s.form) // it has not been read in this namespace yet, or its informer was removed
+	if err != nil {
+		return 0, false, err
+	}
+	name, ok := k.covering(key.Namespace)
+	if !ok {
+		return 0, false, nil
+	}
+	s.cache.need(k, []string{name})
+	return 0, false, errNotSynced
 }

@@ -66,15 +66,15 @@ func unfit(scope shard.Scope, configs map[string]cache.Config, keep wire.Fields)
 	return nil
 }
 
-// holds reports whether the informers for a kind hold the slot of the given hash, as far as they concern an object's
-// namespace.
+// holds reports whether the running informers for a kind hold the slot of the given hash, as far as they concern an
+// object's namespace.
 func (k *kind) holds(hash uint64, namespace string) bool {
 	covering, covered := k.covering(namespace)
-	for name, s := range k.scopes {
+	for _, name := range k.needed() {
 		if namespace != "" && (!covered || name != covering) {
 			continue
 		}
-		if h, ok := clientgo.HoldingOf(s.informer); !ok || !h.Holds(hash) {
+		if h, ok := clientgo.HoldingOf(k.scopes[name].informer); !ok || !h.Holds(hash) {
 			return false
 		}
 	}
