@@ -34,8 +34,10 @@ import (
 //
 // At most one process at a time runs r for the objects in a slot (S01). The context passed to r carries
 // the shard.Token. It is canceled when the slot is lost, with a cause that wraps shard.ErrLost or
-// shard.ErrMoved. Errors that r returns after that are dropped, because the slot's new owner starts over. A
-// request waits until the informers for all kinds hold the slot, which it checks every 20 ms to 5 s, so r
+// shard.ErrMoved. Errors that r returns after that are dropped, because the slot's new owner starts over. If the
+// object is in another of this process's slots by then, the request is repeated.
+//
+// A request waits until the informers for all kinds hold the slot, which it checks every 20 ms to 5 s, so r
 // sees the previous owner's writes (S04). r must pass its context when reading, so that a Get or List of a
 // sharded kind whose objects have left the cache returns an error and never "not found". The slot is released
 // however r exits, even if it panics or calls runtime.Goexit.
@@ -146,9 +148,25 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	case errors.Is(err, sharding.ErrNotHeld):
 		return reconcile.Result{RequeueAfter: s.reads.Next(in.Token)}, nil
 	case errors.Is(err, errElsewhere), sharding.Over(in.Context):
-		return reconcile.Result{}, nil // the slot's new owner starts over
+		return reconcile.Result{RequeueAfter: s.again(in)}, nil
 	}
 	return result, err
+}
+
+// again returns how long to wait before repeating work that could not finish, or 0 if the object's new owner
+// starts over. The object may still be here: in another slot, or in an informer that is ahead of the one that the
+// reconciler reads.
+func (s *sharded) again(in *work) time.Duration {
+	var hash uint64
+	var known bool
+	err := failure.Apart("the share", func() (err error) {
+		hash, known, err = s.hashOf(in.key)
+		return err
+	})
+	if err == nil && (!known || hash == in.Hash && sharding.Over(in.Context)) {
+		return 0
+	}
+	return s.reads.Next(in.Token)
 }
 
 // enter enters the share for a request. It returns nil work if the object belongs to another process. If it

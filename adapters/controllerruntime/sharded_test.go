@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -233,6 +235,92 @@ func TestS03_ObjectRelabelledDuringAReconcileIsNotReportedAsNotFound(t *testing.
 		require.Zero(r, result)
 		require.ErrorIs(r, answer, shard.ErrMoved)
 		require.True(r, apierrors.IsNotFound(other), "%v", other)
+	})
+}
+
+// With a key by label, a new object may be missing from the informer that the reconciler reads, although the one
+// that sent the request has it. The request is not lost.
+func TestAnObjectThatOnlyTheMetadataInformerHas(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: shard.Ordinal(0, 1)}})
+		var gate atomic.Pointer[chan struct{}]
+		r.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return exchange(func(req *http.Request) (*http.Response, error) {
+				resp, err := next.RoundTrip(req)
+				if err == nil && !strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadata") {
+					resp.Body = gated{resp.Body, &gate}
+				}
+				return resp, err
+			})
+		})
+		c := r.running(cache.Options{})
+		for _, form := range podForms()[:2] {
+			_, err := c.GetInformer(r.ctx, form)
+			require.NoError(r, err)
+		}
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			return ctrl.Result{}, c.Get(ctx, req.NamespacedName, &corev1.Pod{})
+		}), &corev1.Pod{})
+		require.NoError(r, err)
+		shut := make(chan struct{})
+		open := sync.OnceFunc(func() { close(shut) })
+		defer open()
+		gate.Store(&shut)
+		r.put(pod("shop", "a", "web"))
+		settle(time.Second)
+		req := ctrl.Request{NamespacedName: key("shop", "a")}
+		result, err := shared.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Equal(r, 20*time.Millisecond, result.RequeueAfter)
+		open()
+		settle(time.Second)
+		result, err = shared.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Zero(r, result)
+	})
+}
+
+// gated is a response's body whose reads wait while there is a gate.
+type gated struct {
+	io.ReadCloser
+	gate *atomic.Pointer[chan struct{}]
+}
+
+func (g gated) Read(p []byte) (int, error) {
+	n, err := g.ReadCloser.Read(p)
+	if gate := g.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return n, err
+}
+
+// If a slot is lost after its object was relabelled into another own slot, no new owner starts over.
+func TestAnObjectRelabelledBeforeItsSlotIsLost(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		slot := func(app string) int { return shard.SlotOf(shard.ByLabel("app").Hash(pod("shop", "a", app)), 2) }
+		require.NotEqual(r, slot("web"), slot("cart"), "choose other labels")
+		share := newEstate(0, 1)
+		var end context.CancelCauseFunc
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: &failing{share, func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+			ctx, end = context.WithCancelCause(ctx)
+			return share.Enter(ctx, hash)
+		}}}})
+		c := r.running(cache.Options{})
+		r.put(pod("shop", "a", "web"))
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+			r.put(pod("shop", "a", "cart"))
+			settle(time.Second)
+			share.set(slot("cart"))
+			end(shard.ErrMoved)
+			<-ctx.Done()
+			return ctrl.Result{}, errors.New("half done")
+		}), &corev1.Pod{})
+		require.NoError(r, err)
+		result, err := shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: key("shop", "a")})
+		require.NoError(r, err)
+		require.Equal(r, 20*time.Millisecond, result.RequeueAfter)
 	})
 }
 
