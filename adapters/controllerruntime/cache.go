@@ -61,6 +61,9 @@ type Options struct {
 	// Keep selects the object fields to cache, for all kinds. Other fields are never decoded.
 	// wire.WithoutManagedFields has the effect of cache.TransformStripManagedFields, but lets objects share
 	// equal values.
+	//
+	// If the Go type of a kind lacks one of these fields, as ConfigMap and PartialObjectMetadata lack status,
+	// reads and GetInformer fail with wire.ErrFields.
 	Keep wire.Fields
 
 	// Store determines how objects are cached. By default they are packed: the cache stores them as bytes,

@@ -1,9 +1,11 @@
 package controllerruntime
 
 import (
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +36,17 @@ func shapeOf(obj runtime.Object) shape {
 		return partial
 	}
 	return typed
+}
+
+// goType returns the Go type of objects of this shape, or nil if the scheme determines it.
+func (s shape) goType() reflect.Type {
+	switch s {
+	case untyped:
+		return reflect.TypeFor[*unstructured.Unstructured]()
+	case partial:
+		return reflect.TypeFor[*metav1.PartialObjectMetadata]()
+	}
+	return nil
 }
 
 // formOf returns the form of an object, or of a list's items.

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // kind contains the informers for a form: one per namespace in the options, or one for all
@@ -47,7 +48,7 @@ type scope struct {
 }
 
 // newKind creates the informers for a form; none is needed yet. If the kind is not served, it returns the RESTMapper's
-// error.
+// error. If its objects lack a field in Options.Keep, it returns wire.ErrFields.
 func (c *Cache) newKind(f form) (*kind, error) {
 	if f.as == typed && !c.scheme.Recognizes(f.gvk) {
 		return nil, runtime.NewNotRegisteredErrForKind(c.scheme.Name(), f.gvk)
@@ -55,6 +56,10 @@ func (c *Cache) newKind(f form) (*kind, error) {
 	m, err := c.mapper.RESTMapping(f.gvk.GroupKind(), f.gvk.Version)
 	if err != nil {
 		return nil, err
+	}
+	decoded := wire.Options{Scheme: c.scheme, Kind: f.gvk, Type: f.as.goType(), Keep: c.keep}
+	if _, err := wire.NewDecoder(wire.MediaJSON, decoded); errors.Is(err, wire.ErrFields) {
+		return nil, fmt.Errorf("Options.Keep: %w", err)
 	}
 	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, shard: c.shards[f.gvk.GroupKind()], scopes: make(map[string]*scope)}
 	k.ctx, k.end = context.WithCancelCause(context.Background())
