@@ -438,3 +438,27 @@ func TestInformerDebugSeesTheCache(t *testing.T) {
 		}
 	})
 }
+
+// If an informer for several namespaces has synced, its Done channel is closed even after it was removed.
+func TestDoneAfterRemoval(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		var all []cache.Informer
+		for range 20 {
+			i, err := c.GetInformer(r.ctx, &corev1.Pod{})
+			require.NoError(r, err)
+			all = append(all, i)
+		}
+		require.NoError(r, c.RemoveInformer(r.ctx, &corev1.Pod{}))
+		for _, i := range all {
+			require.True(r, i.HasSynced())
+			done := i.HasSyncedChecker().Done()
+			synctest.Wait()
+			select {
+			case <-done:
+			default:
+				require.Fail(r, "it has synced, but is not done")
+			}
+		}
+	})
+}

@@ -137,7 +137,9 @@ func (e *everyone) Done() <-chan struct{} {
 				select {
 				case <-c.Done():
 				case <-e.removed:
-					return
+					if !toolscache.IsDone(c) { // otherwise both happened
+						return
+					}
 				}
 			}
 			close(e.done)
