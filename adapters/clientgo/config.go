@@ -27,7 +27,8 @@ import (
 // FromConfig ignores QPS, Burst and RateLimiter, because Millrace has no client-side rate limit. It also
 // ignores Timeout, which would cut off watches, as well as ContentType and related fields, because the
 // client requests the best format for each kind. It disables compression, which costs more time than it
-// saves within a cluster. Warnings from the server go to klog.
+// saves within a cluster. It ignores WarningHandler and WarningHandlerWithContext, too, and logs each distinct
+// warning from the server once, to klog.
 func FromConfig(cfg *clientrest.Config) (*rest.Client, error) {
 	return FromConfigAndScheme(cfg, scheme.Scheme)
 }

@@ -28,8 +28,9 @@
 //
 // # Failure
 //
-// If an object's bytes become corrupted in memory, reads that would return the object fail until the
-// informer has refetched it.
+// If the bytes of a packed object become corrupted in memory, the informer refetches the object. Until then, Get,
+// GetByKey, Index and ByIndex fail instead of returning the object. List cannot fail, so it omits the object, also
+// in listers.
 //
 // Failures to list or watch are passed to the watch error handler, and all others to
 // utilruntime.ErrorHandlers. An informer's WaitForSync and a factory's WaitForCacheSyncWithContext report

@@ -27,7 +27,8 @@ type ResourceOptions struct {
 	// Tweak changes the options of every list and watch, for example to set selectors.
 	Tweak func(*metav1.ListOptions)
 
-	// Pages requests paged lists even if the server could stream them.
+	// Pages reads the initial state with an ordinary list even if the server could stream it. Later lists are
+	// paged.
 	Pages bool
 
 	// Pool lets objects share equal values. Informers with a transform ignore it, because a transform may
