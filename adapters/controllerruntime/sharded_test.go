@@ -438,6 +438,38 @@ func TestS04_AKindThatIsReadLater(t *testing.T) {
 	})
 }
 
+// A request starts the informer for its own namespace only. A request from an uncovered namespace is dropped.
+func TestARequestStartsOnlyItsOwnNamespace(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("bank", "a", "web"))
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: newEstate(0, 1)}})
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		var l ledger
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(func(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+			l.note(req)
+			return ctrl.Result{}, nil
+		}), &corev1.Pod{})
+		require.NoError(r, err)
+		for _, namespace := range []string{"zoo", "shop", "bank"} {
+			req, wait, want := ctrl.Request{NamespacedName: key(namespace, "a")}, 20*time.Millisecond, []string{namespace + "/a"}
+			if namespace == "zoo" {
+				wait, want = 0, nil
+			}
+			result, err := shared.Reconcile(r.ctx, req)
+			require.NoError(r, err)
+			require.Equal(r, wait, result.RequeueAfter, namespace)
+			settle(time.Second)
+			result, err = shared.Reconcile(r.ctx, req)
+			require.NoError(r, err)
+			require.Zero(r, result, namespace)
+			require.Equal(r, want, l.read())
+			if namespace == "shop" {
+				require.Equal(r, []request{{"/api/v1/namespaces/shop/pods", "", ""}}, r.requests())
+			}
+		}
+	})
+}
+
 // A reconciler releases the slot even if it panics or exits.
 func TestReconcilerThatPanicsLeavesItsSlot(t *testing.T) {
 	for name, end := range map[string]func(){
