@@ -102,6 +102,11 @@ type Options struct {
 	// it. An Informer for several namespaces has one reflector per namespace, so calls may be concurrent.
 	OnState func(Status)
 
+	// OnRollback is called when the reflector finds that the server's history was rolled back, before it lists
+	// again. Until the next list with Delta.NewHistory is applied, the consumer's objects may belong to the lost
+	// history, so they must not be saved. It must return quickly, because the reflector waits for it.
+	OnRollback func()
+
 	// Logger receives failures at level warn and state changes at level debug. Nil disables logging.
 	Logger *slog.Logger
 }

@@ -64,6 +64,9 @@ func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 	case errors.Is(fail.Err, errRolledBack):
 		r.rollbacks++
 		r.expired, r.newHistory = true, true
+		if r.opts.OnRollback != nil {
+			r.callHook("OnRollback", r.opts.OnRollback)
+		}
 	case did == Listing && expired(fail.Err):
 		r.unpaged = r.expired || r.opts.consistent() || r.opts.PageSize > 0
 		r.expired = true

@@ -87,11 +87,12 @@ func openAll(objects []object.Head, goType reflect.Type) error {
 }
 
 // contentOf returns a feed's cached objects and their version. It returns no version if the cache is
-// incomplete, or if the feed was removed, because the cache then drops its objects.
+// incomplete, if the objects may belong to a lost history, or if the feed was removed, because the cache then
+// drops its objects.
 func (i *core) contentOf(f *feed) (objects indexer.View, rv string) {
 	i.join.Lock()
 	defer i.join.Unlock()
-	if !f.listed.Load() || feedNamed(i.feeds.all(), f.namespace) != f {
+	if !f.listed.Load() || f.lost.Load() || feedNamed(i.feeds.all(), f.namespace) != f {
 		return objects, ""
 	}
 	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {

@@ -42,6 +42,7 @@ type feed struct {
 	requests  *sharding.Requests
 	heldGains atomic.Uint64 // number of gains before the list in the cache
 
+	lost      atomic.Bool                     // its objects in the cache may belong to a history that the server has lost
 	restored  bool                            // its snapshot has been requested; owned by the goroutine running the feed
 	unsaved   atomic.Pointer[failure.Failure] // last error from writing its snapshot; nil if it succeeded
 	unremoved atomic.Pointer[failure.Failure] // error from removing an invalid snapshot; nil if none
@@ -166,6 +167,11 @@ func (i *core) newFeedOf(from source.ListerWatcher, namespace string, fresh bool
 			i.noteConfirmed(f)
 		}
 		i.feeds.opts.OnState(s)
+	}
+	opts.OnRollback = func() {
+		if i.snapshots != nil {
+			i.snapshots.noteRollback(f)
+		}
 	}
 	if i.ownership != nil {
 		f.requests = &sharding.Requests{Ownership: i.ownership}

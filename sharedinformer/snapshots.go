@@ -204,11 +204,21 @@ func (s *snapshots) invalidate(f *feed, wentBack bool) {
 	}
 }
 
+// noteRollback is called when a feed's reflector finds that the server's history was rolled back. Until its next
+// list is applied, which may take long, the feed's objects belong to the lost history and must not be written.
+func (s *snapshots) noteRollback(f *feed) {
+	f.lost.Store(true)
+	s.invalidate(f, true)
+}
+
 // noteList is called after one of a feed's lists was applied; the caller must hold join. newHistory means
 // that the server's history may have been rolled back, so the file may belong to the lost history. again
 // means that the feed had a list before, so the history was in fact rolled back.
 func (s *snapshots) noteList(f *feed, newHistory, again bool) {
 	resumed := f.reflector.Status().Resumed
+	if newHistory {
+		f.lost.Store(false)
+	}
 	if newHistory && !resumed {
 		s.invalidate(f, again)
 	}
@@ -295,6 +305,7 @@ func (s *snapshots) saveLast(ctx context.Context) {
 	defer cancel()
 	s.removeInvalid(ctx)
 	s.save(ctx, lastClusterTimeout)
+	s.removeInvalid(ctx) // including files that saving found to be invalid
 }
 
 // save writes a file for each feed that has changed. patience limits how long the server may take to identify
@@ -332,13 +343,16 @@ func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Fail
 }
 
 func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duration) error {
+	unordered := f.reflector.Status().Unordered
 	s.mu.Lock()
-	if s.invalid[f] {
+	if unordered { // no version says which changes a file includes, not even that of an earlier file
+		s.invalid[f] = true
+	} else if s.invalid[f] {
 		s.invalid[f] = false // objects read from now on are valid
 	}
 	s.mu.Unlock()
 	objects, rv := s.informer.contentOf(f)
-	if rv == "" || f.reflector.Status().Unordered {
+	if rv == "" || unordered {
 		return nil
 	}
 	label := s.labelOf(f)
