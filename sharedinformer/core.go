@@ -214,12 +214,12 @@ func (i *core) runUntilDone(r *run) error {
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
-	if i.snapshots != nil {
+	processed := make(chan struct{})
+	go func() { defer close(processed); i.process(feeding, r) }()
+	if i.snapshots != nil && !i.snapshots.disabled() {
 		defer i.snapshots.directory.Use()()
 		r.tasks.Go(func() { i.snapshots.run(r.ctx) })
 	}
-	processed := make(chan struct{})
-	go func() { defer close(processed); i.process(feeding, r) }()
 	<-processed
 	r.tasks.Wait()
 	close(over)

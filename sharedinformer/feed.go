@@ -75,7 +75,7 @@ func (i *core) startFeed(r *run, f *feed) {
 	r.feeds.Go(func() {
 		defer cancel()
 		if await(ctx, begins) && (f.begin == nil || await(ctx, f.begin)) && i.snapshots != nil {
-			i.snapshots.restore(f)
+			i.snapshots.restore(ctx, f)
 		}
 		if err := f.reflector.Run(ctx); err != nil {
 			r.fail(err)

@@ -111,6 +111,9 @@ type Options struct {
 	// objects are listed; unchanged objects are not decoded again. Until then Informer.Stale returns the
 	// loaded objects.
 	//
+	// If the file system hangs, the informer gives up reading after ten seconds and lists. A stop then waits up to
+	// twelve seconds for the last write and leaves its goroutine behind.
+	//
 	// The source must provide its Origin, as a rest.Resource's source does (source.Description).
 	Snapshot *snapshot.Directory
 

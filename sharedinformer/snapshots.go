@@ -32,21 +32,26 @@ type SnapshotStatus struct {
 	Written   time.Time // when writing the last file started; zero if none was written
 	Bytes     int64     // size of that file
 
-	// Failure is the error from identifying the server's cluster or, if there is none, from writing the last
-	// file or removing an invalid one. It is nil if there is no problem. If each namespace has its own file,
-	// it is the first of their failures.
+	// Failure says that writing hangs or, if it does not, is the error from identifying the server's cluster or,
+	// if there is none, from writing the last file or removing an invalid one. It is nil if there is no problem.
+	// If each namespace has its own file, it is the first of their failures.
 	Failure *failure.Failure
 }
 
 // snapshots writes each feed's objects to a file, from which the feed can start. Files are written by only
-// one goroutine at a time.
+// one goroutine at a time. File operations may hang, so no feed and no stop of the informer waits for them
+// without a limit.
 type snapshots struct {
 	informer  *core
 	directory *snapshot.Directory
+	open      func(snapshot.Label) (*snapshot.File, error) // directory.Read
 	origin    source.Origin
 	label     snapshot.Label // the fields common to all labels
 
 	clusterFailure atomic.Pointer[failure.Failure] // the reason the server did not identify its cluster; nil if it did
+
+	idle    chan struct{}                   // holds a token while no goroutine changes files
+	hanging atomic.Pointer[failure.Failure] // files have been changed for too long; nil if they have not
 
 	mu             sync.Mutex // guards the fields below; locked while holding core.join
 	status         SnapshotStatus
@@ -66,7 +71,8 @@ func newSnapshots(i *core, opts Options) *snapshots {
 	if opts.Snapshot == nil {
 		return nil
 	}
-	s := &snapshots{informer: i, directory: opts.Snapshot, loaded: make(map[string][]object.Head), saved: make(map[*feed]string), invalid: make(map[*feed]bool), hadFiles: make(map[string]struct{}), wake: make(chan struct{}, 1)}
+	s := &snapshots{informer: i, directory: opts.Snapshot, open: opts.Snapshot.Read, idle: make(chan struct{}, 1), loaded: make(map[string][]object.Head), saved: make(map[*feed]string), invalid: make(map[*feed]bool), hadFiles: make(map[string]struct{}), wake: make(chan struct{}, 1)}
+	s.idle <- struct{}{}
 	var origin source.Origin
 	traced := false
 	if i.from.Origin != nil {
@@ -114,7 +120,7 @@ func (s *snapshots) disabled() bool {
 }
 
 // restore makes a feed's first run start from its file if the file is usable. Otherwise it logs the reason.
-func (s *snapshots) restore(f *feed) {
+func (s *snapshots) restore(ctx context.Context, f *feed) {
 	if f.restored || s.disabled() {
 		return
 	}
@@ -122,8 +128,11 @@ func (s *snapshots) restore(f *feed) {
 	s.mu.Lock()
 	s.hadFiles[f.namespace] = struct{}{}
 	s.mu.Unlock()
-	items, file, err := s.read(f)
+	items, file, err := s.read(ctx, f)
 	switch {
+	case ctx.Err() != nil:
+		f.restored = false
+		return
 	case errors.Is(err, fs.ErrNotExist):
 		s.informer.logger.Debug("no snapshot yet", "resource", f.reflector.Name(), "err", err)
 		return
@@ -152,9 +161,21 @@ func (s *snapshots) restore(f *feed) {
 	}})
 }
 
-func (s *snapshots) read(f *feed) ([]object.Head, *snapshot.File, error) {
+// readTimeout is how long reading a file may take. After that, a list is probably faster.
+const readTimeout = 10 * time.Second
+
+// errReadTimeout means that a file was not read in time.
+var errReadTimeout = fmt.Errorf("not read within %v: check its file system", readTimeout)
+
+func (s *snapshots) read(ctx context.Context, f *feed) ([]object.Head, *snapshot.File, error) {
 	want := s.labelOf(f)
-	file, err := s.directory.Read(want)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var file *snapshot.File
+	var err error
+	if !onDisk(ctx, func() { file, err = s.open(want) }, func() {}) {
+		return nil, nil, &snapshot.Error{Path: s.directory.Path(), Err: errReadTimeout}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -260,6 +281,7 @@ func (s *snapshots) run(ctx context.Context) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	for {
+		saves := false
 		select {
 		case <-s.wake:
 			if sooner := time.Now().Add(jitter.Below(interval / firstSaveParts)); sooner.Before(due) {
@@ -267,13 +289,73 @@ func (s *snapshots) run(ctx context.Context) {
 			}
 		case <-timer.C:
 			due = time.Now().Add(jitter.Around(interval))
-			s.removeInvalid(ctx)
-			s.save(ctx, clusterTimeout)
+			saves = true
 		case <-ctx.Done():
 			return
 		}
-		s.removeInvalid(ctx) // including files invalidated while being written
+		s.change(ctx, func() {
+			s.removeInvalid(ctx)
+			if saves {
+				s.save(ctx, clusterTimeout)
+				s.removeInvalid(ctx) // including files invalidated while being written
+			}
+		})
 		timer.Reset(time.Until(due))
+	}
+}
+
+const (
+	// slowChange is how long files may be changed before that is a failure.
+	slowChange = time.Minute
+
+	// stopGrace is how long to wait for a file operation once its context is done.
+	stopGrace = time.Second
+)
+
+// errHangs means that changing files takes too long.
+var errHangs = fmt.Errorf("not finished after %v: check the file system", slowChange)
+
+// change calls use, which changes files, and reports whether it has returned. It waits until no other goroutine
+// changes files.
+func (s *snapshots) change(ctx context.Context, use func()) (returned bool) {
+	select {
+	case <-s.idle:
+	case <-ctx.Done():
+		return false
+	}
+	returned = onDisk(ctx, func() {
+		defer func() { s.idle <- struct{}{} }()
+		use()
+	}, func() { s.note(ctx, &s.hanging, &snapshot.Error{Path: s.directory.Path(), Err: errHangs}) })
+	if returned {
+		s.hanging.Store(nil)
+	}
+	return returned
+}
+
+// onDisk calls use in another goroutine, and late once that has taken slowChange. It reports whether use has
+// returned. A file operation that hangs cannot be canceled, so the goroutine is abandoned soon after ctx is done.
+func onDisk(ctx context.Context, use, late func()) (returned bool) {
+	done := make(chan struct{})
+	go func() { defer close(done); use() }()
+	slow := time.NewTimer(slowChange)
+	defer slow.Stop()
+	for {
+		select {
+		case <-done:
+			return true
+		case <-slow.C:
+			late()
+		case <-ctx.Done():
+			grace := time.NewTimer(stopGrace)
+			defer grace.Stop()
+			select {
+			case <-done:
+				return true
+			case <-grace.C:
+				return false
+			}
+		}
 	}
 }
 
@@ -296,16 +378,22 @@ var errClusterUnknown = errors.New("identify the cluster")
 // errSaveTimeout means that the last files were not written in time.
 var errSaveTimeout = fmt.Errorf("not finished within %v of stopping", lastSaveTimeout)
 
-// saveLast saves changed caches once more at the end of a run.
+// saveLast saves changed caches once more at the end of a run. If the file system hangs, it returns after
+// lastSaveTimeout and leaves a goroutine behind.
 func (s *snapshots) saveLast(ctx context.Context) {
 	if s.disabled() || s.informer.broken.Load() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastSaveTimeout, errSaveTimeout)
 	defer cancel()
-	s.removeInvalid(ctx)
-	s.save(ctx, lastClusterTimeout)
-	s.removeInvalid(ctx) // including files that saving found to be invalid
+	finished := s.change(ctx, func() {
+		s.removeInvalid(ctx)
+		s.save(ctx, lastClusterTimeout)
+		s.removeInvalid(ctx) // including files that saving found to be invalid
+	})
+	if !finished {
+		s.note(ctx, &s.hanging, &snapshot.Error{Path: s.directory.Path(), Err: errSaveTimeout})
+	}
 }
 
 // save writes a file for each feed that has changed. patience limits how long the server may take to identify
@@ -444,7 +532,7 @@ func (s *snapshots) current() *SnapshotStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
-	status.Failure = s.clusterFailure.Load()
+	status.Failure = cmp.Or(s.hanging.Load(), s.clusterFailure.Load())
 	for _, f := range s.informer.feeds.all() {
 		status.Failure = cmp.Or(status.Failure, f.unsaved.Load(), f.unremoved.Load())
 	}

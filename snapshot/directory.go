@@ -47,8 +47,10 @@ type Directory struct {
 	create func(dir, pattern string) (file, error)
 	turn   chan struct{} // holds a token while no write is in progress
 
-	mu      sync.Mutex // guards the rest
-	users   int
+	mu    sync.Mutex // guards users; held during no file operation, which may hang, except to release the lock
+	users int
+
+	// Owned by the user that holds the token of turn, and by leave if there are no users.
 	locked  *os.File  // nil while the directory is not locked
 	cleaned time.Time // time of the last cleanup
 }
@@ -208,10 +210,8 @@ var ours = regexp.MustCompile(`^[a-z0-9.-]*-[0-9a-f]{16}[.]snapshot([.]new-[0-9]
 
 // claim creates and locks the directory, unless this process already holds the lock and the lock file
 // still exists. It also removes files left behind by a killed process and files that are too old, such
-// as those of a transform that has since changed.
+// as those of a transform that has since changed. The caller must hold the token of turn and have called Use.
 func (d *Directory) claim() (err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	name := filepath.Join(d.path, "lock")
 	if d.locked != nil {
 		mine, _ := d.locked.Stat()

@@ -353,6 +353,16 @@ func TestLockIsReleased(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Informers start and stop while another one waits for the file system, which may hang. So claiming the directory
+// must not need the mutex of Use.
+func TestUseDoesNotWaitForTheFileSystem(t *testing.T) {
+	d := In(t.TempDir(), Options{})
+	defer d.Use()()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	require.NoError(t, d.claim())
+}
+
 // A directory that was removed is created again. If another process has claimed it since, it is not
 // ours any more.
 func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
