@@ -40,10 +40,14 @@ func (d *delivery) reportSuppressed(ctx context.Context) {
 	}
 }
 
-// completeFailure fills in a failure that occurred outside the reflector, and stores it in the status.
+// completeFailure fills in a failure that occurred outside the reflector, and stores it in the status. The failure
+// may already have the attempts and the start of the failures before it.
 func (i *core) completeFailure(f *failure.Failure) *failure.Failure {
 	now := time.Now()
-	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
+	f.Resource, f.Last = i.Name(), now
+	if f.Attempts++; f.Attempts == 1 {
+		f.Since = now
+	}
 	i.failure.Store(f)
 	return f
 }

@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
@@ -420,14 +422,32 @@ func (s *snapshots) save(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// note reports an error and stores it in first; while first is set, further errors are not reported. The
-// error is ignored if ctx is done, unless the cause is errSaveTimeout.
-func (s *snapshots) note(ctx context.Context, first *atomic.Pointer[failure.Failure], err error) {
-	if first.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errSaveTimeout) {
-		f := s.informer.completeFailure(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
-		first.Store(f)
+// note stores an error in last, and reports it unless it repeats the failure there. The error is ignored if ctx is
+// done, unless the cause is errSaveTimeout.
+func (s *snapshots) note(ctx context.Context, last *atomic.Pointer[failure.Failure], err error) {
+	if ctx.Err() != nil && context.Cause(ctx) != errSaveTimeout {
+		return
+	}
+	before := last.Load()
+	f := &failure.Failure{Phase: failure.PhaseSnapshot, Err: err}
+	if before != nil {
+		f.Attempts, f.Since = before.Attempts, before.Since
+	}
+	last.Store(s.informer.completeFailure(f))
+	if before == nil || withoutDigits(before.Err) != withoutDigits(err) {
 		s.informer.report(context.Background(), nil, f)
 	}
+}
+
+// withoutDigits returns an error's message without digits, because the messages of one cause may contain different
+// ports, times and names of temporary files.
+func withoutDigits(err error) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, err.Error())
 }
 
 func (s *snapshots) saveFeed(ctx context.Context, f *feed, patience time.Duration) error {

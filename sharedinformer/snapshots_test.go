@@ -130,11 +130,41 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		require.Len(t, reported, 1)
-		require.Same(t, reported[0], i.Status().Snapshot.Failure)
+		now := i.Status().Snapshot.Failure
+		require.Greater(t, now.Attempts, 5)
+		require.Equal(t, reported[0].Since, now.Since)
+		require.Greater(t, now.Last, reported[0].Last)
 		require.NoError(t, os.RemoveAll(files[0]))
 		time.Sleep(5 * time.Minute)
 		require.Nil(t, i.Status().Snapshot.Failure)
 		require.FileExists(t, files[0])
+	})
+}
+
+// If snapshots fail for another reason than before, the status has the new reason, which is reported too.
+func TestL22_SnapshotsFailForAnotherReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause atomic.Value
+		var reported []string
+		i := informerOf(asked{traced{part{newWorld()}}, func() (string, error) { return "", cause.Load().(error) }}, Options{
+			Snapshot: snapshot.In(t.TempDir(), snapshot.Options{Interval: time.Minute}),
+			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+				if f.Phase == failure.PhaseSnapshot {
+					reported = append(reported, f.Err.Error())
+				}
+				return failure.Retry
+			},
+		})
+		cause.Store(errors.New("no route"))
+		stop := runFor(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		for _, text := range []string{"no route", "reset on port 1", "reset on port 2"} {
+			cause.Store(errors.New(text))
+			time.Sleep(5 * time.Minute)
+			require.ErrorContains(t, i.Status().Snapshot.Failure, text)
+		}
+		stop()
+		require.Equal(t, []string{"identify the cluster: no route", "identify the cluster: reset on port 1"}, reported)
 	})
 }
 
@@ -219,7 +249,7 @@ func TestL22_AnUnknownClusterIsReportedOnce(t *testing.T) {
 				synctest.Wait()
 				require.Len(t, reported, round+1)
 				require.ErrorIs(t, reported[round], errClusterUnknown)
-				require.Same(t, reported[round], i.Status().Snapshot.Failure)
+				require.ErrorIs(t, i.Status().Snapshot.Failure, errClusterUnknown)
 			}
 			out.Store(false)
 			time.Sleep(5 * time.Minute)
