@@ -30,7 +30,7 @@ import (
 type SnapshotStatus struct {
 	Directory string
 	Off       string    // why snapshots are disabled; empty if they are not
-	Unused    string    // why the last file read was rejected; empty if it was used or did not exist
+	Unused    string    // why the last file read was rejected, perhaps by the server; empty if it was used or did not exist
 	Written   time.Time // when writing the last file started; zero if none was written
 	Bytes     int64     // size of that file
 
@@ -136,12 +136,11 @@ func (s *snapshots) restore(ctx context.Context, f *feed) {
 		f.restored = false
 		return
 	case errors.Is(err, fs.ErrNotExist):
+		s.setUnused(nil)
 		s.informer.logger.Debug("no snapshot yet", "resource", f.reflector.Name(), "err", err)
 		return
 	case err != nil:
-		s.mu.Lock()
-		s.status.Unused = err.Error()
-		s.mu.Unlock()
+		s.setUnused(err)
 		s.informer.logger.Warn("snapshot rejected, listing", "resource", f.reflector.Name(), "err", err)
 		return
 	}
@@ -151,8 +150,13 @@ func (s *snapshots) restore(ctx context.Context, f *feed) {
 	}
 	s.saved[f] = file.RV
 	s.mu.Unlock()
+	s.setUnused(nil)
 	path, cluster := file.Path, file.Cluster
-	f.reflector.Resume(reflector.SavedState{Items: items, RV: file.RV, Refuse: func(why error) { s.invalidate(f, errors.Is(why, reflector.ErrWentBack)) }, Confirm: func(ctx context.Context) error {
+	refuse := func(why error) {
+		s.setUnused(why)
+		s.invalidate(f, errors.Is(why, reflector.ErrWentBack))
+	}
+	f.reflector.Resume(reflector.SavedState{Items: items, RV: file.RV, Refuse: refuse, Confirm: func(ctx context.Context) error {
 		switch now, err := s.cluster(ctx, clusterTimeout); {
 		case err != nil:
 			return err
@@ -161,6 +165,15 @@ func (s *snapshots) restore(ctx context.Context, f *feed) {
 		}
 		return nil
 	}})
+}
+
+// setUnused records why the last file read was rejected, or nil if it was not.
+func (s *snapshots) setUnused(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status.Unused = ""; why != nil {
+		s.status.Unused = why.Error()
+	}
 }
 
 // readTimeout is how long reading a file may take. After that, a list is probably faster.

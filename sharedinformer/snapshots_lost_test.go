@@ -166,3 +166,19 @@ func TestC02_NoFileOfAnUnorderedServer(t *testing.T) {
 		})
 	}
 }
+
+// The status says why the server refused a file.
+func TestL22_TheStatusSaysWhyAFileWasRefused(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := &restored{events: make(chan wire.Event[object.Head])}
+		for _, run := range []struct{ rv, unused string }{
+			{"20", ""}, {"10", "the server is at version 10, the saved state at 20: " + reflector.ErrWentBack.Error()}, {"10", ""},
+		} {
+			s.answer(run.rv, nil, in("n", "a", 4))
+			i, stop := beginRestored(t, s, dir)
+			require.Equal(t, run.unused, i.Status().Snapshot.Unused)
+			stop()
+		}
+	})
+}
