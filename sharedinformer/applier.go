@@ -272,6 +272,7 @@ func (a *applier) reuseEqual(deltas []deltafifo.Delta) {
 		d := &deltas[n]
 		switch {
 		case d.NewHistory:
+			d.Items = slices.Clone(d.Items) // they may also be those of a saved state, which others read
 			maps.Copy(coming, a.reuseEqualItems(d.Items, known))
 		case d.Type == deltafifo.Replaced:
 			for _, item := range d.Items {

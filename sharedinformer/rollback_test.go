@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/snapshot"
@@ -163,4 +164,17 @@ func loseHistory(t *testing.T, of Store, meanwhile []string, anew bool) {
 		require.True(t, ok)
 		require.Equal(t, "blue", o.Labels["color"])
 	})
+}
+
+// The objects of a list may also be those of a snapshot, which Stale returns at the same time.
+func TestAListFromANewHistoryIsNotModified(t *testing.T) {
+	i := informerOf(part{newWorld()}, Options{}).core.(*core)
+	cached, listed := in("n", "x", 5), in("n", "x", 5)
+	for _, o := range []partial{cached, listed} {
+		items := []object.Head{o}
+		i.handleDeltas([]deltafifo.Delta{{Type: deltafifo.Replaced, Items: items, RV: "10", NewHistory: true}})
+		require.Same(t, o, items[0])
+	}
+	have, _ := i.cache.Reader().Get(object.Key{Namespace: "n", Name: "x"})
+	require.Same(t, cached, have)
 }
