@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -37,10 +38,8 @@ func newSlowHandlers() *slowHandlers {
 func (a *slowHandlers) check(i *core) {
 	a.checkCache(i)
 	handlers := *i.handlers.Load()
-	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some handlers were removed
-		clear(a.inCall)
-		clear(a.behind)
-	}
+	maps.DeleteFunc(a.inCall, func(d *delivery, _ uint64) bool { return d.closed.Load() })
+	maps.DeleteFunc(a.behind, func(d *delivery, _ bool) bool { return d.closed.Load() })
 	for _, d := range handlers {
 		if !d.watch.on() {
 			delete(a.inCall, d)

@@ -266,6 +266,19 @@ func TestL22_AStopThatWaitsForAHandlerIsLogged(t *testing.T) {
 	})
 }
 
+// A handler that was removed while it was blocked is forgotten, and the others are not.
+func TestARemovedHandlerIsForgotten(t *testing.T) {
+	i := informerOf(part{newWorld()}, Options{})
+	stays, goes, slow := new(delivery), new(delivery), newSlowHandlers()
+	goes.closed.Store(true)
+	for _, d := range []*delivery{stays, goes} {
+		slow.inCall[d], slow.behind[d] = 1, true
+	}
+	slow.check(i.core.(*core))
+	require.Equal(t, map[*delivery]uint64{stays: 1}, slow.inCall)
+	require.Equal(t, map[*delivery]bool{stays: true}, slow.behind)
+}
+
 // L09: a handler that has been in one call for an hour is an hour behind.
 func TestL09_AHandlerThatBlocksInAResyncIsBehind(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
