@@ -22,7 +22,7 @@ type Factory struct {
 	opts   Options
 	pool   *wire.Pool // nil if nothing is shared
 
-	narrowing sync.Mutex // serializes namespace changes; acquired before mu
+	narrowing sync.Mutex // serializes namespace changes and new informers that follow them; acquired before mu
 
 	mu         sync.Mutex // guards the fields below; no informer is modified while it is held
 	ctx        context.Context
@@ -93,11 +93,17 @@ func (f *Factory) use(want want) (*entry, *user) {
 	if want.Store == sharedinformer.DefaultStore {
 		want.Store = f.opts.Store
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	namespaces := want.Scope.namespaces()
-	follows := namespaces == nil && f.namespaces != nil
+	follows := namespaces == nil && f.opts.Namespaces != nil
 	id := identify(f.client, want, namespaces, follows)
+	f.mu.Lock()
+	if f.informers[id] == nil && follows { // a new informer must not list before SetNamespaces has changed the others
+		f.mu.Unlock()
+		f.narrowing.Lock()
+		defer f.narrowing.Unlock()
+		f.mu.Lock()
+	}
+	defer f.mu.Unlock()
 	e, ok := f.informers[id]
 	if !ok {
 		if follows {
