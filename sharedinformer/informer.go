@@ -139,7 +139,7 @@ func (i *Informer[T]) Run(ctx context.Context) error { return i.core.Run(ctx) }
 
 // Start calls Run in a new goroutine. The returned function waits for Run to return and returns its error.
 // Unlike after a plain go statement, the informer is already running when Start returns, so a caller that
-// then waits for sync does not get ErrStopped from an earlier run.
+// then waits for sync does not get the result of an earlier run.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
 	return i.core.Start(ctx)
 }
@@ -184,7 +184,7 @@ func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 // the server has accepted a watch or returned a list in this run (L24). If Run has not been called yet, it
 // waits for Run. It fails
 //   - if ctx is done; the error wraps its cause;
-//   - if Run has returned; the error wraps ErrStopped;
+//   - if Run has returned before that; the error wraps ErrStopped;
 //   - if a missing list or watch has been failing for Options.SyncPatience (1 min by default), or if a
 //     handler, or OnError for one, has been blocked in one call for that long;
 //   - immediately if options are contradictory.
@@ -192,11 +192,14 @@ func (i *Informer[T]) HeldUp() bool { return i.core.HeldUp() }
 // The error reports what is missing and the state of the reflector (L22). It wraps ErrNotSynced, unless the
 // cache is unusable (see Run), and the latest failure of each missing list or watch, so apierrors.IsForbidden
 // and the like work. The informer keeps trying while it runs, so the caller may wait again.
+//
+// Between runs, it returns the result of the last one: nil if all were synced. Begin the next run with Start, so
+// that WaitForSync waits for it.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.core.WaitForSync(ctx) }
 
 // WaitForRV waits until the cache contains every change up to rv, such as the resource version of an object
-// that was just written (L14). It fails with the cause of ctx when ctx is done, or with ErrStopped once Run
-// has returned. It fails immediately if rv is not a resource version, or if the informer has no namespaces
+// that was just written (L14). It fails with the cause of ctx when ctx is done, or with ErrStopped if Run has
+// returned before that. It fails immediately if rv is not a resource version, or if the informer has no namespaces
 // (ErrNotWatched). If there is no initial list yet, it gives up as WaitForSync does. The error includes the
 // latest failure.
 //
