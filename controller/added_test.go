@@ -19,6 +19,11 @@ import (
 // A namespace is added while the controller runs, and one source cannot list it yet. As at the start, a request in
 // that namespace waits until every source has listed it: otherwise, its reconcile would see none of the objects.
 func TestRequestInANamespaceAddedLaterWaitsForAllSources(t *testing.T) {
+	t.Run("required", func(t *testing.T) { addNamespace(t, func(s controller.Source) controller.Source { return s }) })
+	t.Run("optional", func(t *testing.T) { addNamespace(t, controller.Source.Optional) })
+}
+
+func addNamespace(t *testing.T, awaited func(controller.Source) controller.Source) {
 	var forbidden atomic.Bool
 	forbidden.Store(true)
 	controllertest.RunWith(t, controllertest.Options{
@@ -40,7 +45,7 @@ func TestRequestInANamespaceAddedLaterWaitsForAllSources(t *testing.T) {
 				j.write(r.String())
 			}
 			return controller.Result{}, nil
-		}), controller.Options{}, controller.For(maps), controller.Awaited(secrets))
+		}), controller.Options{}, controller.For(maps), awaited(controller.Awaited(secrets)))
 		for _, namespace := range []string{"shop", "mail"} {
 			controllertest.Put(e, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}})
 			controllertest.Put(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}})

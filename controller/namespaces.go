@@ -40,10 +40,10 @@ func (n *namespaces) mayBegin() bool {
 func (n *namespaces) has(namespace string) bool {
 	return n.every(func(s *subscription) bool {
 		switch synced := s.synced.Load(); {
-		case s.source.syncedIn == nil, synced && (s.source.optional || namespace == ""):
+		case s.source.syncedIn == nil, synced && namespace == "":
 			return synced
 		default: // a source that has synced may have got another namespace since
-			return s.source.syncedIn(namespace)
+			return s.source.syncedIn(namespace) || s.source.optional && s.source.unserved(namespace)
 		}
 	})
 }

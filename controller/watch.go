@@ -96,7 +96,10 @@ func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) 
 		s := SourceFunc(w.declared, func(context.Context, *Inbox) error { return errUncached })
 		return s.misused(errUncached).misused(w.filter.misuse)
 	}
-	s := Source{name: i.Name, run: run, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i)}
+	s := Source{
+		name: i.Name, run: run, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i),
+		unserved: func(namespace string) bool { return notServedIn(i, namespace) },
+	}
 	return s.misused(w.filter.misuse)
 }
 
@@ -140,12 +143,12 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 	}
 }
 
-// notServed reports whether the server, as far as i knows, does not serve the kind.
+// notServed reports whether, according to the last response that i received, the server does not serve the kind.
 func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 
-// notServedIn is like notServed, according to what i knows from reading a namespace.
+// notServedIn is like notServed, but for the last response to a list or watch of the namespace.
 func notServedIn(i *sharedinformer.Informer[object.Object], namespace string) bool {
 	if s, watched := i.StatusIn(namespace); watched {
 		return s.NotServed()
