@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // attempt is a single call to the reconciler. It is also the context passed to it.
@@ -20,6 +22,8 @@ type attempt struct {
 	slow    atomic.Bool // set once noteSlow has logged the reconcile
 	slot    *slotWork   // nil if the controller handles all objects
 	writes  ownwrites.Writes
+
+	unreturned bool // the reconciler was called and did not return: it panicked or called runtime.Goexit
 }
 
 type attemptKey struct{}
@@ -29,6 +33,13 @@ func (a *attempt) Value(key any) any {
 		return a
 	}
 	return a.Context.Value(key)
+}
+
+// panicOf returns the reconciler's panic, given the attempt's error. An error that the reconciler returned may wrap
+// somebody else's panic, such as a transform's, and does not count.
+func (a *attempt) panicOf(err error) (*failure.PanicError, bool) {
+	p, is := errors.AsType[*failure.PanicError](err)
+	return p, is && a.unreturned
 }
 
 // attemptOf returns the reconcile that ctx belongs to, or nil.

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllertest"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -168,7 +169,7 @@ func TestBothOwnersAreRequestedWhenTheOwnerChanges(t *testing.T) {
 }
 
 func TestResultsOfAReconcile(t *testing.T) {
-	failure := errors.New("no luck")
+	noLuck := errors.New("no luck")
 	for name, c := range map[string]struct {
 		first func(context.Context) (controller.Result, error)
 		calls int
@@ -187,24 +188,30 @@ func TestResultsOfAReconcile(t *testing.T) {
 			return controller.Result{RequeueAfter: -time.Minute}, nil
 		}, check: func(t *testing.T, s controller.Status) { require.EqualValues(t, 1, s.Requeues) }},
 		"error": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) {
-			return controller.Result{RequeueAfter: time.Hour}, failure
+			return controller.Result{RequeueAfter: time.Hour}, noLuck
 		}, check: func(t *testing.T, s controller.Status) {
 			require.EqualValues(t, 1, s.Errors)
-			require.ErrorIs(t, s.Failure, failure)
+			require.ErrorIs(t, s.Failure, noLuck)
 			require.ErrorContains(t, s.Failure, "shop/a: no luck (1 attempt,")
 		}},
 		"terminal error": {calls: 1, first: func(context.Context) (controller.Result, error) {
-			return controller.Result{}, fmt.Errorf("give up: %w", controller.Terminal(failure))
+			return controller.Result{}, fmt.Errorf("give up: %w", controller.Terminal(noLuck))
 		}, check: func(t *testing.T, s controller.Status) {
 			require.EqualValues(t, 1, s.Errors)
 			require.EqualValues(t, 1, s.Terminal)
-			require.ErrorIs(t, s.Failure, failure)
+			require.ErrorIs(t, s.Failure, noLuck)
 		}},
 		"panic": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) { panic("oh") },
 			check: func(t *testing.T, s controller.Status) {
 				require.EqualValues(t, 1, s.Panics)
 				require.ErrorContains(t, s.Failure, "reconciler panicked: oh")
 			}},
+		"error about a panic elsewhere": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) {
+			return controller.Result{}, fmt.Errorf("the cache: %w", &failure.PanicError{In: "transform"})
+		}, check: func(t *testing.T, s controller.Status) {
+			require.EqualValues(t, 1, s.Errors)
+			require.Zero(t, s.Panics)
+		}},
 		"exit": {calls: 2, after: 5 * time.Millisecond, first: func(context.Context) (controller.Result, error) { runtime.Goexit(); return controller.Result{}, nil },
 			check: func(t *testing.T, s controller.Status) {
 				require.ErrorContains(t, s.Failure, "Goexit")

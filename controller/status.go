@@ -86,7 +86,7 @@ type Status struct {
 	RequeuesAfter uint64 // reconciles that asked to be repeated after a delay
 	Errors        uint64 // reconciles that failed; includes the next three
 	Terminal      uint64 // failures with a terminal error
-	Panics        uint64 // failures by panic
+	Panics        uint64 // failures because the reconciler panicked
 	Timeouts      uint64 // failures because Options.Timeout expired
 
 	Parked      int    // requests waiting for the cache to see their own writes

@@ -86,7 +86,9 @@ func (c *core) reconcile(a *attempt, exited func(error)) (result Result, err err
 	}
 	guard := failure.Guard{In: "reconciler"}
 	defer guard.End(&err, exited)
+	a.unreturned = true
 	result, err = c.reconciler.Reconcile(ctx, a.request)
+	a.unreturned = false
 	guard.Returned()
 	return result, err
 }
@@ -105,7 +107,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	case err != nil && s.ended(err):
 		return // the run is over, so this is no failure of the request
 	case err != nil && sharding.Over(a.Context):
-		if panicked(err) {
+		if _, panicked := a.panicOf(err); panicked {
 			s.failed(a, err)
 		}
 		s.slotLost(req) // the new owner of the slot starts from scratch
@@ -184,7 +186,7 @@ func (c *core) failed(a *attempt, err error) {
 		level = slog.LevelDebug
 	}
 	reportAt(a.logger(), level, "reconcile failed", err)
-	p, panicked := errors.AsType[*failure.PanicError](err)
+	p, panicked := a.panicOf(err)
 	if !panicked {
 		return
 	}
@@ -195,16 +197,12 @@ func (c *core) failed(a *attempt, err error) {
 	}
 }
 
-func panicked(err error) bool {
-	_, is := errors.AsType[*failure.PanicError](err)
-	return is
-}
-
 // recordDone records a reconcile's outcome.
 func (s *session) recordDone(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
+	_, panicked := a.panicOf(err)
 	switch {
-	case err != nil && (s.ended(err) || sharding.Over(a.Context)) && !panicked(err):
+	case err != nil && (s.ended(err) || sharding.Over(a.Context)) && !panicked:
 		e.Outcome = "cancelled"
 	case IsTerminal(err):
 		e.Outcome, e.Text = "terminal error", fmt.Sprint(err)
