@@ -19,7 +19,8 @@ const (
 	Created
 	// Updated means that the object changed.
 	Updated
-	// Deleted means that the object was deleted.
+	// Deleted means that the object was deleted, stopped matching the informer's selectors, or was in a namespace
+	// that SetNamespaces removed.
 	Deleted
 	// Resynced means that nothing changed, but the Options.Resync interval has elapsed.
 	Resynced

@@ -116,8 +116,10 @@ func (c *client) read(ctx context.Context, key object.Key) (object.Object, error
 	return o, nil
 }
 
-// Get returns the cached object under key, which is shared and must not be modified. While the cache is
-// not synced, a missing object may still exist; see Client. For more ways to read, see [Client.Cache].
+// Get returns the cached object under key, which is shared and must not be modified. A missing object may still
+// exist: while the cache is not synced (see Client), or if the informer does not watch the namespace, perhaps because
+// SetNamespaces removed it. Before you act on a deletion, use [Client.Read], which fails in both cases. For more ways
+// to read, see [Client.Cache].
 func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
 
 // Copy returns a copy of the cached object under key. The caller may modify it.

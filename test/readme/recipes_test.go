@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
@@ -68,8 +69,11 @@ func mirroring(m *manager.Manager, far *config.Config) error {
 	here := manager.Client[*corev1.ConfigMap](m)
 	there := controller.ClientFor[*corev1.ConfigMap](other.Factory())
 	mirror := func(ctx context.Context, req controller.Request) (controller.Result, error) {
-		from, exists := here.Get(req.Key)
-		if exists && from.Labels["mirror"] != "" {
+		from, err := here.Read(ctx, req.Key)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return controller.Result{}, err // unlike Get, Read fails if here no longer watches the namespace
+		}
+		if err == nil && from.Labels["mirror"] != "" {
 			to := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}
 			_, _, err := controller.CreateOrUpdate(ctx, there, to, func(to *corev1.ConfigMap) error {
 				to.Labels, to.Data = map[string]string{"mirrored": "yes"}, from.Data
