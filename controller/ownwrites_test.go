@@ -26,6 +26,7 @@ type ownWorld struct {
 	pods        *controller.Client[*corev1.Pod]
 	deployments *controller.Client[*appsv1.Deployment]
 	nodes       *controller.Client[*corev1.Node]
+	namespaces  *controller.Client[*corev1.Namespace]
 }
 
 func configMap(name string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
@@ -152,6 +153,11 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 			_, err := controller.Patch(ctx, w.maps, m, func(m *corev1.ConfigMap) error { controller.RemoveFinalizer(m, hold); return nil })
 			return err
 		}, func(w *ownWorld) bool { return w.lacks("going") }},
+		{"the last finalizer of a Namespace is removed", func(ctx context.Context, w *ownWorld) error {
+			n, _ := w.namespaces.Get(object.Key{Name: "going"})
+			_, err := controller.Patch(ctx, w.namespaces, n, func(n *corev1.Namespace) error { controller.RemoveFinalizer(n, hold); return nil })
+			return err
+		}, func(w *ownWorld) bool { _, ok := w.namespaces.Get(object.Key{Name: "going"}); return !ok }},
 		{"delete", func(ctx context.Context, w *ownWorld) error {
 			m, _ := w.maps.Get(object.KeyOf(configMap("old")))
 			return w.maps.Delete(ctx, m)
@@ -264,11 +270,14 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 				w := &ownWorld{
 					Env: e, maps: controller.ClientFor[*corev1.ConfigMap](e.Factory), pods: controller.ClientFor[*corev1.Pod](e.Factory),
 					deployments: controller.ClientFor[*appsv1.Deployment](e.Factory), nodes: controller.ClientFor[*corev1.Node](e.Factory),
+					namespaces: controller.ClientFor[*corev1.Namespace](e.Factory),
 				}
 				controllertest.Put(e, configMap("old"))
 				held := func(m *corev1.ConfigMap) { m.Finalizers = []string{hold} }
 				controllertest.Put(e, configMap("held", held))
 				controllertest.Delete[*corev1.ConfigMap](e, object.KeyOf(controllertest.Put(e, configMap("going", held))))
+				n := controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going", Finalizers: []string{hold}}})
+				controllertest.Delete[*corev1.Namespace](e, object.KeyOf(n))
 				controllertest.Put(e, pod("a"))
 				controllertest.Put(e, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
 				controllertest.Put(e, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}})
@@ -285,7 +294,7 @@ func TestO01_OwnWritesAreSeen(t *testing.T) {
 				}), controller.Options{}, controller.Channel("bell", ring, func(context.Context, string) ([]controller.Request, error) {
 					return []controller.Request{{Key: object.Key{Name: "all"}}}, nil
 				}))
-				for _, client := range []controller.Watchable{w.maps, w.pods, w.deployments, w.nodes} {
+				for _, client := range []controller.Watchable{w.maps, w.pods, w.deployments, w.nodes, w.namespaces} {
 					c.Watch(controller.Awaited(client))
 				}
 				e.Start(c)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // cache is the part of [Cache] that a [Barrier] uses. Values compare equal if they wrap the same
@@ -36,14 +39,26 @@ type Cache struct {
 func Of(i *sharedinformer.Informer[object.Object]) Cache { return Cache{i} }
 
 // removed reports whether the server removed o as a result of this write: o is being deleted and has
-// neither finalizers nor a grace period. Namespaces also have finalizers in their spec. See
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-func removed(o object.Object, kind object.GVK) bool {
-	if kind.Group == "" && kind.Kind == "Namespace" {
+// neither finalizers nor a grace period. Namespaces also have finalizers in their spec, which may be unknown if o has
+// only the kept fields. See https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+func removed(o object.Object, kind object.GVK, kept wire.Fields) bool {
+	if kind.Group == "" && kind.Kind == "Namespace" && !(kept.KeepsAll("spec.finalizers") && finalized(o)) {
 		return false
 	}
 	grace := o.GetDeletionGracePeriodSeconds()
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+}
+
+// finalized reports whether a Namespace's spec has no finalizers.
+func finalized(namespace object.Object) bool {
+	switch n := namespace.(type) {
+	case *corev1.Namespace:
+		return len(n.Spec.Finalizers) == 0
+	case *unstructured.Unstructured:
+		left, _, err := unstructured.NestedSlice(n.Object, "spec", "finalizers")
+		return err == nil && len(left) == 0
+	}
+	return false // its type has no spec
 }
 
 // Version returns a write to the object under key. The cache has seen it once it has reached that resource

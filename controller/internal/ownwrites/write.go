@@ -85,7 +85,7 @@ func (all *Writes) Held(c Cache, key object.Key) (types.UID, bool) {
 // case the cache must drop it. The cache must also drop the object if the write removed it from the server; waiting
 // for a version would not work, because the response's is no newer than the previous one.
 func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
-	key, selected, gone := object.KeyOf(o), c.informer.Selects(o), removed(o, kind)
+	key, selected, gone := object.KeyOf(o), c.informer.Selects(o), removed(o, kind, c.informer.Source().Kept)
 	if !selected {
 		if uid, held := all.Held(c, key); !held || uid != o.GetUID() {
 			return
