@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/millrace-dev/millrace/controller/internal/ownwrites"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/internal/printable"
@@ -23,8 +24,9 @@ type Controller struct {
 	core
 	sources sourceList
 
-	mu      sync.Mutex // guards the fields below; acquired before the queue, cause and source locks
-	session *session   // nil while not running
+	mu      sync.Mutex      // guards the fields below; acquired before the queue, cause and source locks
+	session *session        // nil while not running
+	unseen  ownwrites.Notes // writes of the last run
 	state   State
 	since   time.Time // when state was entered
 }
@@ -134,7 +136,8 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	c.session = newSession(ctx, &c.core, &c.sources)
+	c.session = newSession(ctx, &c.core, &c.sources, c.unseen)
+	c.unseen = nil
 	c.state, c.since = Waiting, time.Now()
 	for _, s := range c.sources.begin() {
 		c.session.begin(s)
@@ -165,6 +168,7 @@ func (c *Controller) end(s *session) {
 	s.barrier.Close()
 	s.tasks.Wait()
 	c.mu.Lock()
+	c.unseen = s.barrier.Left()
 	c.session = nil
 	c.state, c.since = Stopped, time.Now()
 	c.mu.Unlock()

@@ -358,3 +358,29 @@ func TestO01_AWriteThatOutlivesItsReconcile(t *testing.T) {
 		require.Equal(e, lag, calls[1].Sub(deleted))
 	})
 }
+
+// A controller that runs again waits for the writes of its last run too.
+func TestO01_AWriteAtTheEndOfTheLastRun(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		const lag = 5 * time.Second
+		pods, maps := controller.ClientFor[*corev1.Pod](e.Factory), controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		var seen []bool
+		c := newController(e, controller.Func(func(ctx context.Context, r controller.Request) (controller.Result, error) {
+			_, ok := maps.Get(object.KeyOf(configMap("new")))
+			if seen = append(seen, ok); len(seen) > 1 {
+				return controller.Result{}, nil
+			}
+			e.Server.SetLag(lag)
+			_, err := maps.Create(ctx, configMap("new"))
+			return controller.Result{}, err
+		}), controller.Options{}, controller.For(pods), controller.Awaited(maps))
+		controllertest.Put(e, pod("a"))
+		stop := e.Start(c)
+		stop()
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.Equal(e, []bool{false, true}, seen)
+		require.EqualValues(e, 1, c.Status().ParkedTotal)
+		require.Zero(e, c.Status().Stale)
+	})
+}

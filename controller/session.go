@@ -30,12 +30,12 @@ type session struct {
 	tasks      sync.WaitGroup // every goroutine of this run
 }
 
-func newSession(ctx context.Context, c *core, all *sourceList) *session {
+func newSession(ctx context.Context, c *core, all *sourceList, earlier ownwrites.Notes) *session {
 	s := &session{core: c, requests: newRequests(c), sources: all, ctx: ctx}
 	s.namespaces = namespaces{core: c, requests: s.requests, sources: all, spawn: func(run func(context.Context)) { s.tasks.Go(func() { run(ctx) }) }}
 	s.barrier = ownwrites.New(ctx, ownwrites.Options{
 		Controller: c.name, Patience: c.opts.Patience, Counts: &c.count.ownWrites, Logger: c.opts.Logger,
-		Again: func(req ownwrites.Request) { s.requeue(Request(req)) },
+		Again: func(req ownwrites.Request) { s.requeue(Request(req)) }, Earlier: earlier,
 	})
 	return s
 }

@@ -62,7 +62,12 @@ type Options struct {
 	Again  func(Request)
 	Counts *Counts
 	Logger *slog.Logger
+	// Earlier is what Left returned in the controller's last run.
+	Earlier Notes
 }
+
+// Notes are the writes that requests still have to wait for.
+type Notes []*note
 
 // Counts are cumulative over all runs of a controller.
 type Counts struct {
@@ -72,7 +77,12 @@ type Counts struct {
 
 // New returns a Barrier that parks requests until ctx is done.
 func New(ctx context.Context, opts Options) *Barrier {
-	return &Barrier{ctx: ctx, opts: opts, notes: make(map[Request]*note), waitlists: make(map[cache]*waitlist)}
+	b := &Barrier{ctx: ctx, opts: opts, notes: make(map[Request]*note), order: opts.Earlier, waitlists: make(map[cache]*waitlist)}
+	for _, n := range b.order {
+		b.notes[n.req] = n
+	}
+	b.opts.Earlier = nil
+	return b
 }
 
 // MostNotes is the number of notes beyond which expired notes are dropped. A note takes up a few hundred
@@ -291,6 +301,21 @@ func (b *Barrier) Close() {
 	}
 	b.mu.Unlock()
 	b.tasks.Wait()
+}
+
+// Left returns the notes whose patience has not expired, for the controller's next run. Call it after Close, once
+// no worker is running.
+func (b *Barrier) Left() (left Notes) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for req, n := range b.notes {
+		if now.Before(n.until) {
+			left = append(left, &note{req: req, writes: n.writes, until: n.until, look: n.until})
+		}
+	}
+	slices.SortFunc(left, func(one, other *note) int { return one.look.Compare(other.look) })
+	return left
 }
 
 // Parked is a request that is waiting for the caches to see its writes.
