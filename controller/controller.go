@@ -24,11 +24,13 @@ type Controller struct {
 	core
 	sources sourceList
 
-	mu      sync.Mutex      // guards the fields below; acquired before the queue, cause and source locks
-	session *session        // nil while not running
-	unseen  ownwrites.Notes // writes of the last run
+	mu      sync.Mutex // guards the fields below; acquired before the queue, cause and source locks
+	running bool       // Run has been called and has not returned
+	session *session   // nil before the queue exists, and after Run has stopped
 	state   State
 	since   time.Time // when state was entered
+
+	unseen ownwrites.Notes // writes of the last run; only Run uses it
 }
 
 // New returns a controller that is not running and has no sources. It fails if the name or r is missing,
@@ -108,10 +110,11 @@ func (c *Controller) remove(s *subscription) <-chan struct{} {
 // Run may be called again after it has returned. It then starts over and treats every object as initial.
 // A concurrent call fails with ErrRunning. Without a source, Run fails with ErrNoSource.
 func (c *Controller) Run(ctx context.Context) error {
-	s, err := c.begin(ctx)
-	if err != nil {
+	if err := c.claim(); err != nil {
 		return err
 	}
+	defer c.release()
+	s := c.begin(ctx)
 	c.metrics.started(c)
 	if s.awaitSources() {
 		c.enter(Running)
@@ -126,23 +129,38 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a session and its sources.
-func (c *Controller) begin(ctx context.Context) (*session, error) {
+// claim reserves the controller for one Run, or fails.
+func (c *Controller) claim() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.session != nil {
-		return nil, fmt.Errorf("controller %s: %w", c.name, ErrRunning)
+	if c.running {
+		return fmt.Errorf("controller %s: %w", c.name, ErrRunning)
 	}
 	if err := c.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	c.session = newSession(ctx, &c.core, &c.sources, c.unseen)
+	c.running = true
+	return nil
+}
+
+func (c *Controller) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = false
+}
+
+// begin starts a session and its sources.
+func (c *Controller) begin(ctx context.Context) *session {
+	session := newSession(ctx, &c.core, &c.sources, c.unseen) // without mu, because it calls the user's QueueMetrics
 	c.unseen = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = session
 	c.state, c.since = Waiting, time.Now()
 	for _, s := range c.sources.begin() {
-		c.session.begin(s)
+		session.begin(s)
 	}
-	return c.session, nil
+	return session
 }
 
 // Err returns the error that Run would fail with if a source is unusable or there are no sources. It
@@ -167,8 +185,8 @@ func (c *Controller) end(s *session) {
 	s.queue.ShutDown()
 	s.barrier.Close()
 	s.tasks.Wait()
-	c.mu.Lock()
 	c.unseen = s.barrier.Left()
+	c.mu.Lock()
 	c.session = nil
 	c.state, c.since = Stopped, time.Now()
 	c.mu.Unlock()
@@ -243,8 +261,8 @@ func (c *Controller) Contents(n int) (contents Contents) {
 const mostUnfinished = 10
 
 // Unfinished lists up to ten reconciles that have been running for SlowReconcile or longer, longest
-// first. While the controller is stopping, it lists everything that keeps Run from returning: all
-// running reconciles and all sources that are still running.
+// first. While the controller is stopping, it lists what keeps Run from returning: up to ten running
+// reconciles, however long they have been running, and all sources that are still running.
 func (c *Controller) Unfinished() []string {
 	var all []string
 	c.mu.Lock()

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // A function that ends its goroutine, as FailNow does, is reported, and nothing is lost.
@@ -162,6 +163,63 @@ func TestFailingRecorderDoesNoHarm(t *testing.T) {
 			require.Contains(e, log.String(), says)
 		})
 	}
+}
+
+// askingMetrics ask a controller for its status while its queue registers.
+type askingMetrics struct{ ask func() }
+
+func (m askingMetrics) Register(string, func() workqueue.Status) workqueue.Metrics {
+	m.ask()
+	return nil
+}
+
+func TestQueueMetricsMayAskTheController(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		var c *controller.Controller
+		asked := controller.Status{}
+		j := &journal{}
+		metrics := askingMetrics{func() {
+			c.Watch(controller.Awaited(controller.ClientFor[*corev1.ConfigMap](e.Factory)))
+			asked = c.Status()
+		}}
+		c = newController(e, j, controller.Options{QueueMetrics: metrics}, controller.For(factory.Informer[*corev1.Pod](e.Factory)))
+		controllertest.Put(e, pod("a"))
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.Len(e, asked.Sources, 2)
+		require.Equal(e, []string{"shop/a"}, j.read())
+		require.NoError(e, c.Ready())
+	})
+}
+
+// stoppedMetrics call a function the first time that the controller has stopped.
+type stoppedMetrics struct {
+	brokenMetrics
+	again atomic.Bool
+	stop  func()
+}
+
+func (m *stoppedMetrics) Register(controller.View) controller.Metrics { return m }
+
+func (m *stoppedMetrics) Stopped(controller.Status) {
+	if !m.again.Swap(true) {
+		m.stop()
+	}
+}
+
+// A run does not begin before the metrics know that the last one is over: otherwise, they would drop the new run's view.
+func TestMetricsAreToldOfOneRunAfterTheOther(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		ctx, cancel := context.WithCancel(e.Context())
+		cancel()
+		var c *controller.Controller
+		var err error
+		c = newController(e, &journal{}, controller.Options{Metrics: &stoppedMetrics{stop: func() { err = c.Run(ctx) }}},
+			controller.For(factory.Informer[*corev1.Pod](e.Factory)))
+		require.NoError(e, c.Run(ctx))
+		require.ErrorIs(e, err, controller.ErrRunning)
+		require.NoError(e, c.Run(ctx))
+	})
 }
 
 // failingMetrics panics or exits when a controller is registered.
