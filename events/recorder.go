@@ -126,7 +126,8 @@ type series struct {
 	count int32
 	told  int32 // the last count that the server accepted; 0 until the event is created
 	last  time.Time
-	place int // index in Recorder.sent; -1 if it is not in there
+	tried time.Time // when its count was last sent, successfully or not; only Run's goroutine uses it
+	place int       // index in Recorder.sent; -1 if it is not in there
 }
 
 // sent reports whether the event has been created on the server.

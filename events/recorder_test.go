@@ -507,3 +507,49 @@ func TestRecorderRunsOnceAtATime(t *testing.T) {
 		require.EqualValues(e, 2, recorder.Status().Created)
 	})
 }
+
+// Counts that the server does not accept delay the others by a minute, and are given up.
+func TestCountsThatFailDoNotStopTheOthers(t *testing.T) {
+	hangs := func(a apiservertest.Attributes) bool {
+		if a.Verb == "patch" && a.Namespace == "bank" {
+			time.Sleep(time.Minute)
+		}
+		return true
+	}
+	controllertest.RunWith(t, controllertest.Options{Server: apiservertest.Options{Authorize: hangs}}, func(e *controllertest.Env) {
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
+		for range 2 {
+			for _, name := range []string{"a", "b", "c", "d"} {
+				p := pod(name)
+				p.Namespace = "bank"
+				recorder.Recordf(p, "", "Reason", "Act", "note")
+			}
+			e.Settle(time.Second)
+			recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
+			e.Settle(time.Second)
+		}
+		e.Settle(4 * time.Minute)
+		require.Equal(e, events.Status{Kept: 5, Created: 5, Updated: 1}, recorder.Status())
+		e.Settle(10 * time.Minute)
+		require.Equal(e, events.Status{Created: 5, Updated: 1, Failed: 4}, recorder.Status())
+	})
+}
+
+// The same for events that cannot be created.
+func TestEventsThatFailDoNotStopTheCounts(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		recorder := events.New(e.Client, "example.com/test", events.Options{})
+		e.Start(recorder)
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(time.Second)
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "create", Resource: "events", Do: []apiservertest.Action{apiservertest.Fail{Code: 500}}})
+		for _, name := range []string{"b", "c", "d"} {
+			recorder.Recordf(pod(name), "", "Reason", "Act", "note")
+		}
+		e.Settle(time.Second)
+		recorder.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(5 * time.Minute)
+		require.Equal(e, events.Status{Waiting: 3, Kept: 4, Created: 1, Updated: 1}, recorder.Status())
+	})
+}

@@ -43,6 +43,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	retry.Stop() // not needed until a write fails
 	defer retry.Stop()
 	var state sending
+	late := false // the counts are to be written when the server is up again
 	for {
 		select {
 		case <-r.wake:
@@ -51,14 +52,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 			}
 			state = r.createAll(ctx, state.wait)
 		case <-retry.C:
+			if late { // creates may go on failing, while updates succeed
+				late = false
+				r.updateAll(ctx)
+				refresh.Reset(refreshInterval)
+			}
 			state = r.createAll(ctx, state.wait)
 		case <-refresh.C:
 			r.expire(time.Now())
-			if state.down {
+			late = state.down
+			if late || !r.updateAll(ctx) {
 				r.giveUp(time.Now())
-				continue
 			}
-			r.updateAll(ctx)
 			continue
 		case <-ctx.Done():
 			r.flush(ctx)
@@ -211,7 +216,7 @@ func count(e *eventsv1.Event) int32 {
 }
 
 // updateAll writes the counts of all series that have grown, and reports whether all writes succeeded.
-// Failed writes are retried at the next refresh.
+// Failed writes are retried at the next refresh, after the others, so that they do not delay them.
 func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 	r.mu.Lock()
 	var grown []*series
@@ -221,12 +226,14 @@ func (r *Recorder) updateAll(ctx context.Context) (all bool) {
 		}
 	}
 	r.mu.Unlock()
+	slices.SortStableFunc(grown, func(a, b *series) int { return a.tried.Compare(b.tried) })
 	failed := 0
 	all = true
 	for _, s := range grown {
 		if ctx.Err() != nil || failed >= severalFailures {
 			return false
 		}
+		s.tried = time.Now()
 		err := r.update(ctx, s)
 		all = all && err == nil
 		switch {
@@ -320,8 +327,7 @@ func (r *Recorder) expire(now time.Time) {
 	}
 }
 
-// giveUp drops events that have waited too long because the server was down, to make room for current
-// ones.
+// giveUp drops events and counts that the server has not accepted for too long, to make room for current ones.
 func (r *Recorder) giveUp(now time.Time) {
 	var old []*series
 	r.mu.Lock()
@@ -332,6 +338,11 @@ func (r *Recorder) giveUp(now time.Time) {
 		old = append(old, s)
 		return true
 	})
+	for _, s := range r.sent.all {
+		if s.untold() > 0 && now.Sub(s.last) > patience {
+			old = append(old, s)
+		}
+	}
 	r.mu.Unlock()
 	for _, s := range old {
 		r.lose(s, errTooOld)
