@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -156,6 +157,13 @@ func (c *causes) reasons(req Request) reasons {
 		r.urgent = true
 	}
 	return r
+}
+
+// requests returns the requests that have causes: those that are queued.
+func (c *causes) requests() []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.of))
 }
 
 // take removes and returns the causes of req.

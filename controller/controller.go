@@ -185,6 +185,9 @@ func (c *Controller) end(s *session) {
 	s.queue.ShutDown()
 	s.barrier.Close()
 	s.tasks.Wait()
+	if c.opts.RateLimiter != nil {
+		s.forgetDropped()
+	}
 	c.unseen = s.barrier.Left()
 	c.mu.Lock()
 	c.session = nil

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // journal is a reconciler that records its calls.
@@ -478,5 +480,39 @@ func TestAttemptsCountFailures(t *testing.T) {
 		outcomes = append(outcomes, controller.Terminal(failed))
 		controllertest.Put(e, pod("a", labelled("x", "y")))
 		require.Equal(e, 1, c.Status().Failure.Attempts)
+	})
+}
+
+// A user's rate limiter outlives a run, but the counts of the requests that the end of the run drops do not.
+func TestRateLimiterForgetsWhatTheEndOfARunDrops(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		limiter := workqueue.NewExponential[controller.Request](workqueue.ExponentialOptions{Base: time.Minute})
+		var tries atomic.Int64
+		j := &journal{do: func(ctx context.Context, r controller.Request) (controller.Result, error) {
+			switch r.Name {
+			case "fails":
+				return controller.Result{}, errors.New("no luck")
+			case "runs":
+				if tries.Add(1) > 1 {
+					<-ctx.Done()
+					return controller.Result{}, ctx.Err()
+				}
+			}
+			return controller.Result{Requeue: true}, nil
+		}}
+		c := newController(e, j, controller.Options{RateLimiter: limiter, Concurrency: 3}, controller.For(factory.Informer[*corev1.Pod](e.Factory)))
+		names := []string{"fails", "repeats", "runs"}
+		for _, name := range names {
+			controllertest.Put(e, pod(name))
+		}
+		stop := e.Start(c)
+		time.Sleep(10 * time.Minute)
+		for _, name := range names {
+			require.NotZero(e, limiter.NumRequeues(controller.Request{Key: object.KeyOf(pod(name))}))
+		}
+		stop()
+		for _, name := range names {
+			require.Zero(e, limiter.NumRequeues(controller.Request{Key: object.KeyOf(pod(name))}), name)
+		}
 	})
 }

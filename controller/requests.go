@@ -44,6 +44,14 @@ func (r *requests) forget(req Request) {
 	r.failures.end(req)
 }
 
+// forgetDropped resets the back-off of every request that the end of the run drops: a user's RateLimiter outlives the
+// run, and in the next one, each of them starts from scratch.
+func (r *requests) forgetDropped() {
+	for _, req := range r.causes.requests() {
+		r.queue.Forget(req)
+	}
+}
+
 func (r *requests) record(req Request, e *flight.Event) {
 	e.Key, e.Cluster = req.Key, req.Cluster
 	r.track.Record(e)

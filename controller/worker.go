@@ -105,7 +105,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	var again workqueue.AddOptions
 	switch {
 	case err != nil && s.ended(err):
-		return // the run is over, so this is no failure of the request
+		s.forget(req) // the run is over, so this is no failure of the request
 	case err != nil && sharding.Over(a.Context):
 		if _, panicked := a.panicOf(err); panicked {
 			s.failed(a, err)
