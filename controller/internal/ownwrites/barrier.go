@@ -267,25 +267,24 @@ func (b *Barrier) giveUp(n *note, why error) {
 		n.in.remove(n)
 	}
 	b.unpark(n)
-	w := n.lagging()
+	w := n.lagging() // nil if the write has just arrived
 	b.mu.Unlock()
-	b.stale(n.req, w, why)
+	if w != nil {
+		b.stale(n.req, w, why)
+	}
 }
 
-// stale counts and logs that a request is reconciled although a cache lacks a write; w is nil if it has arrived in
-// the meantime. If patience has expired, stale reopens the watch that should have delivered the write.
+// stale counts and logs that a request is reconciled although a cache lacks a write. If patience has expired, stale
+// reopens the watch that should have delivered the write.
 func (b *Barrier) stale(req Request, w *Write, why error) {
-	name, patience, behind := b.opts.Controller, b.opts.Patience, ""
-	if w != nil {
-		behind = w.String()
-		if w.due() && errors.Is(why, errImpatient) {
-			w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s; controller %s waited %s", reflector.ErrDeaf, w, name, patience))
-		}
+	name, patience := b.opts.Controller, b.opts.Patience
+	if w.due() && errors.Is(why, errImpatient) {
+		w.cache.reconnect(w.about.Namespace, w.heard, patience, fmt.Errorf("%w: it did not deliver %s; controller %s waited %s", reflector.ErrDeaf, w, name, patience))
 	}
 	b.opts.Counts.Stale.Add(1)
 	b.unanswered.Do(func(more int) {
 		b.opts.Logger.Warn("the cache has not seen a write in time; reconciling anyway",
-			"controller", name, "request", req.String(), "write", behind, "err", why, "more", more)
+			"controller", name, "request", req.String(), "write", w.String(), "err", why, "more", more)
 	})
 }
 

@@ -167,6 +167,20 @@ func TestParkedRequestsTimeOut(t *testing.T) {
 	})
 }
 
+// A write may arrive just before a request's patience expires, too late for the goroutine that waits for the cache.
+func TestWriteThatArrivesAtTheLastMomentIsNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, at, again := lot(t, func(n int, c *clock) Write { return Write{cache: c, rv: "1000"} }, 1)
+		at.mu.Lock()
+		at.rv = 1000
+		at.mu.Unlock()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.EqualValues(t, 1, again.Load())
+		require.Zero(t, b.opts.Counts.Stale.Load())
+	})
+}
+
 // If writes overlap, the answer to a write from before a deletion may arrive after the answer to the
 // deletion. The deletion must still be seen.
 func TestO01_ALateAnswerCoversNoDeletion(t *testing.T) {
