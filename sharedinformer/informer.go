@@ -51,6 +51,7 @@ type informerCore interface {
 	setNamespaces(set []string, begin <-chan struct{})
 	Watches(namespace string) bool
 	Selects(object.Head) bool
+	Decides() bool
 	Scope() shard.Scope
 	Holds(hash uint64) bool
 	HoldsIn(hash uint64, namespace string) bool
@@ -262,6 +263,10 @@ func (i *Informer[T]) Source() source.Description { return i.core.Source() }
 // match. Call it before waiting for a write to reach the cache: an object that is not selected will never
 // arrive.
 func (i *Informer[T]) Selects(o T) bool { return i.core.Selects(o) }
+
+// Decides reports whether Selects can evaluate all of the informer's selectors, so that an object it selects will
+// arrive.
+func (i *Informer[T]) Decides() bool { return i.core.Decides() }
 
 // Watches reports whether the informer watches a namespace. Cluster-scoped objects have an empty namespace, which is
 // watched unless the informer has no namespaces. If it returns false, an object that is not in the cache may still exist.

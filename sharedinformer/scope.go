@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/millrace-dev/millrace/object"
@@ -18,7 +19,7 @@ func (i *core) Selects(o object.Head) bool {
 		return false
 	case i.ownership != nil && i.ownership.Terms().Since(o) == 0:
 		return false
-	case i.labels != nil && i.from.Kept.KeepsAll("metadata.labels") && !i.labels.Matches(object.Labels(o)):
+	case i.labels != nil && i.keepsLabels() && !i.labels.Matches(object.Labels(o)):
 		return false
 	}
 	if i.fields == nil {
@@ -39,6 +40,17 @@ func (i *core) Selects(o object.Head) bool {
 	}
 	return true
 }
+
+func (i *core) Decides() bool {
+	if i.labels != nil && !i.labels.Empty() && !i.keepsLabels() {
+		return false
+	}
+	return i.fields == nil || !slices.ContainsFunc(i.fields.Requirements(), func(r fields.Requirement) bool {
+		return r.Field != "metadata.name" && r.Field != "metadata.namespace"
+	})
+}
+
+func (i *core) keepsLabels() bool { return i.from.Kept.KeepsAll("metadata.labels") }
 
 func (i *core) Watches(namespace string) bool {
 	if namespace == "" {

@@ -19,6 +19,7 @@ type Write struct {
 	uid   types.UID   // for a deletion: the object's UID, if known
 	gone  func() bool // for a deletion or a conflict, which have no resource version: whether the cache has seen it
 	sent  string      // for a conflict: the version that was sent
+	doubt bool        // the informer's selectors may exclude the object
 	heard uint64      // messages received by the namespace's watch when the reconcile ended
 }
 
@@ -29,9 +30,10 @@ func (w *Write) seen() bool {
 	return w.cache.reached(w.about.Namespace, w.rv)
 }
 
-// due reports whether a working watch is bound to deliver the write. That is uncertain if the UID of a
-// deleted object is unknown: the cache may already contain a new object with the same name.
-func (w *Write) due() bool { return w.rv != "" || w.sent != "" || w.uid != "" }
+// due reports whether a working watch is bound to deliver the write. That is uncertain if the informer's selectors
+// may exclude the object, or if the UID of a deleted object is unknown: the cache may already contain a new object
+// with the same name.
+func (w *Write) due() bool { return !w.doubt && (w.rv != "" || w.sent != "" || w.uid != "") }
 
 // String describes the write for use in messages.
 func (w *Write) String() string {
@@ -61,37 +63,50 @@ type place struct {
 
 // held is what a cache contains under a key.
 type held struct {
-	uid types.UID // an object may have none
-	any bool
+	uid   types.UID // an object may have none
+	any   bool
+	doubt bool // any may be wrong, because the informer's selectors may exclude the object
 }
 
 // Held returns the UID of the object that a cache contains under key once it has seen the writes so far. It returns
 // false if there is none.
 func (all *Writes) Held(c Cache, key object.Key) (types.UID, bool) {
-	var now held
+	now := all.holds(c, key)
+	return now.uid, now.any
+}
+
+func (all *Writes) holds(c Cache, key object.Key) (now held) {
 	if o, cached := c.informer.Heads().Get(key); cached {
-		now = held{o.GetUID(), true}
+		now = held{uid: o.GetUID(), any: true}
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if later, known := all.held[place{c, key}]; known {
 		now = later
 	}
-	return now.uid, now.any
+	return now
 }
 
 // Answered adds a write that the cache must see, given o, the object in the server's response. If the object does
 // not match the informer's selector, the write matters only if the cache contained that object before, in which
 // case the cache must drop it. The cache must also drop the object if the write removed it from the server; waiting
-// for a version would not work, because the response's is no newer than the previous one.
+// for a version would not work, because the response's is no newer than the previous one. A response without a
+// version says nothing about when the cache has seen the write, which is not awaited.
 func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
 	key, selected, gone := object.KeyOf(o), c.informer.Selects(o), removed(o, kind, c.informer.Source().Kept)
-	if !selected {
-		if uid, held := all.Held(c, key); !held || uid != o.GetUID() {
+	if o.GetResourceVersion() == "" && !gone {
+		return
+	}
+	doubt := !c.informer.Decides()
+	if !selected || doubt { // otherwise, don't read the cache: an index function may block it
+		before := all.holds(c, key)
+		had := before.any && before.uid == o.GetUID()
+		if !selected && !had {
 			return
 		}
+		doubt = doubt && (!had || before.doubt)
 	}
-	w := Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil}
+	w := Write{cache: c, about: key, rv: o.GetResourceVersion(), alive: o.GetDeletionTimestamp() == nil, doubt: doubt}
 	if gone {
 		cached, uid := c.informer.Heads(), o.GetUID()
 		w.gone = func() bool {
@@ -107,7 +122,7 @@ func (all *Writes) Answered(c Cache, o object.Object, kind object.GVK) {
 	}
 	now := held{}
 	if selected && !gone {
-		now = held{o.GetUID(), true}
+		now = held{uid: o.GetUID(), any: true, doubt: doubt}
 	}
 	all.held[place{c, key}] = now
 }
@@ -132,11 +147,14 @@ func (all *Writes) Add(w Write) {
 		if before.cache != w.cache || before.about.Namespace != w.about.Namespace {
 			continue
 		}
+		doubt := before.doubt && w.doubt // a watch that misses either write misses both
 		if object.ReachedRV(before.rv, w.rv) {
+			before.doubt = doubt
 			return
 		}
 		if object.ReachedRV(w.rv, before.rv) {
 			*before = w
+			before.doubt = doubt
 			return
 		}
 	}
