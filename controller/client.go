@@ -156,7 +156,8 @@ func (c *client) ownedBy(owner object.Object) *client {
 // Subresources are not cached, so Read queries the server. As with writes through c, the request's next
 // reconcile finds the write in c's cache, provided that the server's response has a resource version (as it
 // does for a scale) or the write is an eviction, which is treated like a [Client.Delete]. The response to a
-// binding has no resource version, so the next reconcile may start before the binding reaches the cache.
+// binding has no resource version, so the next reconcile may start before the binding reaches the cache. The
+// same holds for a write to an object that c's cache has not received yet, unless the same reconcile created it.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	r := rest.SubresourceFor[S](c.Resource(), name)
 	plain := &client{resource: rest.Objects(r), declared: reflect.TypeFor[S]().String(), parentWrites: c.of.writesBy(name)}

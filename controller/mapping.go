@@ -22,7 +22,8 @@ import (
 //
 // If requests fails or panics, the error is reported, and the call is retried for that object with
 // back-off until it succeeds. Calls never overlap. They may receive an outdated version of the object, or one
-// that was deleted; such a version is given up after 20 failures if the function succeeds otherwise. The
+// that was deleted; such a version is given up after 20 failures if the function succeeds otherwise. While calls fail
+// for an object, the source keeps its oldest unmapped version and the latest seven, and drops those in between. The
 // objects are shared and must not be modified. The source does not sync while requests fails for every
 // initial object, unless it fails because a kind is not served.
 func Map[T object.Object](of Cached[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
