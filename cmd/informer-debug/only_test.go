@@ -76,12 +76,13 @@ func TestSecretsChangeWithoutTheirValues(t *testing.T) {
 			o.SetGroupVersionKind(safe.GVR.GroupVersion().WithKind(safe.Kind))
 			o.SetNamespace(m.Namespace)
 			o.SetName(m.Name)
+			o.SetAnnotations(m.Annotations)
 			return o
 		},
 	} {
 		srv, server := debugtest.Cluster(t, apiservertest.Options{Resources: []apiservertest.Resource{safe}})
 		secret := func(value string) {
-			_, err := srv.Put(of(metav1.ObjectMeta{Namespace: "shop", Name: "key"}, value))
+			_, err := srv.Put(of(metav1.ObjectMeta{Namespace: "shop", Name: "key", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: value}}, value))
 			require.NoError(t, err)
 		}
 		secret("before")
@@ -94,8 +95,14 @@ func TestSecretsChangeWithoutTheirValues(t *testing.T) {
 		stdout, stderr = debugtest.Transcript{}, debugtest.Transcript{}
 		stderr.When("synced", func() { secret("before") })
 		r = finish(t, t.Context(), []string{"watch", resource, "-n", "shop", "--watch-only", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
-		require.Contains(t, r.Out, `"changed":["data.password"]`)
+		require.Contains(t, r.Out, `"changed":["data.password",`)
 		require.NotContains(t, r.Out, `"changes"`)
+		for _, args := range [][]string{{"-o", "json"}, {"-o", "jsonl"}, {"-o", "jsonl", "--metadata-only"}} {
+			r = invoke(t, append([]string{"watch", resource, "-n", "shop", "-c", "1", server}, args...)...)
+			require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+			require.Contains(t, r.Out, "PartialObjectMetadata")
+			require.NotRegexp(t, "before|YmVmb3Jl", r.Out) // the value, as text or in base64
+		}
 	}
 }
 

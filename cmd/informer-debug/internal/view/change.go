@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
@@ -83,9 +84,25 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	return false, nil
 }
 
-// confidential reports whether the object's values must not be shown unless the user explicitly requested
-// whole objects. In that case they are shown, as kubectl does.
+// confidential reports whether the object's values must not be shown.
 func (c *change) confidential() bool { return c.secret || confidential.Object(c.object) }
+
+// shown returns the object or, if it is confidential, only the metadata that get shows, too. Annotations are
+// left out, since one may contain a copy of the object.
+func (c *change) shown() object.Object {
+	if !c.confidential() {
+		return c.object
+	}
+	o := c.object
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadata"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+			Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
+			Labels: o.GetLabels(), OwnerReferences: o.GetOwnerReferences(),
+		},
+	}
+}
 
 // identity returns an object's key and version as shown in the table. They also determine the column
 // widths.

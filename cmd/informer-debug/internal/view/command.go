@@ -28,11 +28,11 @@ AGE is the object's. The latencies are the change's:
   DELIVER  from there to the handler
 For a change detected by a list, DECODE is the time for the whole list.
 -o wide adds the UID and the first changed fields. --diff prints a line for each changed field.
-Neither shows values in Secrets. --stage shows times instead of latencies. --only shows updates
-that change the field, and additions and deletions of objects that have it. -o jsonl prints one
-JSON object per line, with all changed paths, old and new values of the first hundred (changes),
-latencies in nanoseconds (decodeNs and so on), and the object. -o name prints three words: add,
-update or delete, the namespace or "-", and TYPE/NAME.
+--stage shows times instead of latencies. --only shows updates that change the field, and
+additions and deletions of objects that have it. -o jsonl prints one JSON object per line, with
+all changed paths, old and new values of the first hundred (changes), latencies in nanoseconds
+(decodeNs and so on), and the object. -o name prints three words: add, update or delete, the
+namespace or "-", and TYPE/NAME. For Secrets, only the changed paths and the metadata are shown.
 
 stderr shows the reflector's states (·), problems (!), and a summary at the end. After the first
 sync, problems never stop it: the reflector retries forever.`

@@ -69,7 +69,7 @@ type record struct {
 	Changes           []recordChange `json:"changes,omitempty"` // the first fields in Changed, with their values; not for Secrets
 	Latency           *recordLatency `json:"latency,omitempty"` // omitted for initial objects
 	Stages            *recordStages  `json:"stages,omitempty"`  // the same stages as points in time, with --stage
-	Object            object.Object  `json:"object"`
+	Object            object.Object  `json:"object"`            // only metadata for Secrets
 }
 
 // recordLatency holds nanoseconds.
@@ -124,7 +124,7 @@ func (p *jsonPrinter) print(c *change) error {
 	key := object.FormatKey(object.KeyOf(c.object))
 	r := record{
 		Type: c.kind.String(), Time: c.at, Resource: object.ResourceName(p.resource), Key: key,
-		UID: string(c.object.GetUID()), RV: c.object.GetResourceVersion(), Initial: c.initial, FinalStateUnknown: c.missed, Object: c.object,
+		UID: string(c.object.GetUID()), RV: c.object.GetResourceVersion(), Initial: c.initial, FinalStateUnknown: c.missed, Object: c.shown(),
 	}
 	differences, err := c.differences()
 	if err != nil {
