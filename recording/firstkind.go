@@ -20,10 +20,12 @@ var (
 )
 
 // namesKind reports whether a body with this prefix may be an API response whose kind appears later, perhaps
-// not until after the first object. In protobuf the kind always comes first.
+// not until after the first object.
 func namesKind(body []byte) bool {
 	text := bytes.TrimLeft(body, " \t\r\n")
-	return len(text) == 0 || text[0] == '{' || bytes.HasPrefix(text, cborMark)
+	begins := func(mark []byte) bool { return bytes.HasPrefix(mark, text[:min(len(text), len(mark))]) }
+	// A protobuf watch starts with a length of four bytes. No text starts with the first of them.
+	return len(text) == 0 || text[0] == '{' || begins(cborMark) || begins(protobufMark) || text[0] < '\t'
 }
 
 // firstKind returns the first kind in a body, in any API encoding.
