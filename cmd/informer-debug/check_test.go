@@ -27,6 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -158,6 +159,36 @@ func TestCheckFindsDifferences(t *testing.T) {
 			require.Contains(t, r.Out, `"`+kind+`": 1`)
 		})
 	}
+}
+
+// Objects of other replicas are not missing from the cache of a share, but its own objects are compared.
+func TestCheckOfAShare(t *testing.T) {
+	srv, server := debugtest.Cluster(t, apiservertest.Options{})
+	for n := range 40 {
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: fmt.Sprint("many-", n)}, corev1.PodRunning)
+	}
+	i, from, process := listener(t, srv, sharedinformer.Options{Shard: shard.Scope{Share: shard.Ordinal(0, 2)}})
+	at := httptest.NewServer(process)
+	defer at.Close()
+	r := invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exit.CodeOK, r.Code, r.Out)
+	require.Regexp(t, fmt.Sprintf(`: %d objects equal at version \d+; the cache holds a replica's share of the objects, so missing ones are not recognized\n$`, i.Cache().Len()), r.Out)
+	r = invoke(t, "doctor", "--attach="+at.URL, "--for=1ms", server)
+	require.Equal(t, exit.CodeOK, r.Code, r.Out)
+	require.Regexp(t, `(?m)^ok .* equal at version .*a replica's share`, r.Out)
+
+	var owned []object.Key
+	for o := range i.Cache().All() {
+		owned = append(owned, object.KeyOf(o))
+	}
+	require.Greater(t, len(owned), 1)
+	from.ignore(owned[0])
+	require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), owned[0]))
+	debugtest.Put(t, srv, owned[1], corev1.PodFailed)
+	require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
+	r = invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exit.CodeFalse, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, " (1 ghost); the cache holds")
 }
 
 // An informer of the own cluster is distinguished from one of the same name for another cluster.

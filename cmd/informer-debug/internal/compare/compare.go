@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // The kinds of [Difference].
@@ -56,6 +57,7 @@ func (d *Difference) String() string {
 type cached struct {
 	rv      string
 	synced  bool
+	share   bool // it may lack objects that belong to other replicas
 	objects map[object.Key]version
 }
 
@@ -90,10 +92,13 @@ const pollEvery = 200 * time.Millisecond
 type Result struct {
 	Informer    string
 	Cluster     string         `json:",omitzero"`
-	Objects     int            // on the server
+	Objects     int            // on the server; with Share, only those that are also in the cache
 	RV          string         // of the list
 	Differing   map[string]int // number per kind
 	Differences []Difference   // the first few
+
+	// Share means that the cache holds a replica's share of the objects, so missing objects are not recognized.
+	Share bool `json:",omitzero"`
 
 	// Relabelled lists objects that have the same version as on the server but different labels in the cache.
 	Relabelled []object.Key `json:",omitzero"`
@@ -121,12 +126,20 @@ func (c *comparison) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv}
+	result := &Result{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv, Share: before.share}
 	result.Doubt = doubt(before, list)
+	both := 0
 	for key, has := range before.objects {
-		if is, ok := list.objects[key]; ok && has.same(is) && has.labels != is.labels {
+		is, ok := list.objects[key]
+		if ok {
+			both++
+		}
+		if ok && has.same(is) && has.labels != is.labels {
 			result.Relabelled = append(result.Relabelled, key)
 		}
+	}
+	if result.Share {
+		result.Objects = both
 	}
 	slices.SortFunc(result.Relabelled, compareKeys)
 	first := list
@@ -253,11 +266,13 @@ func (c *comparison) behind(list *served) string {
 	return text
 }
 
-// differences compares a cache with a list, ignoring objects newer than the list.
+// differences compares a cache with a list, ignoring objects newer than the list. An object that a share lacks is not
+// a difference, since it may belong to another replica.
 func differences(c *cached, s *served) (found []Difference) {
 	for key, is := range s.objects {
 		has, ok := c.objects[key]
 		switch {
+		case !ok && c.share:
 		case !ok:
 			found = append(found, Difference{Kind: kindMissing, Key: key, Served: is})
 		case has.same(is), sight.Newer(has.RV, s.rv):
@@ -295,7 +310,7 @@ func doubt(c *cached, s *served) string {
 
 // cached reads the keys and versions in the cache. Each page is at least as recent as the first one.
 func (c *comparison) cached(ctx context.Context) (*cached, error) {
-	all := &cached{objects: map[object.Key]version{}}
+	all := &cached{share: c.status.Selection != shard.SelectionNone, objects: map[object.Key]version{}}
 	page := debug.Page{Namespace: c.namespace, Limit: 1000}
 	for first := true; ; first = false {
 		objects, err := c.process.Objects(ctx, c.which, page)
@@ -359,9 +374,12 @@ func (r *Result) Count() { r.Differing = counts(r.Differences) }
 
 // Sentence summarizes the result.
 func (r *Result) Sentence() string {
-	all := r.Differences
+	all, share := r.Differences, ""
+	if r.Share {
+		share = "; the cache holds a replica's share of the objects, so missing ones are not recognized"
+	}
 	if len(all) == 0 && r.Unsure == "" {
-		return fmt.Sprintf("%s: %d objects equal at version %s", r.Informer, r.Objects, r.RV)
+		return fmt.Sprintf("%s: %d objects equal at version %s%s", r.Informer, r.Objects, r.RV, share)
 	}
 	var parts []string
 	kinds := counts(all)
@@ -374,5 +392,5 @@ func (r *Result) Sentence() string {
 	if r.Unsure != "" {
 		text += ", which may be temporary: " + r.Unsure
 	}
-	return text
+	return text + share
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 const (
@@ -56,7 +57,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 			turns <- struct{}{}
 			defer func() { <-turns }()
 			results[n], failures[n] = compare.Informer(ctx, v, at, i, nil)
-			if failures[n] == nil && i.Objects == 0 {
+			if failures[n] == nil && i.Objects == 0 && i.Selection == shard.SelectionNone {
 				selectors[n], unread[n] = leavesAllOut(ctx, v, at, i)
 			}
 		})
@@ -115,6 +116,9 @@ func (x *examination) differs(r *compare.Result, i *debug.Informer) {
 			}
 		}
 		x.add(level, r.Informer, x.command("check")+" shows all", "the cache differs from the server: %s; %s", first, text)
+	}
+	if r.Share && len(r.Differences) == 0 {
+		x.add(levelOK, r.Informer, "", "%s", strings.TrimPrefix(r.Sentence(), r.Informer+": "))
 	}
 	if len(r.Relabelled) > 0 {
 		x.add(levelWarning, r.Informer, x.command("why "+object.FormatKey(r.Relabelled[0]))+" shows how they differ; Options.DetectMutations of sharedinformer or factory names changed objects in the log",
