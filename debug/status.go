@@ -100,9 +100,9 @@ func (i *Informer) In(namespace string) *Informer {
 const longSilent = 2 * time.Minute
 
 // Trouble describes the problem that currently keeps changes from reaching the cache: failures, polling
-// instead of watching, a hanging transform or hook, or a watch that has received nothing for two minutes, not
-// even the bookmark the API server sends every minute. It returns "" if there is no problem or if changes are
-// just queued for the cache.
+// instead of watching, a hanging transform or hook, an informer that has stopped, or a watch that has received
+// nothing for two minutes, not even the bookmark the API server sends every minute. It returns "" if there is no
+// problem or if changes are just queued for the cache.
 func (i *Informer) Trouble(now time.Time) string {
 	switch r := &i.Reflector; {
 	case r.Polling && r.Failure != nil:
@@ -111,8 +111,15 @@ func (i *Informer) Trouble(now time.Time) string {
 		return "no changes arrive: " + r.Missing().Error()
 	case r.Held():
 		return "no changes arrive: " + r.Waiting
+	case r.State == reflector.Stopped:
+		return "no changes arrive: " + stopped(r, now)
 	}
 	return silent(&i.Status, now)
+}
+
+// stopped explains why an informer that has stopped without a failure receives no changes.
+func stopped(r *reflector.Status, now time.Time) string {
+	return fmt.Sprintf("the informer stopped %s ago; unless the process is shutting down, keep alive the context given to its Run, or to its factory's Start", age(now, r.Since))
 }
 
 // silent returns a message if a watch has received nothing for too long. Otherwise it returns "", as it does

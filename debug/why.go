@@ -357,6 +357,8 @@ func (i *inquiry) late(of one) {
 		i.say(WatchFails, "Changes to %s arrive late, by polling, because watches fail: %s. The cache is at version %s, %s old.", name, failure.Reason(r.Failure.Err), s.RV, short(r.Age(i.now)))
 	case s.Synced && (r.Attempts > 0 || r.Held()):
 		i.say(WatchFails, "Changes to %s are not arriving: %s%s. The cache is at version %s%s.", name, r.State, because(r), s.RV, old(r, i.now))
+	case s.Synced && r.State == reflector.Stopped:
+		i.say(WatchFails, "Changes to %s are not arriving: %s. The cache is at version %s%s.", name, stopped(&r, i.now), s.RV, old(r, i.now))
 	}
 	if silence := silent(&s, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
 		i.say(WatchSilent, "The informer for %s is silent: %s. The cache is at version %s; informer-debug check compares it with the server.", name, silence, s.RV)

@@ -441,6 +441,34 @@ func TestWhyDistinguishesClusters(t *testing.T) {
 	})
 }
 
+// An informer that has stopped receives no changes, although it stays synced.
+func TestAnInformerThatHasStopped(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		f := factory.New(e.Client, factory.Options{})
+		factory.Informer[*corev1.Pod](f)
+		controllertest.Put(e, pod("shop", "p", ""))
+		ctx, cancel := context.WithCancel(e.Context())
+		f.Start(ctx)
+		require.NoError(e, f.WaitForSync(ctx))
+		process := debug.New(debug.Options{Informers: debug.Of(f)}).Client()
+		trouble := func() string {
+			s, err := process.Status(e.Context())
+			require.NoError(e, err)
+			require.True(e, s.Informers[0].Synced)
+			return s.Informers[0].Trouble(s.At)
+		}
+		require.Empty(e, trouble())
+		cancel()
+		f.Wait()
+		e.Settle(10 * time.Second)
+		require.Equal(e, "no changes arrive: the informer stopped 10s ago; unless the process is shutting down, keep alive the context given to its Run, or to its factory's Start", trouble())
+		w, err := process.Why(e.Context(), "pods", "", object.Key{Namespace: "shop", Name: "p"})
+		require.NoError(e, err)
+		require.Equal(e, debug.WatchFails, w.Reasons[0].Cause, "%+v", w.Reasons)
+		require.Regexp(e, `^Changes to pods \(\*v1.Pod\) are not arriving: the informer stopped 10s ago; .* Start\. The cache is at version \d+, 10s old\.$`, w.Reasons[0].Text)
+	})
+}
+
 // A change in another cluster, which has an informer of the same name, is not taken for one that no source of the
 // controller asked for.
 func TestWhyDistinguishesInformersOfOneName(t *testing.T) {

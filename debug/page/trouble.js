@@ -20,6 +20,7 @@ function ofReflector(status, r, waiting) {
   }
   if (r.polling) all.push(`watches fail, so the informer polls, last ${ago(status, r.heard)}`);
   if (r.waiting) all.push(r.waiting);
+  if (r.state === 'Stopped' && !r.attempts) all.push(`no changes arrive: the informer stopped ${ago(status, r.since)}`);
   const silent = r.state === 'Watching' && r.heard ? Math.min(since(status, r.heard), since(status, r.since)) : 0;
   if (silent > longSilent && !waiting) all.push(`its watch has received nothing for ${time(silent)}, ${r.bookmarks > 0 ? 'not even a bookmark: it may be dead' : 'and never a bookmark: if the server sends none, a quiet watch looks like a dead one'}`);
   if (r.unordered) all.push('resource versions do not grow over all objects, so nobody can tell up to where the cache is complete');

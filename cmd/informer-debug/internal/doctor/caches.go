@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/shard"
@@ -90,7 +91,7 @@ func (x *examination) compare(ctx context.Context, s terminal.Streams, v *sight.
 // worthComparing reports whether i's cache should match the server's state and is small enough to be listed
 // unasked.
 func (x *examination) worthComparing(i *debug.Informer) bool {
-	if !i.Synced || i.Reflector.Attempts > 0 || i.Cluster != "" {
+	if !i.Synced || i.Reflector.Attempts > 0 || i.Reflector.State == reflector.Stopped || i.Cluster != "" {
 		return false
 	}
 	if i.Objects > comparedObjects {

@@ -207,6 +207,8 @@ func (x *examination) informer(i *debug.Informer, name string, now time.Time) {
 			old = "; it is " + terminal.Duration(age) + " old"
 		}
 		x.add(levelProblem, name, "", "the cache is stale, at version %s: %s%s", terminal.OrDash(i.RV), missing(r), old)
+	case r.State == reflector.Stopped:
+		x.add(levelProblem, name, "", "%s; %d objects, complete up to version %s", i.Trouble(now), i.Objects, terminal.OrDash(i.RV))
 	case i.Trouble(now) != "":
 		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", i.Trouble(now), i.Objects, terminal.OrDash(i.RV))
 	default:

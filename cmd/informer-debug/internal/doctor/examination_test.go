@@ -110,6 +110,9 @@ func TestDoctorOfControllers(t *testing.T) {
 		i := &debug.Informer{Status: sharedinformer.Status{Synced: true, RV: "7", Reflector: status}}
 		require.Contains(t, said(func(x *examination) { x.to = "unix:/x"; x.informer(i, "pods", now) }), want)
 	}
+	require.Equal(t, "problem  pods: no changes arrive: the informer stopped 3s ago; unless the process is shutting down, keep alive the context given to its Run, or to its factory's Start; 0 objects, complete up to version 7\n", said(func(x *examination) {
+		x.informer(&debug.Informer{Status: sharedinformer.Status{Synced: true, RV: "7", Reflector: reflector.Status{Resource: "pods", State: reflector.Stopped, Since: now.Add(-3 * time.Second)}}}, "pods", now)
+	}))
 	full := &debug.Informer{Status: sharedinformer.Status{Synced: true, QueueDepth: 9, QueueAge: 3 * time.Minute, Reflector: reflector.Status{
 		Resource: "pods", State: reflector.Watching, Heard: now.Add(-3 * time.Minute)}}}
 	require.NotContains(t, said(func(x *examination) { x.informer(full, "pods", now) }), "its watch", "the cache is to blame")

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 )
 
 // subject is something to wait for: an informer, one or all of its objects, or a queue.
@@ -133,7 +134,7 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 				behind, whose = h.Behind, "handler "+h.Name
 			}
 		}
-		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), sight.AndTrouble(i, time.Now()))
+		return behind < w.condition.lag && i.Reflector.Attempts == 0 && i.Reflector.State != reflector.Stopped, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), sight.AndTrouble(i, time.Now()))
 	}
 	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, terminal.OrDash(i.RV))
 }
