@@ -126,6 +126,28 @@ func TestAnInformerMoreThanWereRecorded(t *testing.T) {
 	})
 }
 
+// A client without a share gets the responses to one that had a share, but only if there are no better ones.
+func TestAClientWithoutAShare(t *testing.T) {
+	const share = "&shardSelector=shardRange%28object.metadata.uid%2C0x0%2C0x8%29"
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for _, each := range [][2]string{{pods + share, "list"}, {follow + share, "share"}, {follow, "all"}} {
+				told(t, r.RoundTripper(serve(200, part{0, each[1], nil}), nil), get(t, each[0]))
+			}
+		})
+		replay := f.Replay(ReplayOptions{Speed: math.Inf(1)})
+		require.Equal(t, "0s list", told(t, replay, get(t, pods))[1])
+		for _, want := range []string{"all", "share"} {
+			require.Equal(t, "0s "+want, told(t, replay, get(t, follow))[1])
+		}
+
+		replay = f.Replay(ReplayOptions{Speed: math.Inf(1)})
+		require.Equal(t, "0s share", told(t, replay, get(t, follow+share))[1])
+		require.ErrorContains(t, replay.fails(t, follow+share), "has been replayed; it has: next, watch pods in namespace shop from rv 7")
+		require.Equal(t, "watch pods in namespace shop with a shardSelector from rv 7", f.Requests[1].String())
+	})
+}
+
 // A plain list takes no response from an informer. One list more than recorded fails,
 // since its wait would not end.
 func TestAListThatNoInformerMakes(t *testing.T) {

@@ -77,10 +77,13 @@ type about struct {
 	Metadata                     bool // only metadata
 }
 
+// shardSelector is the parameter with which an informer requests only its share of the objects.
+const shardSelector = "shardSelector"
+
 // asked returns the names of the parameters to record. Any other parameter may be a credential.
 func asked() []string {
 	return []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",
-		"resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch"}
+		"resourceVersionMatch", "sendInitialEvents", shardSelector, "timeoutSeconds", "watch"}
 }
 
 // read converts req to a Request. ok is false if req is not a list or watch of a collection.
@@ -193,6 +196,9 @@ func (q *Request) String() string {
 			b.WriteString(p[1] + value)
 		}
 	}
+	if q.parameter(shardSelector) != "" {
+		b.WriteString(" with a shardSelector")
+	}
 	switch rv := q.parameter("resourceVersion"); {
 	case q.Watch() && q.initial():
 		b.WriteString(", initial state first")
@@ -204,10 +210,13 @@ func (q *Request) String() string {
 	return b.String()
 }
 
-// shape returns the parameters that a request and its recorded counterpart must have in common.
-func (q *Request) shape() string {
+// shape returns the parameters that a request and its recorded counterpart must have in common, except those in without.
+func (q *Request) shape(without ...string) string {
 	query, _ := url.ParseQuery(q.Query)
 	query.Del("timeoutSeconds")
+	for _, name := range without {
+		query.Del(name)
+	}
 	return query.Encode()
 }
 

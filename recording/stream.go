@@ -20,6 +20,7 @@ type stream struct {
 	requests []*Request
 	used     []bool
 	of       map[string][]int // indexes of unused requests by shape, in order; may include used ones
+	shares   map[string][]int // the same, of requests with a shardSelector, by their shape without it
 	lists    []int            // indexes of requests for the full state, in order
 	furthest int              // highest used index; -1 if none
 	playing  int              // number of responses being read
@@ -28,7 +29,7 @@ type stream struct {
 
 // newStream returns an empty stream.
 func newStream(c client, from time.Duration) *stream {
-	return &stream{client: c, from: from, of: map[string][]int{}, furthest: -1}
+	return &stream{client: c, from: from, of: map[string][]int{}, shares: map[string][]int{}, furthest: -1}
 }
 
 // add appends a request.
@@ -36,6 +37,10 @@ func (s *stream) add(q *Request) {
 	at, shape := len(s.requests), q.shape()
 	s.requests, s.used = append(s.requests, q), append(s.used, false)
 	s.of[shape] = append(s.of[shape], at)
+	if q.parameter(shardSelector) != "" {
+		bare := q.shape(shardSelector)
+		s.shares[bare] = append(s.shares[bare], at)
+	}
 	if !q.Watch() && q.parameter("continue") == "" {
 		s.lists = append(s.lists, at)
 	}
@@ -47,20 +52,22 @@ func (s *stream) use(at int) {
 	s.furthest = max(s.furthest, at)
 }
 
-// find returns the first unused request of the same shape. If the request is for the full state, a different
-// shape is accepted, because the recorded client may have obtained its list elsewhere, or the beginning of
-// the recording may be missing.
+// find returns the first unused request of the same shape. If there is none, and the client has no share, a request for
+// a share is accepted. If the request is for the full state, a different shape is accepted, because the recorded client
+// may have obtained its list elsewhere, or the beginning of the recording may be missing.
 func (s *stream) find(asked *Request) int {
 	shape := asked.shape()
-	same, had := s.of[shape]
-	for len(same) > 0 && s.used[same[0]] {
-		same = same[1:]
-	}
-	if had {
-		s.of[shape] = same
-	}
-	if len(same) > 0 {
-		return same[0]
+	for _, of := range []map[string][]int{s.of, s.shares} {
+		same, had := of[shape]
+		for len(same) > 0 && s.used[same[0]] {
+			same = same[1:]
+		}
+		if had {
+			of[shape] = same
+		}
+		if len(same) > 0 {
+			return same[0]
+		}
 	}
 	if !asked.initial() || asked.parameter("continue") != "" {
 		return -1
@@ -73,8 +80,8 @@ func (s *stream) find(asked *Request) int {
 
 // had reports whether there was a request of the same shape.
 func (s *stream) had(asked *Request) bool {
-	_, had := s.of[asked.shape()]
-	return had
+	shape := asked.shape()
+	return s.of[shape] != nil || s.shares[shape] != nil
 }
 
 // find returns the first stream with a matching request, and the request's index. If there is none, it
