@@ -21,6 +21,9 @@ type Stack struct {
 
 // Where returns the innermost frame in the program's own code, without the package path.
 func (s *Stack) Where() string {
+	if len(s.Frames) == 0 { // a process does not report such stacks, unless it is malicious
+		return "an unknown function"
+	}
 	own := func(frame string) bool {
 		first, _, nested := strings.Cut(frame, "/")
 		return nested && strings.Contains(first, ".") || strings.HasPrefix(frame, "main.")

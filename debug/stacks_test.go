@@ -19,6 +19,11 @@ import (
 func waitInHandler(ctx context.Context)   { <-ctx.Done() }
 func waitInReconcile(ctx context.Context) { <-ctx.Done() }
 
+// A process may report a stack without frames.
+func TestAStackWithoutFrames(t *testing.T) {
+	require.Equal(t, "an unknown function", (&debug.Stack{Count: 1}).Where())
+}
+
 // A hanging handler or reconciler is reported with its key and its position in the
 // code.
 func TestTheKeyAndThePlaceOfACallThatBlocks(t *testing.T) {
