@@ -44,7 +44,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not list; the role below would allow it\n")
 	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not watch; the role below would allow it\n")
-	require.Equal(t, 1, strings.Count(r.Out, "kind: Role\nmetadata:\n  name: informer-pods\n  namespace: shop\nrules:\n- apiGroups: [\"\"]\n  resources: [\"pods\"]\n"))
+	require.Equal(t, 1, strings.Count(r.Out, "kind: Role\nmetadata:\n  name: \"informer-pods\"\n  namespace: \"shop\"\nrules:\n- apiGroups: [\"\"]\n  resources: [\"pods\"]\n"))
 	r = invoke(t, "doctor", "po", "-A", "--for=200ms", "-o", "json", server)
 	require.Contains(t, r.Out, `"level": "problem"`)
 	require.Contains(t, r.Out, `kind: ClusterRole`)

@@ -128,13 +128,13 @@ func (p *probe) allowed(code int, at cluster.Target, verb string) bool {
 	return true
 }
 
-// roleFor returns a role that allows an informer for the resource.
+// roleFor returns a role that allows an informer for the resource. It quotes all names, since the server chooses them.
 func roleFor(at cluster.Target) string {
 	kind, name, in := "ClusterRole", "informer-"+strings.ReplaceAll(object.ResourceName(at.Mapping.Resource), ".", "-"), ""
 	if at.Namespace != "" {
-		kind, in = "Role", fmt.Sprintf("  namespace: %s\n", at.Namespace)
+		kind, in = "Role", fmt.Sprintf("  namespace: %q\n", at.Namespace)
 	}
-	return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n%srules:\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"get\", \"list\", \"watch\"]\n",
+	return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %q\n%srules:\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"get\", \"list\", \"watch\"]\n",
 		kind, name, in, at.Mapping.Resource.Group, at.Mapping.Resource.Resource)
 }
 

@@ -93,6 +93,21 @@ func TestDoctorOfCredentialsAndTheClock(t *testing.T) {
 	}
 }
 
+// The names in a role come from the server. They cannot add lines to it, or control a terminal.
+func TestNamesInARole(t *testing.T) {
+	at := cluster.Target{Namespace: "shop\nx: 1", Mapping: discovery.Mapping{Resource: object.GVR{Version: "v1", Resource: "pods\n\x1b[2J\u009b"}}}
+	require.Equal(t, `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: "informer-pods\n\x1b[2J\u009b"
+  namespace: "shop\nx: 1"
+rules:
+- apiGroups: [""]
+  resources: ["pods\n\x1b[2J\u009b"]
+  verbs: ["get", "list", "watch"]
+`, roleFor(at))
+}
+
 // A header of the answer may repeat the token.
 func TestAContentTypeThatRepeatsTheToken(t *testing.T) {
 	const token = "kd93Hq7mZw0Lx2TtUe8vPzR41"
