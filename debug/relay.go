@@ -18,7 +18,7 @@ func (c *Client) Handler() http.Handler {
 	relay := &relay{client: c}
 	mux := http.NewServeMux()
 	addPage(mux)
-	for _, what := range []string{"status", "objects", "object", "indexes", "queue", "timeline", "why", "busiest", "events", "goroutines", "recording"} {
+	for _, what := range []string{"status", "objects", "object", "indexes", "queue", "timeline", "why", "busiest", "events", "goroutines", "stacks", "recording"} {
 		mux.HandleFunc(Path+"v1/"+what, func(w http.ResponseWriter, r *http.Request) { relay.pass(w, r, what) })
 	}
 	return readOnly(mux)

@@ -26,7 +26,7 @@ func TestTheRelayPassesOn(t *testing.T) {
 	relay := process.Client().Handler()
 	for _, question := range []string{
 		"status", "objects", "object?name=a", "indexes", "queue?name=a", "timeline?name=a", "timeline", "why?name=a&namespace=b%26c",
-		"busiest?limit=2", "busiest?limit=x", "goroutines", "objects?%zz", "recording",
+		"busiest?limit=2", "busiest?limit=x", "goroutines", "stacks?name=a", "objects?%zz", "recording",
 	} {
 		want, got := asked(process, http.MethodGet, debug.Path+"v1/"+question), asked(relay, http.MethodGet, debug.Path+"v1/"+question)
 		require.Equal(t, want.StatusCode, got.StatusCode, question)
