@@ -265,7 +265,7 @@ func namespaceOf(resource string) string {
 	return namespace
 }
 
-// gone reports the object's last recorded deletion.
+// gone reports the object's last recorded deletion, and handlers that may not have received it.
 func (i *inquiry) gone(meant []one) bool {
 	for n := len(i.line) - 1; n >= 0; n-- {
 		e := &i.line[n]
@@ -274,6 +274,7 @@ func (i *inquiry) gone(meant []one) bool {
 		}
 		for _, each := range meant {
 			if e.Name == each.status.Reflector.Resource && !i.namesake(each) {
+				i.delivered(each)
 				i.say(NotCached, "%s is no longer in any cache: it was removed from %s %s ago, at version %s. It was deleted, or the informer's namespaces and selectors no longer include it.", i.name, describe(each), age(i.now, e.At), e.RV)
 				return true
 			}

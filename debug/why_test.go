@@ -128,6 +128,23 @@ func TestWhy(t *testing.T) {
 			}, want: debug.NotCached,
 			text: `^shop/p is no longer in any cache: it was removed from pods \(\*v1\.Pod\) 5s ago, at version \d+\. It was deleted, or the informer's namespaces and selectors no longer include it\.$`,
 		},
+		"deleted, and a handler is not told": {
+			prepare: func(p *puzzle) {
+				p.pods.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, e sharedinformer.Event[*corev1.Pod]) error {
+					if e.Object.Name == "blocks" {
+						<-ctx.Done()
+					}
+					return nil
+				}), sharedinformer.HandlerOptions{Name: "stuck"})
+			},
+			happen: func(p *puzzle) {
+				put("p")(p)
+				put("blocks")(p)
+				controllertest.Delete[*corev1.Pod](p.Env, object.Key{Namespace: "shop", Name: "p"})
+				p.Settle(5 * time.Second)
+			}, want: debug.HandlerLags,
+			text: `^The handler stuck \(.*\) of pods \(\*v1\.Pod\) is 10s behind, with 2 pending events; .* Its call for shop/blocks has taken 10s so far\.`,
+		},
 		"made again": {
 			happen: func(p *puzzle) {
 				put("p")(p)
