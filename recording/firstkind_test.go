@@ -155,17 +155,31 @@ func TestLongHeadersAreCutOff(t *testing.T) {
 	require.Len(t, f.Requests, 2)
 }
 
-// A proxy's error page is withheld, since it names no kind. The informer's other responses are replayed.
+// A gateway's error names no kind and holds no object, so it is recorded, unless it names the kind of a Secret.
+func TestErrorsWithoutAKindAreRecorded(t *testing.T) {
+	for body, withheld := range map[string]bool{`{"message":"no healthy upstream"}`: false, `{"object":{"kind":"Secret"}}`: true} {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			told(t, r.RoundTripper(serve(502, part{0, body, nil}), nil), get(t, pods))
+		})
+		require.Equal(t, withheld, f.Requests[0].Withheld)
+		require.Equal(t, withheld, AllWithheld(f.Requests))
+		if !withheld {
+			require.Contains(t, strings.Join(told(t, f.Replay(ReplayOptions{Speed: math.Inf(1)}), get(t, pods)), " "), body)
+		}
+	}
+}
+
+// A response without a kind is withheld. The informer's other responses are replayed.
 func TestAWithheldPageIsNoSecret(t *testing.T) {
 	const list = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`
 	f := recorded(t, Options{}, func(r *Recorder) {
-		told(t, r.RoundTripper(serve(502, part{0, `{"message":"no healthy upstream"}`, nil}), nil), get(t, pods))
+		told(t, r.RoundTripper(serve(200, part{0, `{"message":"please wait"}`, nil}), nil), get(t, pods))
 		told(t, r.RoundTripper(serve(200, part{0, list, nil}), nil), get(t, pods))
 	})
 	require.True(t, f.Requests[0].Withheld)
 	require.False(t, AllWithheld(f.Requests))
 	require.True(t, AllWithheld(f.Requests[:1]))
 	replay := f.Replay(ReplayOptions{Speed: math.Inf(1)})
-	require.Contains(t, strings.Join(told(t, replay, get(t, pods)), " "), "502")
+	require.Contains(t, strings.Join(told(t, replay, get(t, pods)), " "), "200")
 	require.Contains(t, strings.Join(told(t, replay, get(t, pods)), " "), list)
 }

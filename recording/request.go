@@ -23,7 +23,7 @@ type Request struct {
 	Informer uint64 `json:",omitempty"`
 
 	// Withheld means that the request is for Secrets, or that its response might contain some, because it ended before
-	// it named a kind. Only the size of the response is recorded.
+	// it named a kind and is not an error. Only the size of the response is recorded.
 	Withheld bool `json:",omitempty"`
 
 	// At is when the request was sent, Answered when the response header arrived, and Ended when the

@@ -125,6 +125,7 @@ type heard struct {
 	withheld bool
 	told     bool   // it has been decided whether to withhold the body
 	head     []byte // start of the body, kept until told is set
+	failed   bool   // the status is that of an error
 	encoded  bool   // the body is still encoded, so it cannot be searched
 	redirect bool   // http.Client will follow the response: see follow
 	req      *http.Request
@@ -159,6 +160,7 @@ func (h *heard) follow() {
 // answered records the response header.
 func (h *heard) answered(resp *http.Response) {
 	head := func(name string) string { return h.clean(resp.Header.Get(name)) }
+	h.failed = resp.StatusCode >= http.StatusBadRequest
 	a := Answer{Status: resp.StatusCode, ContentType: head("Content-Type"), RetryAfter: head("Retry-After")}
 	if encoding := head("Content-Encoding"); encoding != "" && encoding != "identity" {
 		a.Encoding, h.encoded = encoding, !h.withheld
@@ -265,7 +267,7 @@ func (h *heard) finish(e ending) {
 		return
 	}
 	h.ended = true
-	if !h.told && len(h.head) > 0 && namesKind(h.head) { // it ended before its first kind
+	if !h.told && len(h.head) > 0 && namesKind(h.head) && !h.failed { // it ended before its first kind
 		h.withheld = true
 	}
 	h.settle()
