@@ -10,6 +10,7 @@ import (
 type Follower struct {
 	recorder *Recorder
 	at       map[int]uint64 // number of records seen so far in each track
+	ended    uint64         // number of records in dropped tracks at the last call
 }
 
 // Follow returns a follower for the events recorded from now on.
@@ -20,6 +21,7 @@ func (r *Recorder) Follow() *Follower {
 	for _, t := range r.tracks {
 		f.at[t.number] = t.records
 	}
+	f.ended = r.ended
 	return f
 }
 
@@ -28,12 +30,17 @@ func (r *Recorder) Follow() *Follower {
 // that were overwritten before the call, wanted or not, and the wanted events beyond most.
 func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost uint64) {
 	at := make(map[int]uint64, len(f.at))
-	for _, t := range f.recorder.all() {
+	tracks, ended := f.recorder.allAndEnded()
+	lost, f.ended = ended-f.ended, ended
+	for _, seen := range f.at { // in dropped tracks; the loop below takes back those in tracks that are left
+		lost -= seen
+	}
+	for _, t := range tracks {
 		e := Entry{Whose: t.whose()}
 		seen := f.at[t.number]
 		records, before, all := f.recorder.since(t, seen)
 		at[t.number] = all
-		lost += before - seen
+		lost += before
 		for len(records) > 0 {
 			records = readRecord(records, &e)
 			if want == nil || want(&e) {

@@ -2,6 +2,7 @@ package flight_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -42,6 +43,45 @@ func TestFollowerMissesNoHeldEvent(t *testing.T) {
 	}
 	entries, lost := f.Next(nil, 1000)
 	require.Empty(t, entries)
+	require.Zero(t, lost)
+}
+
+// Events of a track that ends, and whose memory is needed before the follower reads it, are counted as lost, even if the
+// follower has never seen the track.
+func TestFollowerCountsTheEventsOfTracksThatEnded(t *testing.T) {
+	r := flight.New(8 << 10)
+	stays := r.Track(flight.Label{Role: flight.Informer, Name: "pods"})
+	event := &flight.Event{Kind: flight.Applied, Key: object.Key{Name: "p"}}
+	f := r.Follow()
+	total, read := 0, 0
+	for range 3 {
+		ends := r.Track(flight.Label{Role: flight.Queue, Name: "ends"})
+		ends.Record(event)
+		total++
+		if total == 1 {
+			entries, lost := f.Next(nil, 10)
+			require.Len(t, entries, 1)
+			require.Zero(t, lost)
+			read++
+		}
+		ends.Record(event)
+		total++
+		runtime.KeepAlive(ends)
+	}
+	for len(r.Status().Tracks) > 1 { // until the garbage collector has found them
+		runtime.GC()
+		for range 1000 {
+			stays.Record(event)
+			total++
+		}
+	}
+	entries, lost := f.Next(nil, 10)
+	require.EqualValues(t, total-read-len(entries), lost)
+	for range 10 {
+		stays.Record(event)
+	}
+	entries, lost = f.Next(nil, 10)
+	require.Len(t, entries, 10)
 	require.Zero(t, lost)
 }
 

@@ -51,9 +51,15 @@ func (t *track) whose() Whose {
 
 // all returns a copy of the track list.
 func (r *Recorder) all() []*track {
+	tracks, _ := r.allAndEnded()
+	return tracks
+}
+
+// allAndEnded returns a copy of the track list, and the number of records ever written to tracks that were dropped.
+func (r *Recorder) allAndEnded() (tracks []*track, ended uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.tracks)
+	return slices.Clone(r.tracks), r.ended
 }
 
 // Status returns how long stages took and how memory is used. Tracks are in the order they were created.

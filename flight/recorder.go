@@ -22,6 +22,7 @@ type Recorder struct {
 	spare  spare      // tracks that have pieces
 	made   int        // number of tracks ever created
 	lost   uint64     // number of lost records
+	ended  uint64     // number of records ever written to the tracks that were dropped
 	clock  uint64     // number of records ever written
 
 	began   time.Time       // immutable; zero only if the recorder was not created by New
@@ -149,6 +150,7 @@ func (r *Recorder) drop(t *track) {
 	if t.orphaned && len(t.pieces) == 0 {
 		if at, found := slices.BinarySearchFunc(r.tracks, t.number, func(each *track, n int) int { return each.number - n }); found {
 			r.tracks = slices.Delete(r.tracks, at, at+1)
+			r.ended += t.records
 		}
 	}
 }
