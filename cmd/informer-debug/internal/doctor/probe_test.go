@@ -3,6 +3,7 @@ package doctor
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -91,6 +92,45 @@ func TestDoctorOfCredentialsAndTheClock(t *testing.T) {
 		(&probe{findings: &found}).clock(http.Header{"Date": {now.Add(off).Format(http.TimeFormat)}}, now)
 		require.Equal(t, level, found.all[0].Level)
 	}
+}
+
+// A streaming list that takes long is no problem while objects arrive, unlike one that stalls.
+func TestDoctorOfALongStreamingList(t *testing.T) {
+	for stalls, want := range map[bool]string{
+		false: "ok a streaming list returned 17 objects within 10s, which is inconclusive: it was not read to its end",
+		true:  "warning a streaming list did not end: the server did not end it within 10s",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, err := rest.NewClient(&config.Config{Host: "http://x", WrapTransport: func(http.RoundTripper) http.RoundTripper {
+				return trickle{stalls}
+			}}, nil)
+			require.NoError(t, err)
+			var found findings
+			at := cluster.Target{Client: client, Mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
+			(&probe{findings: &found}).watches(t.Context(), at, "1", time.Second)
+			require.Equal(t, want, found.all[0].Level+" "+found.all[0].What)
+		})
+	}
+}
+
+// trickle is a server that sends an object of a watch every 600 milliseconds, and four at most if it stalls.
+type trickle struct{ stalls bool }
+
+func (s trickle) RoundTrip(r *http.Request) (*http.Response, error) {
+	from, to := io.Pipe()
+	go func() {
+		for n := 0; r.Context().Err() == nil; n++ {
+			if n < 4 || !s.stalls {
+				fmt.Fprintf(to, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p%d","uid":"%[1]d","resourceVersion":"%[1]d"}}}`+"\n", n+1)
+			}
+			select {
+			case <-time.After(600 * time.Millisecond):
+			case <-r.Context().Done():
+			}
+		}
+		to.CloseWithError(r.Context().Err())
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: from, Request: r}, nil
 }
 
 // The names in a role come from the server. They cannot add lines to it, or control a terminal.
