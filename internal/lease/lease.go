@@ -44,9 +44,14 @@ func Acquire(l *coordinationv1.Lease, identity string, lasts time.Duration) {
 }
 
 // Renew sets the renewal time and the duration. Someone else may have shortened the duration, which would
-// make candidates take the Lease too early.
+// make candidates take the Lease too early. The renewal time changes even if the clock has not advanced, so it
+// distinguishes the holder's writes from those of other clients.
 func Renew(l *coordinationv1.Lease, lasts time.Duration) {
-	l.Spec.RenewTime = new(metav1.NowMicro())
+	now := time.Now().Truncate(time.Microsecond) // the server's precision
+	if last := l.Spec.RenewTime; last != nil && now.Sub(last.Time).Abs() < time.Millisecond {
+		now = last.Add(time.Microsecond)
+	}
+	l.Spec.RenewTime = new(metav1.NewMicroTime(now))
 	l.Spec.LeaseDurationSeconds = new(int32(lasts / time.Second))
 }
 

@@ -21,10 +21,10 @@ objects.
   - At most one member works in a slot at any time (S01), provided that work in a lost slot ends
     within LeaseDuration - RenewDeadline (5 s by default) after its context is canceled, that no
     process is suspended for longer than that, that the members' clocks run at about the same speed,
-    that no working member's Lease is deleted, and that no backup of the server's data is restored.
-    If you cannot rely on this, let the guarded resource check the token (see below). At most one
-    member works on an object only if, in addition, all members with the same Options.Layout use the
-    same key, and the object's key never changes.
+    that no other client deletes a working member's Lease or removes its claims, and that no backup of
+    the server's data is restored. If you cannot rely on this, let the guarded resource check the token
+    (see below). At most one member works on an object only if, in addition, all members with the same
+    Options.Layout use the same key, and the object's key never changes.
   - A slot is handed over once the work in it has ended: no new work starts, and running work has
     Options.Patience to finish before its context is canceled.
   - If the members do not change, every slot has an owner (S02): within one second after a member
@@ -39,9 +39,9 @@ objects.
     slots up to 3 % more, as simulated for up to 50 members. No member exceeds its share by more
     than 10 %.
 
-As with leader election, a suspended process does not notice the loss until it wakes up. If a working
-member's Lease is deleted, or a backup is restored while it works, a member that starts at that point may
-get its slots, and the first member keeps working until its next renewal.
+As with leader election, a suspended process does not notice the loss until it wakes up. If another client
+deletes a working member's Lease or removes its claims, or a backup is restored, a member that starts at
+that point may get its slots, and the first member keeps working until its next renewal.
 
 # Concurrency
 
@@ -53,7 +53,8 @@ per request in progress. A transport or logger that blocks does not delay the de
 
 Run does not fail because of server errors. It retries, and reports them in Status and in the log.
 Status.Refusal explains why a member does not participate: its options differ from those of working
-members, it lacks permissions for Leases, or something else has the group's label or its name.
+members, it lacks permissions for Leases, an admission policy changes its Lease, or something else has
+the group's label or its name.
 
 The process needs the verbs create, delete, get, list, update and watch on leases in the group's
 namespace.

@@ -75,6 +75,13 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	}
 }
 
+// states reports whether a Lease contains a statement of ours.
+func (o Options) states(l *coordinationv1.Lease, c statement) bool {
+	s := o.read(l)
+	return s.err == nil && s.layout == o.layout() && s.claims.Equal(c.claims) && s.leaving == c.leaving && s.deaf == c.deaf &&
+		s.weight == o.Weight && s.lasts == o.LeaseDuration && l.Labels[GroupLabel] == o.Name
+}
+
 // behind reports whether the resource version rv is older than the version than. If rv arrived later, the
 // server was restored to an older state.
 func behind(rv, than string) bool {

@@ -24,12 +24,16 @@ var (
 	errGone = errors.New("our Lease was deleted, or taken by another process")
 	// errTwin means that another process with our identity holds the Lease.
 	errTwin = errors.New("another process holds the Lease for our identity, because it is still running or was not stopped cleanly: waiting until the Lease expires; give each member its own identity")
+	// errEdited means that the stored Lease does not contain what we wrote, so the others may think that our
+	// slots are free.
+	errEdited = errors.New("our Lease does not contain what we wrote: another client or an admission policy changed it")
 )
 
 // attempt is a single write to our Lease.
 type attempt struct {
 	statement
 	last      *coordinationv1.Lease // the Lease before the write, or the Lease to create
+	sure      shard.Slots           // slots that the Lease should claim before the write; see keeper.sure
 	shown     string                // the resource version that the watch had reached by then
 	sent      time.Time
 	given     time.Time   // when to abandon it
@@ -53,6 +57,7 @@ func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context
 	a.given = a.sent.Add(k.opts.RenewDeadline / 2)
 	k.attempt = a
 	k.sure = k.sure.Without(k.sure.Without(s.claims)) // the write may or may not succeed
+	a.sure = k.sure
 	k.ask(a, func() (*coordinationv1.Lease, error) {
 		defer cancel()
 		return do(limited, a)
@@ -87,6 +92,14 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 		}
 		a.shown = "" // it was written by an earlier attempt
 	}
+	return k.stored(a, now, err)
+}
+
+// stored returns an error if a write succeeded but the server stored something else.
+func (k *keeper) stored(a *attempt, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+	if err == nil && !k.opts.states(now, a.statement) {
+		err = errEdited
+	}
 	return now, err
 }
 
@@ -100,13 +113,16 @@ func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 			return lease.ErrDeaf // the result would be outdated
 		}
 		a.back = behind(now.ResourceVersion, a.last.ResourceVersion)
+		if !a.back && a.sure.Without(k.opts.read(now).claims).Len() > 0 {
+			return errEdited
+		}
 		return nil
 	}
 	now, err := k.leases.Change(ctx, a.last, ours, func(l *coordinationv1.Lease) { k.opts.write(l, a.statement) })
 	if failure.Missing(err) {
 		return nil, errGone
 	}
-	return now, err
+	return k.stored(a, now, err)
 }
 
 // remove deletes our Lease, which at that point claims nothing.
@@ -137,6 +153,12 @@ func (k *keeper) answered(a answer) {
 	case a.err != nil:
 		if errors.Is(a.err, errTwin) { // expel it once it expires, even if it was ours before
 			delete(k.ours, a.lease.UID)
+		}
+		if errors.Is(a.err, errEdited) { // others may take our slots: end the terms, and claim them again
+			k.own, k.sure, k.fresh, k.ours[a.lease.UID] = a.lease, shard.NewSlots(k.opts.Slots), nil, true
+			k.mu.Lock()
+			k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, a.err))
+			k.mu.Unlock()
 		}
 		k.trouble.Failed("our lease could not be written", a.err)
 		k.rest = now.Add(k.opts.RetryPeriod / 4) // the deadline is near

@@ -58,8 +58,9 @@ func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinati
 }
 
 // see updates the sighting of a Lease. If the server was restored to an older state, the member may still
-// be working in slots that the restored Lease does not claim, until it writes the Lease again. The caller
-// holds mu.
+// be working in slots that the restored Lease does not claim, until it writes the Lease again. The same is
+// true if another client edits the Lease: a member changes the renewal time with each write. A Lease without
+// an acquire time belongs to no term (see bury). The caller holds mu.
 func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	one := s.all[l.UID]
 	if one == nil {
@@ -71,8 +72,11 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 	said, before := s.opts.read(l), one.Lease
 	alive := one.See(l, now)
 	one.back = before != nil && (behind(l.ResourceVersion, before.ResourceVersion) || one.back && !alive)
-	if one.back {
+	switch {
+	case one.back:
 		said.claims = said.claims.Union(one.said.claims)
+	case before != nil && l.Spec.AcquireTime != nil && l.Spec.RenewTime.Equal(before.Spec.RenewTime):
+		said = one.said
 	}
 	one.said = said
 	return one
