@@ -15,8 +15,8 @@
 //     then released.
 //   - The work's context is canceled RenewDeadline after the last renewal was sent. Other candidates do not
 //     take the lease until LeaseDuration after they saw that renewal, which is later. The work has that
-//     much time to stop. If the Lease is deleted, candidates that have seen it still wait, but a candidate
-//     that has just started takes the lease immediately, and the leader stops at its next renewal.
+//     much time to stop. If another client deletes the Lease, the leader stops at its next renewal.
+//     Candidates that have seen the Lease wait until then, but one that has just started takes it immediately.
 //   - The clocks of different machines are never compared. A candidate considers a lease expired if it has
 //     not seen it change for the duration set by the holder. The times in the Lease are informational.
 //   - Each term's token ([Token]) is greater than those of earlier terms, so a guarded resource can

@@ -19,7 +19,7 @@ import (
 
 // Errors returned by [Elector.Run].
 var (
-	// ErrLost means that the lease was not renewed in time, or that another candidate now holds it.
+	// ErrLost means that the lease was not renewed in time, was deleted, or is now held by another candidate.
 	ErrLost = errors.New("the lease was lost")
 	// ErrRunning means that Run was called while another call was running.
 	ErrRunning = errors.New("the election is already running")
@@ -33,13 +33,14 @@ var (
 //     read. Candidates that lose this race go back to step 1.
 //  3. Call the work. While it is running, renew every RetryPeriod, or sooner after a failure. Cancel the
 //     work's context RenewDeadline after the last renewal was sent, or when the lease turns out to belong
-//     to another term.
+//     to another term or to be deleted.
 //  4. Once the work has returned, stop renewing and release the lease.
 type Elector struct {
 	opts    Options
 	leases  *lease.Client
 	trouble lease.Trouble
 	turn    chan struct{} // contains a token while Run is active
+	seen    candidacy     // used only by Run
 
 	mu       sync.Mutex // guards the fields below; no other code is called while it is held
 	status   Status
@@ -95,10 +96,10 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) err
 // acquire campaigns until we hold the lease; it returns false if ctx is done.
 func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	e.opts.Logger.Debug("waiting for the lease", "identity", e.opts.Identity)
-	var seen candidacy
+	e.seen.deleted = false // since the last Run, the lease may have been held again
 	for {
 		if ctx.Err() == nil {
-			held, ok = e.campaign(ctx, &seen)
+			held, ok = e.campaign(ctx)
 		}
 		if ok {
 			return held, true
@@ -111,7 +112,8 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 }
 
 // campaign tries once to become the leader.
-func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
+func (e *Elector) campaign(ctx context.Context) (term, bool) {
+	seen := &e.seen
 	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
 	defer cancel()
 	failed := func(what string, err error) (term, bool) {
@@ -161,6 +163,7 @@ func (e *Elector) campaign(ctx context.Context, seen *candidacy) (term, bool) {
 		// The process was suspended, or the transport ignores its context.
 		return failed("the lease was taken too late, and will expire unused", fmt.Errorf("the response arrived after %s", took))
 	}
+	seen.See(taken, sent)
 	e.trouble.Answered()
 	return term{lease: taken, sent: sent}, true
 }
@@ -196,7 +199,7 @@ func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	defer cancel()
 	now, err := e.leases.Change(ctx, last, e.ours(last), released)
 	switch {
-	case errors.Is(err, errTaken):
+	case errors.Is(err, errTaken), failure.Missing(err):
 	case err != nil:
 		e.opts.Logger.Warn("the lease could not be released; others have to wait until it expires", "err", err)
 	default:

@@ -1,9 +1,11 @@
 package leaderelection_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -347,28 +349,69 @@ func TestTwoProcessesOfOneNameDoNotLeadTogether(t *testing.T) {
 	})
 }
 
-func TestADeletedLeaseIsCreatedAgainByItsHolder(t *testing.T) {
+// A leader whose Lease is deleted stops, because another candidate may have held the Lease in between.
+func TestADeletedLeaseIsLost(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		a := r.join(options{Identity: "a", Labels: map[string]string{"app": "janitor"}})
-		settle(time.Second)
-		require.NoError(r, r.srv.Delete(leases, key))
+		var log bytes.Buffer
+		a := r.join(options{Identity: "a", Labels: map[string]string{"app": "janitor"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		settle(time.Minute)
-		require.True(r, a.leads())
-		require.Len(r, a.tokens(), 1)
-		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
 		require.Equal(r, "janitor", r.lease().Labels["app"])
-
-		// A server that does not create by an update says so.
+		settle(time.Until(a.Status().Renewed.Add(50 * time.Millisecond)))
 		require.NoError(r, r.srv.Delete(leases, key))
-		r.srv.Faults().Add(apiservertest.Fault{Verb: "update", Resource: "leases", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusNotFound}}})
-		settle(3 * time.Second)
-		require.Nil(r, a.Status().Failure)
-		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+		b := r.join(options{Identity: "b"})
+		settle(100 * time.Millisecond)
+		require.True(r, b.leads())
+		require.NoError(r, r.srv.Delete(leases, key)) // before a can see that b holds it
+		settle(5 * time.Second)
+		for _, c := range []*candidate{a, b} {
+			err, ended := c.end()
+			require.True(r, ended)
+			require.ErrorIs(r, err, leaderelection.ErrLost)
+			require.ErrorContains(r, err, "deleted by another client")
+		}
+		require.NotContains(r, log.String(), "released")
+		_, err := r.srv.Get(leases, key)
+		require.Error(r, err)
 	})
 }
 
-// A leader whose lease has expired does not create the Lease again: another candidate may have held it
-// in the meantime, and the leader would take it back with an old token.
+// If something deletes the Lease again and again, there is at most one leader at a time.
+func TestALeaseThatIsAlwaysDeletedMakesAtMostOneLeader(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(time.Second)
+		for range 6000 {
+			_ = r.srv.Delete(leases, key)
+			settle(5 * time.Millisecond)
+			require.False(r, a.leads() && b.leads(), "two lead")
+		}
+		require.NotEmpty(r, b.tokens())
+	})
+}
+
+// An Elector that runs again remembers the holder that it saw.
+func TestRunAgainDoesNotRecreateADeletedLease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(time.Minute)
+		b.stop()
+		settle(time.Until(a.Status().Renewed.Add(time.Millisecond)))
+		require.NoError(r, r.srv.Delete(leases, key))
+		b.start(r.ctx)
+		for range 300 {
+			settle(10 * time.Millisecond)
+			require.False(r, a.leads() && b.leads(), "two lead")
+		}
+		settle(20 * time.Second)
+		require.Equal(r, []int64{2}, b.tokens())
+	})
+}
+
+// A leader whose lease has expired does not create the Lease again either.
 func TestALeaseThatRanOutIsNotCreatedAgain(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.joinSlow(options{Identity: "a"}, time.Minute)
@@ -382,12 +425,9 @@ func TestALeaseThatRanOutIsNotCreatedAgain(t *testing.T) {
 		require.NoError(r, r.srv.Delete(leases, key))
 		a.network.cut.Store(false)
 		settle(4 * time.Second)
-		require.ErrorContains(r, a.Status().Failure, "the Lease was deleted and had expired")
-		b.network.cut.Store(false)
-		settle(2 * time.Minute)
-		require.True(r, b.leads(), "its lease was renewed in time")
-		require.Equal(r, []int64{2}, b.tokens())
-		require.Equal(r, []int64{1}, a.tokens())
+		require.ErrorContains(r, a.Status().Lost, "deleted by another client")
+		_, err := r.srv.Get(leases, key)
+		require.Error(r, err)
 	})
 }
 
@@ -401,15 +441,8 @@ func TestStandbyDoesNotRecreateADeletedLease(t *testing.T) {
 			settle(20*time.Second + time.Duration(n)*300*time.Millisecond)
 			require.Equal(r, "a", b.Status().Holder)
 			require.NoError(r, r.srv.Delete(leases, key))
-			settle(time.Minute)
-			require.Len(r, a.tokens(), 1)
-			require.True(r, a.leads())
-			require.Empty(r, b.tokens())
-
-			a.network.cut.Store(true) // and where the holder does not create it again
-			settle(0)
-			require.NoError(r, r.srv.Delete(leases, key))
 			settle(12 * time.Second)
+			require.False(r, a.leads())
 			require.False(r, b.leads())
 			settle(8 * time.Second)
 			require.Equal(r, []int64{2}, b.tokens())

@@ -57,7 +57,7 @@ func TestStandbyThatSawTheLeaseFreeDoesNotRecreateADeletedLease(t *testing.T) {
 				settle(10 * time.Millisecond)
 				require.False(r, a.leads() && b.leads(), "two lead")
 			}
-			require.True(r, a.leads())
+			require.False(r, a.leads(), "it lost the Lease")
 		})
 	}
 }

@@ -31,7 +31,7 @@ type keeper struct {
 
 // keep renews the lease until the keeper is stopped. At the deadline it cancels the work by calling lose
 // but keeps trying, because the lease should outlive the work if possible. It stops if another candidate
-// takes the lease.
+// takes the lease or another client deletes it.
 func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
 	ctx, stop := context.WithCancel(ctx)
 	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, lease.MaxRequests), last: errors.New("no renewal got a response")}
@@ -83,7 +83,7 @@ func (k *keeper) report(err error) {
 	k.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
 }
 
-// renewals keeps renewing the lease until ctx is done or another candidate holds it.
+// renewals keeps renewing the lease until ctx is done or the lease is no longer ours.
 func (k *keeper) renewals(ctx context.Context) {
 	wait := max(k.opts.RetryPeriod-time.Since(k.held.sent), 0) // the response to the first write may have taken long
 	for lease.Sleep(ctx, wait, nil) {
@@ -95,11 +95,13 @@ func (k *keeper) renewals(ctx context.Context) {
 		r := k.attempts(limited, k.held)
 		cancel()
 		switch {
-		case errors.Is(r.err, errTaken):
+		case final(r.err):
 			k.report(r.err)
-			// Do this even after the deadline, because another candidate is now the leader.
+			// Do this even after the deadline, because another candidate may now be the leader.
 			k.update(func(s *Status) { s.Lost = &Failure{Err: r.err, When: time.Now()} })
-			k.saw(r.lease, time.Now())
+			if r.lease != nil {
+				k.saw(r.lease, time.Now())
+			}
 			k.trouble.Answered()
 			return
 		case ctx.Err() != nil:
@@ -156,7 +158,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 		select {
 		case r := <-answers:
 			pending--
-			if r.err == nil || errors.Is(r.err, errTaken) {
+			if r.err == nil || final(r.err) {
 				return r
 			}
 			if came.err == nil {
@@ -181,8 +183,16 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	}
 }
 
-// errTaken means that the lease belongs to another term.
-var errTaken = errors.New("taken over")
+var (
+	// errTaken means that the lease belongs to another term.
+	errTaken = errors.New("taken over")
+	// errDeleted means that the Lease was deleted. Another candidate may have taken it before the deletion, or
+	// may take it now, so creating it again could make two leaders.
+	errDeleted = errors.New("deleted by another client")
+)
+
+// final reports whether an error means that the lease is no longer ours.
+func final(err error) bool { return errors.Is(err, errTaken) || errors.Is(err, errDeleted) }
 
 // ours returns a function that fails if the lease does not belong to our term. The error includes the
 // holder.
@@ -202,18 +212,11 @@ func (e *Elector) ours(last *coordinationv1.Lease) func(now *coordinationv1.Leas
 	}
 }
 
-// renew writes the current time to our lease. If the Lease was deleted, renew recreates it, unless it
-// had already expired, because another candidate may have held it before the deletion.
+// renew writes the current time to our lease.
 func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
 	now, err := e.leases.Change(ctx, held.lease, e.ours(held.lease), e.renewed)
 	if failure.Missing(err) {
-		if time.Since(held.sent) >= e.opts.LeaseDuration {
-			return nil, fmt.Errorf("the Lease was deleted and had expired, so another candidate may have held it: %w", err)
-		}
-		e.opts.Logger.Warn("the Lease was deleted; creating it again")
-		next := held.lease.DeepCopy()
-		e.renewed(next)
-		now, err = e.create(ctx, next)
+		return nil, errDeleted
 	}
 	return now, err
 }

@@ -1,7 +1,6 @@
 package leaderelection
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,14 +38,14 @@ func (e *Elector) Status() Status {
 }
 
 // Check fails if the work is still running although another candidate may be the leader. It does so once
-// another candidate is known to hold the lease, or LeaseDuration after the last renewal. Only restarting
+// another candidate is known to hold the lease, the Lease was deleted, or LeaseDuration after the last renewal. Only restarting
 // the process helps then, so use Check in a health endpoint.
 func (e *Elector) Check() error {
 	s := e.Status()
 	switch over := time.Since(s.Renewed) - e.opts.LeaseDuration; {
 	case !s.Leading:
 		return nil
-	case s.Lost != nil && errors.Is(s.Lost.Err, errTaken):
+	case s.Lost != nil && final(s.Lost.Err):
 		return fmt.Errorf("leader election: the lease %s was %w %s ago and the work has not stopped", s.Lease, s.Lost.Err, time.Since(s.Lost.When).Round(time.Second))
 	case over > 0:
 		return fmt.Errorf("leader election: the lease %s expired %s ago and the work has not stopped", s.Lease, over.Round(time.Second))

@@ -35,6 +35,7 @@ type candidate struct {
 	process *process
 	end     time.Duration // how long its work takes to stop
 	own     int64         // the greatest token it has led with
+	opts    leaderelection.Options
 	elector *leaderelection.Elector
 	cancel  context.CancelFunc // nil if not running
 	ended   chan struct{}
@@ -52,17 +53,26 @@ func newElections(p *play, n int) *elections {
 			opts.RenewDeadline, opts.RetryPeriod = patience, patience/5
 		}
 		c.end = (15*time.Second - patience) * 3 / 5
-		elector, err := leaderelection.New(c.process.client, opts)
-		if err != nil {
-			p.breaks("leaderelection.New: %v", err)
+		c.opts = opts
+		if !c.make() {
 			continue
 		}
-		c.elector = elector
 		e.candidates = append(e.candidates, c)
 		time.Sleep(time.Duration(i+1) * 7919 * time.Nanosecond)
 		c.start()
 	}
 	return e
+}
+
+// make creates an elector that has not seen the Lease.
+func (c *candidate) make() bool {
+	elector, err := leaderelection.New(c.process.client, c.opts)
+	if err != nil {
+		c.play.breaks("leaderelection.New: %v", err)
+		return false
+	}
+	c.elector = elector
+	return true
 }
 
 func (c *candidate) start() {
@@ -150,8 +160,9 @@ const lookout = 20 * time.Second
 // the lease immediately, while another one may be leading.
 func (e *elections) unmake(c *candidate) {
 	c.stop()
+	c.make()
 	e.mu.Lock()
-	e.deleted, e.last = time.Now(), 0
+	e.deleted, e.last, c.own = time.Now(), 0, 0
 	e.mu.Unlock()
 	_ = e.play.srv.Delete(leaseGVR, leaseKey) // it may not exist
 	c.start()
