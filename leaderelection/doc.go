@@ -17,6 +17,8 @@
 //     take the lease until LeaseDuration after they saw that renewal, which is later. The work has that
 //     much time to stop. If another client deletes the Lease, the leader stops at its next renewal.
 //     Candidates that have seen the Lease wait until then, but one that has just started takes it immediately.
+//     If another client erases the holder or shortens the duration, any candidate may take the lease before the
+//     leader's next renewal.
 //   - The clocks of different machines are never compared. A candidate considers a lease expired if it has
 //     not seen it change for the duration set by the holder. The times in the Lease are informational.
 //   - Each term's token ([Token]) is greater than those of earlier terms, so a guarded resource can
