@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/redial"
 	"github.com/millrace-dev/millrace/leaderelection"
 )
 
@@ -118,5 +119,25 @@ func TestLeaseIsNotUsedIfTheAnswerCameTooLate(t *testing.T) {
 			return nil
 		}))
 		require.ErrorContains(r, e.Status().Failure, "the response arrived after 20s")
+	})
+}
+
+// If the connection is dead, a second attempt on a new one renews the lease in time.
+func TestRenewalOverADeadConnection(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := &candidate{rig: r}
+		a.Elector, a.network = r.elector(options{Identity: "a"})
+		base, dead := a.network.RoundTripper, time.Now().Add(10*time.Second)
+		a.network.RoundTripper = tripper(func(req *http.Request) (*http.Response, error) {
+			if time.Now().After(dead) && !redial.Marked(req.Context()) {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
+			return base.RoundTrip(req)
+		})
+		a.start(r.ctx)
+		settle(2 * time.Minute)
+		require.True(r, a.leads())
+		require.Len(r, a.tokens(), 1)
 	})
 }

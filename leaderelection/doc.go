@@ -28,8 +28,8 @@
 //   - Identities are not trusted: a lease held under our own identity is still assumed to belong to another
 //     process, since two processes may have been given the same one.
 //   - A renewal may take until the deadline. If there is no response after a third of that time,
-//     another renewal is sent in parallel, so we do not lose the lease to a dead connection or a slow exec
-//     plugin.
+//     another renewal is sent in parallel on a new connection, so we do not lose the lease to a dead
+//     connection or a slow exec plugin.
 //
 // No lease can guarantee that an earlier leader has stopped: a suspended process notices the loss only once
 // it resumes, and the work may ignore its context. If you need that guarantee, use the token.

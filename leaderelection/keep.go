@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/lease"
+	"github.com/millrace-dev/millrace/internal/redial"
 )
 
 // keeper keeps a term's lease. One goroutine renews it and another watches the deadline, so that a
@@ -130,13 +131,14 @@ type renewal struct {
 }
 
 // attempts tries to renew until ctx is done. If an attempt gets no response within a third of
-// RenewDeadline, its connection may be dead, so another attempt is started. The first attempt continues,
-// since it may just be slow, for example because it is waiting for credentials. The first success wins.
+// RenewDeadline, its connection may be dead, so another attempt is started on a new one. The first attempt
+// continues, since it may just be slow, for example because it is waiting for credentials. The first success
+// wins.
 func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers, pending := make(chan renewal, lease.MaxRequests), 0
-	try := func() {
+	try := func(ctx context.Context) {
 		select {
 		case k.slots <- struct{}{}:
 		default:
@@ -153,7 +155,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	again := time.NewTicker(k.opts.RenewDeadline / 3)
 	defer again.Stop()
 	var came renewal // the first failure
-	try()
+	try(ctx)
 	for given := ctx.Done(); ; {
 		select {
 		case r := <-answers:
@@ -172,7 +174,7 @@ func (k *keeper) attempts(ctx context.Context, held term) renewal {
 				// The attempts were canceled without a response.
 				return renewal{err: lease.ErrDeaf}
 			}
-			try()
+			try(redial.Mark(ctx))
 		case <-given:
 			if came.err != nil {
 				return came

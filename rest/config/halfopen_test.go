@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/redial"
 )
 
 // silentConn stops delivering the peer's data once it is cut, like a connection whose
@@ -105,4 +107,58 @@ func TestTransportFindsHalfOpenConnection(t *testing.T) {
 		require.LessOrEqual(t, time.Since(start), pingAfter+pingTimeout)
 		client.CloseIdleConnections()
 	})
+}
+
+// A marked request gets a connection of its own, which is closed after it.
+func TestAMarkedRequestUsesANewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t, "ca")
+		listener := &memoryListener{conns: make(chan net.Conn), done: make(chan struct{})}
+		var dialed, open atomic.Int32
+		s := &httptest.Server{
+			Listener: listener, EnableHTTP2: true, TLS: ca.serverTLS(t),
+			Config: &http.Server{
+				ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+				Handler:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
+			},
+		}
+		s.StartTLS()
+		defer s.Close()
+		client, base, err := (&Config{
+			Host: "https://127.0.0.1:1", TLS: TLS{CAData: ca.pem},
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				listener.conns <- far
+				dialed.Add(1)
+				open.Add(1)
+				return &closing{near, sync.OnceFunc(func() { open.Add(-1) })}, nil
+			},
+		}).HTTPClient()
+		require.NoError(t, err)
+		defer client.CloseIdleConnections()
+		for n, ctx := range []context.Context{t.Context(), t.Context(), redial.Mark(t.Context()), t.Context()} {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String(), nil)
+			require.NoError(t, err)
+			resp, err := client.Do(req)
+			require.NoError(t, err)
+			text, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, "HTTP/2.0", string(text))
+			synctest.Wait()
+			require.EqualValues(t, 1+n/2, dialed.Load())
+			require.EqualValues(t, 1, open.Load())
+		}
+	})
+}
+
+// closing is a connection that calls closed when it is closed.
+type closing struct {
+	net.Conn
+	closed func()
+}
+
+func (c *closing) Close() error {
+	c.closed()
+	return c.Conn.Close()
 }

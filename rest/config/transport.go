@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/reading"
+	"github.com/millrace-dev/millrace/internal/redial"
 )
 
 // DeadAfter is how long a connection may be silent before it is considered dead.
@@ -132,6 +133,11 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		closeBody(req)
 		return nil, err
+	}
+	if redial.Marked(req.Context()) {
+		t = t.Clone()
+		t.DisableKeepAlives = true     // close the new connection after the request
+		defer t.CloseIdleConnections() // or cancel the dialing
 	}
 	resp, err := t.RoundTrip(req)
 	if !badServerCertificate(err) {

@@ -46,6 +46,7 @@ type keeper struct {
 	fresh    *coordinationv1.Lease // the Lease to create; nil if it exists
 	sure     shard.Slots           // slots claimed by the Lease whether or not pending writes succeed
 	attempt  *attempt              // the pending write, or nil
+	mute     bool                  // the last write got no response, so its connection may be dead
 	due      time.Time             // when the next renewal is due
 	deadline time.Time             // copy of Group.until
 	rest     time.Time             // do not write before this time
@@ -317,7 +318,7 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 	if k.attempt != nil {
 		k.trouble.Failed("our lease could not be written", lease.ErrDeaf)
 		k.attempt.abandoned.Store(true)
-		k.attempt = nil
+		k.attempt, k.mute = nil, true
 	}
 	last := statement{claims: shard.NewSlots(k.opts.Slots)}
 	if k.own != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/lease"
+	"github.com/millrace-dev/millrace/internal/redial"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 )
@@ -54,6 +55,9 @@ func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context
 	a := &attempt{statement: s, last: cmp.Or(k.own, k.fresh), shown: k.informer.Status().Reflector.RV, sent: time.Now()}
 	// Leave time for two attempts before the deadline.
 	limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline*2/5)
+	if k.mute {
+		limited = redial.Mark(limited)
+	}
 	a.given = a.sent.Add(k.opts.RenewDeadline / 2)
 	k.attempt = a
 	k.sure = k.sure.Without(k.sure.Without(s.claims)) // the write may or may not succeed
@@ -146,6 +150,7 @@ func (k *keeper) answered(a answer) {
 		return // the attempt was abandoned, so its result does not matter
 	}
 	k.attempt = nil
+	k.mute = errors.Is(a.err, context.DeadlineExceeded)
 	switch {
 	case errors.Is(a.err, errGone):
 		k.lost(a.err)

@@ -20,7 +20,7 @@ const module = "github.com/millrace-dev/millrace"
 // floors are the packages of the library, from the ground up. A package may
 // import those of lower floors.
 var floors = [][]string{
-	{"object", "failure", "flight", "internal/confidential", "internal/jitter", "internal/mergepatch", "internal/patience", "internal/printable", "internal/selector", "internal/throttle", "internal/trusted"},
+	{"object", "failure", "flight", "internal/confidential", "internal/jitter", "internal/mergepatch", "internal/patience", "internal/printable", "internal/redial", "internal/selector", "internal/throttle", "internal/trusted"},
 	{"source", "wire", "recording", "shard", "internal/reading"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot", "internal/sharding"},
 	{"reflector", "internal/lease"},
