@@ -103,12 +103,11 @@ func refusesStream(f *failure.Failure) bool {
 		return false
 	}
 	var status apierrors.APIStatus
-	switch {
-	case errors.As(f.Err, &status):
+	if errors.As(f.Err, &status) {
 		code := status.Status().Code
 		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusUnauthorized && code != http.StatusGone
 	}
-	return false
+	return errors.Is(f.Err, errors.ErrUnsupported)
 }
 
 // expiredWatch reports whether a watch failed because the server cannot serve its resource version. It

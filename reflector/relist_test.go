@@ -141,6 +141,14 @@ func TestAConnectionThatBreaksRefusesNoStream(t *testing.T) {
 	}
 }
 
+// A source that cannot stream says so with errors.ErrUnsupported.
+func TestASourceThatCannotStreamIsListed(t *testing.T) {
+	s := &script{lists: []answer{{rv: "10"}}, watches: []answer{{err: fmt.Errorf("stream: %w", errors.ErrUnsupported)}, {block: true}}}
+	_, r := play(t, s, Options{})
+	require.Nil(t, r.Status().Failure)
+	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="10"`}, s.asked)
+}
+
 // An error whose methods panic is a failure, and says nothing about streaming.
 func TestAnErrorThatPanicsRefusesNoStream(t *testing.T) {
 	s := &script{
