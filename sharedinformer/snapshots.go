@@ -338,8 +338,9 @@ func (s *snapshots) change(ctx context.Context, use func()) (returned bool) {
 	case <-ctx.Done():
 		return false
 	}
+	done := s.directory.Use() // also while use is abandoned
 	returned = onDisk(ctx, func() {
-		defer func() { s.idle <- struct{}{} }()
+		defer func() { done(); s.idle <- struct{}{} }()
 		use()
 	}, func() { s.note(ctx, &s.hanging, &snapshot.Error{Path: s.directory.Path(), Err: errHangs}) })
 	if returned {
