@@ -2,8 +2,10 @@ package controllermanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,11 +139,14 @@ func (r Resources) Has(gvr object.GVR) bool {
 	return false
 }
 
-// discover returns the resources served by the server. If an API group cannot be discovered because its
-// server is down, it is treated as not served.
+// discover returns the resources served by the server, without using earlier results. If a single API group
+// cannot be discovered because its server is down, it is treated as not served. If the core group or the list of
+// named groups cannot be read, discover fails.
 func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
+	mapper.Invalidate()
 	mappings, err := mapper.Mappings(ctx)
-	if len(mappings) == 0 && err != nil {
+	partial, ok := errors.AsType[*discovery.Error](err)
+	if err != nil && (!ok || len(mappings) == 0 || slices.ContainsFunc(partial.Failures, func(f discovery.Failure) bool { return f.GroupVersion.Empty() })) {
 		return nil, fmt.Errorf("cannot discover the server's resources: %w", err)
 	}
 	served := Resources{}

@@ -270,6 +270,24 @@ func TestDiscoveryIsTriedAgain(t *testing.T) {
 	})
 }
 
+// If only the core group or only the named groups cannot be discovered, their resources may still be served.
+func TestPartOfDiscoveryIsTriedAgain(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.Faults().Add(apiservertest.Fault{Verb: "get", Count: 1, Do: []apiservertest.Action{apiservertest.Fail{Code: http.StatusInternalServerError}}})
+		m, err := controllermanager.New(registry(t,
+			controllermanager.Descriptor{Name: "core", New: labeller, Requires: []object.GVR{{Version: "v1", Resource: "pods"}}},
+			controllermanager.Descriptor{Name: "named", New: labeller, Requires: []object.GVR{{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}}},
+		), e.Factory, controllermanager.Options{DiscoveryInterval: -1})
+		require.NoError(t, err)
+		e.Start(m)
+		e.Settle(time.Minute)
+		require.NoError(t, m.Ready())
+		for _, s := range m.Status() {
+			require.Equal(t, controllermanager.Running, s.State, "%v", s)
+		}
+	})
+}
+
 var gadgets = apiservertest.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "gadgets"}, Kind: "Gadget", Namespaced: true}
 
 // A skipped controller runs when its resources have appeared. They may disappear again.

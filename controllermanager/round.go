@@ -38,7 +38,6 @@ func (r *round) run() error {
 			c.CloseIdleConnections()
 		}
 	}()
-	r.m.factory.Client().Mapper().Invalidate() // earlier discovery results may be outdated
 	served, err := r.m.discover(r.ctx)
 	if err != nil {
 		return nil // ctx is done
@@ -69,9 +68,7 @@ func (r *round) run() error {
 func (r *round) lookAgain() {
 	interval := r.m.opts.DiscoveryInterval
 	for interval > 0 && r.skipped() && sleep(r.ctx, interval) {
-		mapper := r.m.factory.Client().Mapper()
-		mapper.Invalidate()
-		served, err := discover(r.ctx, mapper)
+		served, err := discover(r.ctx, r.m.factory.Client().Mapper())
 		if err != nil {
 			r.m.opts.Logger.Debug("skipped controllers stay skipped", "err", err)
 			continue
