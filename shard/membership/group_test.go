@@ -120,11 +120,15 @@ func TestS02_ADeafMemberIsLeftOut(t *testing.T) {
 		settle(10 * time.Second)
 		c := r.joinOver("c", membership.Options{}, func(n *network) { n.deaf.Store(true) })
 		settle(30 * time.Second)
+		refused := 0
 		for range 30 {
 			settle(time.Minute)
 			require.Zero(t, r.counts(a, b, c)[""], "each slot has an owner")
+			if c.Status().Refusal != nil { // it is nil for a moment after each list
+				refused++
+			}
 		}
-		require.Error(t, c.Status().Refusal)
+		require.Greater(t, refused, 15)
 		b.stop()
 		settle(30 * time.Second)
 		require.Equal(t, map[string]int{"a": 32}, r.counts(a, c))
