@@ -28,6 +28,13 @@ func namesKind(body []byte) bool {
 	return len(text) == 0 || text[0] == '{' || begins(cborMark) || begins(protobufMark) || text[0] < '\t'
 }
 
+// mayHideKind reports whether a body that ended before its first kind may contain objects. In protobuf, the kind
+// comes first, so nothing of an object has been received.
+func mayHideKind(body []byte) bool {
+	text := bytes.TrimLeft(body, " \t\r\n")
+	return len(text) == 0 || text[0] == '{' || bytes.HasPrefix(text, cborMark)
+}
+
 // firstKind returns the first kind in a body, in any API encoding.
 func firstKind(body []byte) (kind string, found bool) {
 	if at := bytes.Index(body, protobufMark); at >= 0 {

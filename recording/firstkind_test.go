@@ -126,7 +126,7 @@ func TestABodyWithoutAKindIsWithheld(t *testing.T) {
 func TestABodyThatEndsBeforeItsKindIsWithheld(t *testing.T) {
 	for _, body := range []string{
 		`{"type":"ADDED","object":{"apiVersion":"v1","data":{"word":"open sesame"},`,
-		"k", "k8s\x00", "k8s\x00\n\x0e\n\x02v1\x12\x08Sec", "\x00\x00\x01", "\x00\x00\x01\x00\n\x05ADDED", "\x01\x00\x00\x00\n\x05ADDED", "\xd9", "\xd9\xd9", "\xd9\xd9\xf7\xa3\x44data",
+		"\xd9\xd9\xf7\xa3\x44data",
 	} {
 		for name, tail := range map[string]part{"cut off": {0, "", io.ErrUnexpectedEOF}, "at an end": {0, "", io.EOF}} {
 			f := recorded(t, Options{}, func(r *Recorder) {

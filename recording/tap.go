@@ -267,7 +267,7 @@ func (h *heard) finish(e ending) {
 		return
 	}
 	h.ended = true
-	if !h.told && len(h.head) > 0 && namesKind(h.head) && !h.failed { // it ended before its first kind
+	if !h.told && len(h.head) > 0 && mayHideKind(h.head) && !h.failed {
 		h.withheld = true
 	}
 	h.settle()
