@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -143,7 +144,7 @@ func (r *round) start(made []*member) bool {
 		r.m.set(c.Name, Running, "")
 		r.runs.Go(func() {
 			err := c.call(r.ctx)
-			if err == nil || r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(r.ctx))) {
+			if err == nil || failure.Stopped(r.ctx, err) {
 				r.m.set(c.Name, Ended, "")
 				return
 			}

@@ -3,7 +3,6 @@ package manager
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -89,7 +88,7 @@ func (g *group) start(t task) {
 	go func() {
 		defer g.end(running)
 		failed := func(err error) { g.failed(fmt.Errorf("%s: %w", t.name, err)) }
-		if err := t.call(ctx, failed); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx))) {
+		if err := t.call(ctx, failed); err != nil && !failure.Stopped(ctx, err) {
 			failed(err)
 		}
 	}()
