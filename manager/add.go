@@ -236,7 +236,7 @@ func (m *Manager) addCluster(c *Cluster) error {
 	if err := m.claim(c.Name()); err != nil {
 		return err
 	}
-	return m.show(c.name, c, c.factory.Unsynced)
+	return m.show(c.Name(), c.name, c, c.factory.Unsynced)
 }
 
 // AddInformers publishes informers that the manager does not run, such as client-go's, under the cluster
@@ -252,19 +252,23 @@ func (m *Manager) AddInformers(name string, source metrics.InformerSource) error
 	if err := m.claim("cluster " + name); err != nil {
 		return fmt.Errorf("add informers: %w", err)
 	}
-	return m.show(name, source, source.Status)
+	return m.show("cluster "+name, name, source, source.Status)
 }
 
-// show publishes a cluster's informers. /readyz waits for the informers returned by unsynced.
-func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
-	if err := m.metrics.AddInformers(cluster, source); err != nil {
-		return err
-	}
+// show publishes a cluster's informers. /readyz waits for the informers returned by unsynced. If show fails, it
+// releases the runnable's name.
+func (m *Manager) show(name, cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
 	check := "informers"
 	if cluster != "" {
 		check += "-" + cluster
 	}
 	if err := m.ready.add(check, synced(unsynced, source.Status)); err != nil {
+		m.release(name)
+		return err
+	}
+	if err := m.metrics.AddInformers(cluster, source); err != nil {
+		m.ready.remove(check)
+		m.release(name)
 		return err
 	}
 	m.mu.Lock()

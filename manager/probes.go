@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -117,14 +118,18 @@ func (m *Manager) slow() string {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)
 	m.mu.Unlock()
-	var all []string
-	for _, r := range readiers {
-		if left := r.unfinished(); len(left) > 0 {
-			name, _ := nameOf(r.Readier)
-			all = append(all, withUnfinished(name, left))
-		}
+	all := make([]string, len(readiers))
+	var asking sync.WaitGroup
+	for n, r := range readiers {
+		asking.Go(func() {
+			if left := r.unfinished(); len(left) > 0 {
+				name, _ := nameOf(r.Readier)
+				all[n] = withUnfinished(name, left)
+			}
+		})
 	}
-	return strings.Join(all, ", ")
+	asking.Wait()
+	return strings.Join(slices.DeleteFunc(all, func(one string) bool { return one == "" }), ", ")
 }
 
 // checkElection fails if this process is still working as the leader without a valid lease.

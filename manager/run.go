@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,7 +47,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	for _, l := range ports {
 		if err := m.listen(l); err != nil {
 			m.stop(life) // nothing is running, and nothing will start
-			return fmt.Errorf("manager: %w", errors.Join(err, m.closePorts()))
+			name, _ := nameOf(*l)
+			return fmt.Errorf("manager: %w", errors.Join(fmt.Errorf("%s: %w", name, err), m.closePorts()))
 		}
 	}
 	for _, g := range m.groups[:LeaderElected] {
@@ -136,10 +138,12 @@ func (m *Manager) unfinished(ctx context.Context, groups ...*group) []string {
 		}
 		left = append(left, g.wait(ctx)...)
 	}
-	var names []string
-	for _, t := range left {
-		names = append(names, t.String())
+	names := make([]string, len(left))
+	var asking sync.WaitGroup
+	for n, t := range left {
+		asking.Go(func() { names[n] = t.String() }) // it may take unfinishedPatience
 	}
+	asking.Wait()
 	return names
 }
 

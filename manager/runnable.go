@@ -88,6 +88,7 @@ func unfinishedOf(r Runnable) func() []string {
 
 // listener is a runnable whose port is opened before anything runs.
 type listener interface {
+	Runnable
 	Listen() error
 	Close() error
 }
