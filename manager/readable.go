@@ -14,7 +14,7 @@ import (
 
 // readable is the human-readable form of a value, ready to be written as JSON or HTML: nil, string,
 // json.Number, bool, a list, or members. It is the same as the value's JSON, except that durations have
-// units and zero times are omitted.
+// units, errors are text and zero times are omitted.
 type readable = any
 
 // members is an object as an ordered list of its members.
@@ -66,6 +66,9 @@ func read(v reflect.Value) (readable, error) {
 	if own, ok := v.Interface().(encoding.TextMarshaler); ok {
 		text, err := own.MarshalText()
 		return string(text), err
+	}
+	if err, ok := v.Interface().(error); ok {
+		return err.Error(), nil
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
