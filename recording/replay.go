@@ -130,10 +130,6 @@ func (e *UnrecordedError) Error() string {
 	return text
 }
 
-// Is makes errors.Is(err, errors.ErrUnsupported) true, so that a reflector that cannot stream its initial state lists
-// it, as the recorded client may have done.
-func (e *UnrecordedError) Is(target error) bool { return target == errors.ErrUnsupported }
-
 // RoundTrip implements http.RoundTripper.
 func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked, ok := read(req)

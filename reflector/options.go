@@ -22,8 +22,7 @@ import (
 type Initial uint8
 
 const (
-	// Auto streams the initial state if the server supports it, and otherwise lists it. A source that cannot
-	// stream returns an error that wraps errors.ErrUnsupported.
+	// Auto streams the initial state if the server supports it, and otherwise lists it.
 	Auto Initial = iota
 	// WatchList streams the initial state (KEP-3157). If the server refuses to stream, the attempt fails. If
 	// the server's watch cache is too old to start the stream, or the stream does not end in time, the state

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"net"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,8 +80,9 @@ func (r *Reflector) noteHistory(did State, fail *failure.Failure) {
 // afterStreamFailed chooses the state after a streaming list that failed before it was complete.
 func (r *Reflector) afterStreamFailed(fail *failure.Failure) (State, *failure.Failure) {
 	if refusesStream(fail) && r.opts.Initial == Auto {
-		// Permissions may be granted and kinds installed later.
-		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
+		// Permissions may be granted and kinds installed later, and other errors may be temporary.
+		var status apierrors.APIStatus
+		r.noStream = errors.As(fail.Err, &status) && !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
 		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", failure.Reason(fail.Err))
 		return Listing, nil
 	}
@@ -102,12 +104,16 @@ func refusesStream(f *failure.Failure) bool {
 	if _, panics := errors.AsType[*failure.PanicError](f.Err); panics || f.Phase != failure.PhaseWatchOpen {
 		return false
 	}
+	var network net.Error
 	var status apierrors.APIStatus
-	if errors.As(f.Err, &status) {
+	switch {
+	case errors.As(f.Err, &network), errors.Is(f.Err, io.EOF), errors.Is(f.Err, io.ErrUnexpectedEOF), errors.Is(f.Err, ErrNoAnswer):
+		return false
+	case errors.As(f.Err, &status):
 		code := status.Status().Code
 		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusUnauthorized && code != http.StatusGone
 	}
-	return errors.Is(f.Err, errors.ErrUnsupported)
+	return true
 }
 
 // expiredWatch reports whether a watch failed because the server cannot serve its resource version. It

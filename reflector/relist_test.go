@@ -127,26 +127,31 @@ func TestTheHistoryOfAnotherReflectorWentBack(t *testing.T) {
 	require.Equal(t, `watch rv="21"`, s.asked[1])
 }
 
-// Only a response from the server may mean that it does not stream. Any other failure is reported.
-func TestAConnectionThatBreaksRefusesNoStream(t *testing.T) {
-	for _, err := range []error{
-		errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR"),
-		errors.New("tls: failed to verify certificate: x509: certificate has expired or is not yet valid"),
-		apierrors.NewResourceExpired("too old"),
+// Only a response from the server turns streaming off. After any other error, a list shows whether there is a problem,
+// and the next initial state is streamed.
+func TestOnlyAResponseTurnsStreamingOff(t *testing.T) {
+	for err, off := range map[error]bool{
+		errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR"): false,
+		errors.New("tls: failed to verify certificate: x509: certificate has expired or is not yet valid"):  false,
+		apierrors.NewBadRequest("sendInitialEvents is forbidden"):                                           true,
 	} {
-		s := &script{lists: []answer{{rv: "10"}}, watches: []answer{{err: err}, {block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}}}
+		s := &script{
+			lists:   []answer{{rv: "10"}, {rv: "20"}},
+			watches: []answer{{err: err}, {err: apierrors.NewResourceExpired("too old")}, {block: true, events: []wire.Event[object.Head]{endOfInitial(20)}}},
+		}
 		_, r := play(t, s, Options{})
-		require.False(t, r.noStream, "%v", err)
-		require.ErrorIs(t, r.Status().Failure.Err, err)
+		require.Equal(t, off, r.noStream, "%v", err)
+		require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="10"`}, s.asked[:3])
+		require.Equal(t, map[bool]string{false: `watch rv="" initial`, true: `list rv="" limit=500`}[off], s.asked[3])
 	}
 }
 
-// A source that cannot stream says so with errors.ErrUnsupported.
-func TestASourceThatCannotStreamIsListed(t *testing.T) {
-	s := &script{lists: []answer{{rv: "10"}}, watches: []answer{{err: fmt.Errorf("stream: %w", errors.ErrUnsupported)}, {block: true}}}
+// A version that has expired says nothing about streaming.
+func TestAnExpiredVersionRefusesNoStream(t *testing.T) {
+	s := &script{lists: []answer{{rv: "10"}}, watches: []answer{{err: apierrors.NewResourceExpired("too old")}}}
 	_, r := play(t, s, Options{})
-	require.Nil(t, r.Status().Failure)
-	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="10"`}, s.asked)
+	require.False(t, r.noStream)
+	require.NotNil(t, r.Status().Failure)
 }
 
 // An error whose methods panic is a failure, and says nothing about streaming.
