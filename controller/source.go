@@ -24,7 +24,7 @@ type Source struct {
 	run      func(ctx context.Context, in *Inbox) error
 	unsynced func() error                // returns why the source is not synced; nil if unknown
 	syncedIn func(namespace string) bool // nil if the source's namespaces are unknown
-	unserved func(namespace string) bool // reports whether the server does not serve the kind; nil if syncedIn is nil
+	unserved func(namespace string) bool // reports whether the server may not serve the kind; nil if syncedIn is nil
 	heldUp   func() bool                 // reports whether only namespaces whose lists fail are missing; nil if syncedIn is nil
 	misuse   error                       // why the source is unusable
 	place    string                      // file:line of the caller; if empty, that of the Watch call is used

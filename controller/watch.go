@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -98,7 +100,7 @@ func informerSource(w *watched, run func(ctx context.Context, in *Inbox) error) 
 	}
 	s := Source{
 		name: i.Name, run: run, unsynced: i.Unsynced, syncedIn: i.HasSyncedIn, heldUp: i.HeldUp, sharded: shardedCacheOf(i),
-		unserved: func(namespace string) bool { return notServedIn(i, namespace) },
+		unserved: func(namespace string) bool { return notServedIn(i, namespace) || neverListed(i) },
 	}
 	return s.misused(w.filter.misuse)
 }
@@ -141,6 +143,12 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 		case <-ctx.Done():
 		}
 	}
+}
+
+// neverListed reports whether i has no list of any namespace. A failure says nothing about a kind that may not be served.
+func neverListed(i *sharedinformer.Informer[object.Object]) bool {
+	s := i.Status()
+	return s.Reflector.RV == "" && !slices.ContainsFunc(s.Namespaces, func(r reflector.Status) bool { return r.RV != "" })
 }
 
 // notServed reports whether, according to the last response that i received, the server does not serve the kind.

@@ -339,7 +339,7 @@ func (r *Recorder) giveUp(now time.Time) {
 		return true
 	})
 	for _, s := range r.sent.all {
-		if s.untold() > 0 && now.Sub(s.last) > patience {
+		if s.untold() > 0 && now.Sub(s.last) > patience && s.tried.After(s.last) {
 			old = append(old, s)
 		}
 	}

@@ -15,10 +15,14 @@ func Stopped(ctx context.Context, err error) bool {
 	if ctx.Err() == nil {
 		return false
 	}
+	cause := context.Cause(ctx)
 	for e := err; e != nil; e = errors.Unwrap(e) {
+		if reflect.TypeOf(e).Comparable() && e == cause {
+			return true
+		}
 		if reflect.TypeOf(e) == joined {
 			return !slices.ContainsFunc(e.(interface{ Unwrap() []error }).Unwrap(), func(e error) bool { return !Stopped(ctx, e) })
 		}
 	}
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))
+	return errors.Is(err, context.Canceled) || errors.Is(err, cause)
 }

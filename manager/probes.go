@@ -118,18 +118,20 @@ func (m *Manager) slow() string {
 	m.mu.Lock()
 	readiers := slices.Clone(m.readiers)
 	m.mu.Unlock()
-	all := make([]string, len(readiers))
+	left := make([][]string, len(readiers))
 	var asking sync.WaitGroup
 	for n, r := range readiers {
-		asking.Go(func() {
-			if left := r.unfinished(); len(left) > 0 {
-				name, _ := nameOf(r.Readier)
-				all[n] = withUnfinished(name, left)
-			}
-		})
+		asking.Go(func() { left[n] = r.unfinished() })
 	}
 	asking.Wait()
-	return strings.Join(slices.DeleteFunc(all, func(one string) bool { return one == "" }), ", ")
+	var all []string
+	for n, r := range readiers {
+		if len(left[n]) > 0 {
+			name, _ := nameOf(r.Readier)
+			all = append(all, withUnfinished(name, left[n]))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // checkElection fails if this process is still working as the leader without a valid lease.

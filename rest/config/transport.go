@@ -134,6 +134,7 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
+	used := t
 	if redial.Marked(req.Context()) {
 		t = t.Clone()
 		t.DisableKeepAlives = true     // close the new connection after the request
@@ -143,7 +144,7 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !badServerCertificate(err) {
 		return resp, err
 	}
-	if n.reload(req.Context(), t) {
+	if n.reload(req.Context(), used) {
 		if again, ok, replayErr := replay(req); ok && replayErr == nil {
 			if t, err = n.transport(req.Context()); err != nil {
 				closeBody(again)
