@@ -285,7 +285,7 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Status returns the status of every informer, sorted by name. It makes Cache a metrics.InformerSource.
+// Status returns the status of every informer that is needed, sorted by name. It makes Cache a metrics.InformerSource.
 func (c *Cache) Status() []sharedinformer.Status {
 	var all []sharedinformer.Status
 	for _, v := range c.Views() {
@@ -294,7 +294,7 @@ func (c *Cache) Status() []sharedinformer.Status {
 	return all
 }
 
-// Views returns every informer, sorted by name, for tools such as package debug.
+// Views returns every informer that is needed, sorted by name, for tools such as package debug.
 func (c *Cache) Views() []sharedinformer.View {
 	var all []sharedinformer.View
 	for _, k := range c.all() {
@@ -435,19 +435,23 @@ func (c *Cache) reader(ctx context.Context, verb string, obj runtime.Object, nam
 // readerOf finds or creates the informers that serve reads for a form. If there are no informers for
 // metadata alone, it is read from whole objects if the scopes to read, which from returns, already cache them.
 func (c *Cache) readerOf(f form, from func(*kind) ([]string, bool)) (reader, error) {
-	if k, ok := c.peek(f); ok {
+	serves := func(k *kind) bool { // or, if k does not cover the namespace, leads to the error that says so
+		scopes, ok := from(k)
+		return !ok || k.needs(scopes)
+	}
+	k, ok := c.peek(f)
+	if ok && serves(k) {
 		return reader{kind: k}, nil
 	}
 	if f.as == partial {
 		for _, as := range []shape{typed, untyped} {
-			k, ok := c.peek(form{f.gvk, as})
-			if !ok || !k.whole {
-				continue
-			}
-			if scopes, ok := from(k); ok && k.needs(scopes) {
+			if k, ok := c.peek(form{f.gvk, as}); ok && k.whole && serves(k) {
 				return reader{kind: k, partial: true}, nil
 			}
 		}
+	}
+	if ok {
+		return reader{kind: k}, nil
 	}
 	if c.failMissing {
 		return reader{}, &cache.ErrResourceNotCached{GVK: f.gvk}

@@ -166,7 +166,7 @@ func (s *sharded) again(in *work) time.Duration {
 	if err == nil && (!known || hash == in.Hash && sharding.Over(in.Context)) {
 		return 0
 	}
-	return s.reads.Next(in.Token)
+	return s.waits.Next(in.Token) // which starts again once the slot has been entered
 }
 
 // enter enters the share for a request. It returns nil work if the object belongs to another process. If it

@@ -50,6 +50,22 @@ func TestS01_AnEditedLeaseFreesNoSlots(t *testing.T) {
 	}
 }
 
+// The slots of a member that has died become free even if another client has removed all annotations of its Lease.
+func TestS02_AnEditedLeaseOfADeadMemberIsBuried(t *testing.T) {
+	inBubble(t, 8, func(r *rig) {
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
+		settle(10 * time.Second)
+		a.network.cut()
+		settle(5 * time.Second)
+		l := r.lease("a")
+		l.Annotations = nil
+		_, err := r.srv.Put(l)
+		require.NoError(t, err)
+		settle(30 * time.Second)
+		require.Equal(t, map[string]int{"b": 8}, r.counts(b))
+	})
+}
+
 // renaming is an admission policy that drops the annotations of Leases: it renames them.
 type renaming struct{ http.RoundTripper }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -222,7 +223,8 @@ func (k *keeper) bury(ctx context.Context, l *coordinationv1.Lease, s said) erro
 	if s.err == nil && s.layout == k.opts.layout() && s.claims.Len() > 0 {
 		l = l.DeepCopy()
 		l.Spec.AcquireTime = nil
-		l.Annotations[slotsAnnotation], l.Annotations[stateAnnotation] = "", stateLeaving
+		metav1.SetMetaDataAnnotation(&l.ObjectMeta, slotsAnnotation, "") // another client may have removed all annotations
+		metav1.SetMetaDataAnnotation(&l.ObjectMeta, stateAnnotation, stateLeaving)
 		var err error
 		if l, err = k.leases.Update(ctx, l); failure.Missing(err) {
 			return nil
