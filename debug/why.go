@@ -228,7 +228,7 @@ func (i *inquiry) caches(all []one) {
 		}
 		if _, ok := each.view.Heads().Get(i.key); ok {
 			holders, i.holders = append(holders, each), append(i.holders, (&Informer{each.cluster, each.status}).Which())
-			i.delivered(each)
+			i.delivered(each, time.Second)
 		}
 	}
 	switch {
@@ -274,7 +274,7 @@ func (i *inquiry) gone(meant []one) bool {
 		}
 		for _, each := range meant {
 			if e.Name == each.status.Reflector.Resource && !i.namesake(each) {
-				i.delivered(each)
+				i.delivered(each, i.now.Sub(e.At)-time.Second) // a handler that has not been told yet
 				i.say(NotCached, "%s is no longer in any cache: it was removed from %s %s ago, at version %s. It was deleted, or the informer's namespaces and selectors no longer include it.", i.name, describe(each), age(i.now, e.At), e.RV)
 				return true
 			}
@@ -387,10 +387,10 @@ func because(s reflector.Status) string {
 	return ""
 }
 
-// delivered reports handlers that are behind.
-func (i *inquiry) delivered(of one) {
+// delivered reports handlers that are behind by more than the given time, and by more than a second.
+func (i *inquiry) delivered(of one, by time.Duration) {
 	for _, h := range of.status.Handlers {
-		if h.Behind > time.Second {
+		if h.Behind > max(by, time.Second) {
 			text := fmt.Sprintf("The handler %s of %s is %s behind, with %d pending events; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
 			if h.Busy >= longCall {
 				text += fmt.Sprintf(" Its call for %s has taken %s so far.", object.FormatKey(h.Key), short(h.Busy)) + i.whereIs(h.Name, of.status.Reflector.Resource)

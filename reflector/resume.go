@@ -95,8 +95,10 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 		omits := source.Describe(r.source).Omits
 		rv, first, count, err := r.probe(ctx, omits)
 		if err != nil {
-			if serverFailed(err) {
-				e.countFailure() // a list from the server's cache may succeed
+			if serverFailed(err) { // a list from the server's cache may succeed
+				if e.countFailure(); e.abandoned {
+					r.resuming = nil // it was not checked, so its objects must not be reused
+				}
 			}
 			return failed(ctx, failure.PhaseList, err)
 		}
@@ -140,10 +142,15 @@ func (r *Reflector) resume(ctx context.Context) *failure.Failure {
 	return fail
 }
 
-// serverFailed reports whether the server responded that it could not handle a request.
+// serverFailed reports whether an API server responded that it could not handle a request. A 502 or 503 usually comes
+// from a gateway that did not reach the server.
 func serverFailed(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code == http.StatusInternalServerError || code == http.StatusGatewayTimeout
 }
 
 // abandonResume gives up on a saved state in favor of an immediate list. The state still serves to recognize

@@ -159,6 +159,11 @@ func TestResume(t *testing.T) {
 			lists: slices.Repeat([]answer{{err: apierrors.NewInternalError(errors.New("etcdserver: no leader"))}}, 2), watches: []answer{anew},
 			queued: []string{listedAnew}, asked: []string{probe, probe, stream}, failed: true,
 		},
+		"of a server behind a gateway that does not reach it for a while": {
+			lists:   append(slices.Repeat([]answer{{err: apierrors.NewServiceUnavailable("no upstream")}}, 4), at("10", obj("a", 5))...),
+			watches: []answer{{block: true}},
+			queued:  []string{"replaced @10 a@5 b@7 c@9"}, asked: append(slices.Repeat([]string{probe}, 5), resumed), failed: true,
+		},
 		"of a server whose versions are no numbers": {
 			lists: at("new", obj("a", 5)), watches: []answer{anew},
 			queued: []string{listedAnew}, asked: []string{probe, stream},

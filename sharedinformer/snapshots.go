@@ -321,7 +321,7 @@ func (s *snapshots) run(ctx context.Context) {
 
 const (
 	// slowChange is how long files may be changed before that is a failure.
-	slowChange = time.Minute
+	slowChange = 5 * time.Minute
 
 	// stopGrace is how long to wait for a file operation once its context is done.
 	stopGrace = time.Second

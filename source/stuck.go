@@ -83,6 +83,9 @@ func (p *Progress) note(host, what string, rests bool) {
 
 // Moved records that the request is not waiting, because some of the response has arrived.
 func (p *Progress) Moved() {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.host, p.what, p.rests = "", "", false
