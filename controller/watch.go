@@ -145,18 +145,19 @@ func awaitServed(ctx context.Context, i *sharedinformer.Informer[object.Object],
 	}
 }
 
-// neverListed reports whether i has no list of any namespace. A failure says nothing about a kind that may not be served.
+// neverListed reports whether i has no list of any namespace. The server may not serve the kind then, whatever the
+// last failure was.
 func neverListed(i *sharedinformer.Informer[object.Object]) bool {
 	s := i.Status()
 	return s.Reflector.RV == "" && !slices.ContainsFunc(s.Namespaces, func(r reflector.Status) bool { return r.RV != "" })
 }
 
-// notServed reports whether, according to the last response that i received, the server does not serve the kind.
+// notServed reports whether i's reflector last failed because the server does not serve the kind.
 func notServed(i *sharedinformer.Informer[object.Object]) bool {
 	return i.Status().Reflector.NotServed()
 }
 
-// notServedIn is like notServed, but for the last response to a list or watch of the namespace.
+// notServedIn is like notServed, but for the reflector that reads the namespace.
 func notServedIn(i *sharedinformer.Informer[object.Object], namespace string) bool {
 	if s, watched := i.StatusIn(namespace); watched {
 		return s.NotServed()

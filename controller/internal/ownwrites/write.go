@@ -147,7 +147,7 @@ func (all *Writes) Add(w Write) {
 		if before.cache != w.cache || before.about.Namespace != w.about.Namespace {
 			continue
 		}
-		doubt := before.doubt && w.doubt // a watch that misses either write misses both
+		doubt := before.doubt && w.doubt // a working watch delivers one of them, perhaps not the last
 		if object.ReachedRV(before.rv, w.rv) {
 			before.doubt = doubt
 			return
