@@ -57,11 +57,11 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 	var why error
 	watched := c.informer == nil || c.informer.Watches(key.Namespace)
 	if c.informer != nil && !c.informer.HasSyncedIn(key.Namespace) && !notServedIn(c.informer, key.Namespace) {
-		why = c.informer.Unsynced()
+		why = c.unawaited(ctx)
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {
-		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, c.unawaited(ctx, why))
+		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, why)
 	}
 	if c.informer != nil && apierrors.IsNotFound(err) {
 		if why := c.unknown(ctx, key); why != nil {
@@ -76,11 +76,13 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 
 // unawaited returns an error explaining why the cache is not synced and, in a reconcile, how to make the
 // controller wait for it.
-func (c *client) unawaited(ctx context.Context, why error) error {
+func (c *client) unawaited(ctx context.Context) error {
 	if attemptOf(ctx) == nil {
-		return why
+		return c.informer.Unsynced()
 	}
-	if s := c.informer.Status().Reflector; s.State == reflector.Idle || s.Failure == nil && time.Since(s.Since) < time.Second {
+	s := c.informer.Status().Reflector // before Unsynced, because the informer may start at any time
+	why := c.informer.Unsynced()
+	if s.State == reflector.Idle || s.Failure == nil && time.Since(s.Since) < time.Second {
 		why = fmt.Errorf("%s: the informer has only just been requested", c)
 	}
 	return fmt.Errorf("%w; to make the controller wait for it, pass the kind to Reads of manager.ControllerFor, or add the source controller.Awaited", why)
