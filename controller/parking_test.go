@@ -86,8 +86,14 @@ func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 							return []controller.Request{{Key: object.KeyOf(m)}}, nil
 						}))
 					e.Start(c)
-					for range 100 { // another client also changes the pods
-						if faults && draw(10) == 0 {
+					for n := range 100 { // another client also changes the pods
+						switch {
+						case faults && n == 50: // a certain relist
+							e.Server.Down()
+							controllertest.Put(e, pod("p0", labelled("n", "1000")))
+							e.Server.Compact()
+							e.Server.Up()
+						case faults && draw(10) == 0:
 							disturb(e, draw)
 						}
 						e.Settle(time.Duration(draw(50)) * time.Millisecond)
