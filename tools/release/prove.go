@@ -102,14 +102,17 @@ func (r *release) prove(ctx context.Context, all []proof, only string) error {
 			return err
 		}
 	}
-	return unproven(all, known)
+	if err := r.record(ctx, file, all, known); err != nil { // even if none ran: the code may have changed
+		return err
+	}
+	return r.unproven(ctx, all, known)
 }
 
-// unproven returns an error if a proof has not passed.
-func unproven(all []proof, known map[string]outcome) error {
+// unproven returns an error if a proof has not passed with the current code.
+func (r *release) unproven(ctx context.Context, all []proof, known map[string]outcome) error {
 	var missing []string
 	for _, p := range all {
-		if !known[p.name].Passed {
+		if last := known[p.name]; !last.Passed || r.sameCode(ctx, last.Revision, p) != nil {
 			missing = append(missing, p.name)
 		}
 	}
