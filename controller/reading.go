@@ -75,13 +75,16 @@ func (c *client) readWhole(ctx context.Context, key object.Key) (object.Object, 
 }
 
 // unawaited returns an error explaining why the cache is not synced and, in a reconcile, how to make the
-// controller wait for it.
+// controller wait for it, or nil if it is synced by now.
 func (c *client) unawaited(ctx context.Context) error {
 	if attemptOf(ctx) == nil {
 		return c.informer.Unsynced()
 	}
 	s := c.informer.Status().Reflector // before Unsynced, because the informer may start at any time
 	why := c.informer.Unsynced()
+	if why == nil {
+		return nil
+	}
 	if s.State == reflector.Idle || s.Failure == nil && time.Since(s.Since) < time.Second {
 		why = fmt.Errorf("%s: the informer has only just been requested", c)
 	}
