@@ -64,7 +64,7 @@ func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector
 	// only the metadata
 	meta := factory.InformerWith(f, factory.For[*metav1.PartialObjectMetadata]{Kind: gvk})
 
-	// a kind that may not be installed: nothing waits for it
+	// a kind that may not be installed: only controllers wait for it, unless their source is Optional too
 	gadgets := factory.InformerWith(f, factory.For[*unstructured.Unstructured]{Kind: gvk, Optional: true})
 
 	// give an informer back: the last to do so stops it
@@ -192,7 +192,7 @@ func controlling(m *manager.Manager) error {
 func building(ctx context.Context, m *manager.Manager, f *factory.Factory, maps *controller.Client[*corev1.ConfigMap],
 	nodes *controller.Client[*corev1.Node], everyNamespace func(*corev1.Node) []controller.Request,
 	greet func(context.Context, *corev1.Namespace) (controller.Result, error)) error {
-	// every method of the builder
+	// most methods of the builder
 	events := m.Events("example.com/greeter") // their recorder; the manager runs it
 	secrets := manager.Client[*corev1.Secret](m)
 	err := manager.ControllerFor[*corev1.Namespace](m).
@@ -326,7 +326,7 @@ func clusters(cfg, other *config.Config) error {
 	far, err := manager.NewCluster(other, manager.ClusterOptions{Name: "far"})
 	err = m.Add(far)
 
-	// one field manager for all writes
+	// one field manager for all writes; set it before manager.New
 	cfg.FieldManager = "janitor"
 	return err
 }
@@ -340,7 +340,7 @@ func caching(ctx context.Context, cfg *config.Config, key object.Key, secrets ob
 	// how often every object is reconciled without a change, unless a predicate drops that; ten hours by default
 	m, err = manager.New(cfg, manager.Options{SyncPeriod: time.Hour})
 
-	// objects in CBOR, from servers that offer it
+	// objects in CBOR, set before manager.New: smaller than JSON, but slower to decode, and equal parts are not shared
 	cfg.CBOR = true
 	_, _ = m, secret
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/webhook"
 )
 
 // More blocks of docs/cookbook.md, and the second of docs/porting.md: see cookbook_test.go.
@@ -99,9 +100,8 @@ func securing(cfg *config.Config) error {
 
 	// serve metrics and webhooks by TLS 1.3, to clients with a certificate from this authority
 	secure := &serving.TLS{CertFile: "/certs/tls.crt", KeyFile: "/certs/tls.key", ClientCAFile: "/certs/ca.crt", MinVersion: tls.VersionTLS13}
-	m, err := manager.New(cfg, manager.Options{MetricsBindAddress: ":8443", MetricsTLS: secure})
-	hooks := m.WebhookOptions()
-	hooks.TLS = secure
+	m, err := manager.New(cfg, manager.Options{MetricsBindAddress: ":8443", MetricsTLS: secure, Webhooks: webhook.Options{TLS: secure}})
+	_ = m
 	return err
 }
 
