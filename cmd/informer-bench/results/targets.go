@@ -55,14 +55,14 @@ func adapterTargets() (targets []Target) {
 	const same = 1.02 // smaller differences are noise
 	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {
 		targets = append(targets,
-			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: Wall, Limit: 0.3, Against: ClientGo},
+			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: Wall, Limit: 0.3, Against: ClientGo, Missed: adapted},
 			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: LivePerObject, Limit: 0.4, Against: ClientGo},
 			Target{Scenario: "limit", Contestant: contestant, Metric: MemoryLimit, Limit: 0.275, Against: ClientGo})
 	}
 	for _, scenario := range []string{"sync-protobuf", "watch-protobuf"} {
 		for _, params := range []Params{nil, {Hostile: 1}} {
 			for _, metric := range []string{Wall, CPU, PeakRSS, LivePerObject} {
-				targets = append(targets, Target{Scenario: scenario, Contestant: ClientGoInformer, Params: params, Metric: metric, Limit: same, Against: ClientGo})
+				targets = append(targets, Target{Scenario: scenario, Contestant: ClientGoInformer, Params: params, Metric: metric, Limit: same, Against: ClientGo, Missed: peerDecodes})
 			}
 		}
 	}
@@ -79,9 +79,9 @@ func sharingTargets() []Target {
 		{Scenario: "share-work", Metric: OwnerlessCrash, Limit: 17}, // the lease is 15 s
 		{Scenario: "share-work", Metric: Assign, Limit: 0.05},
 		{Scenario: "share-cache", Params: Params{Chosen: 0}, Metric: MemoryPart, Limit: 0.16},
-		{Scenario: "share-cache", Params: Params{Chosen: 0}, Metric: CPUPart, Limit: 0.16},
+		{Scenario: "share-cache", Params: Params{Chosen: 0}, Metric: CPUPart, Limit: 0.16, Missed: "The process reads the bytes of all Pods, to decode an eighth of them."},
 		{Scenario: "share-cache", Params: Params{Chosen: 1}, Metric: MemoryPart, Limit: 0.14},
-		{Scenario: "share-cache", Params: Params{Chosen: 1}, Metric: CPUPart, Limit: 0.14},
+		{Scenario: "share-cache", Params: Params{Chosen: 1}, Metric: CPUPart, Limit: 0.14, Missed: "A quarter of the CPU time returns memory of the previous list, that of everything, to the system."},
 		{Scenario: "share-cache", Params: Params{Chosen: 1}, Metric: BytesPart, Limit: 0.14},
 	}
 }
@@ -89,11 +89,11 @@ func sharingTargets() []Target {
 func hostileTargets() (targets []Target) {
 	for _, scenario := range []string{"sync-protobuf", "sync-json", "watch-protobuf", "watch-json"} {
 		for _, metric := range []string{Wall, CPU, PeakRSS, LivePerObject} {
-			limit := 1.0
+			t := Target{Scenario: scenario, Params: Params{Hostile: 1}, Metric: metric, Limit: 1, Against: ClientGo}
 			if scenario == "sync-protobuf" && metric == CPU {
-				limit = 0.6
+				t.Limit, t.Missed = 0.6, unshared
 			}
-			targets = append(targets, Target{Scenario: scenario, Params: Params{Hostile: 1}, Metric: metric, Limit: limit, Against: ClientGo})
+			targets = append(targets, t)
 		}
 	}
 	return targets
@@ -107,12 +107,16 @@ const (
 
 // Reasons for missing several targets.
 const (
-	listTime   = "Decoding takes 45 % of the CPU time, half of that to allocate memory; the collector takes 19 %, and reading 15 %."
-	unrepeated = "A Pod contains 5 KB that no other Pod repeats."
-	discards   = "The floor reads the bytes and discards them."
-	typedJSON  = "If objects have a Go type, client-go decodes them twice as fast."
-	eventTime  = "Decoding takes half of the CPU time, and more than two fifths of that looks up parts."
-	queueLocks = "Adding, taking out and finishing a key lock the queue once each."
+	listTime    = "Decoding takes 45 % of the CPU time, half of that to allocate memory; the collector takes 19 %, and reading 15 %."
+	unrepeated  = "A Pod contains 5 KB that no other Pod repeats."
+	discards    = "The floor reads the bytes and discards them."
+	typedJSON   = "If objects have a Go type, client-go decodes them twice as fast."
+	adapted     = "Decoding misses its target without an adapter too; the adapter's own code takes less than 1 % of the CPU time."
+	peerDecodes = "client-go lists and decodes; Millrace's cache takes 2 % of the CPU time, and the one that it replaces takes 3 %."
+	unshared    = "If nothing repeats, allocating memory takes 27 % of the CPU time, and the collector takes 20 %."
+	untypedMaps = "Half of the time for decoding goes into the maps of unstructured objects."
+	eventTime   = "Decoding takes half of the CPU time, and more than two fifths of that looks up parts."
+	queueLocks  = "Adding, taking out and finishing a key lock the queue once each."
 )
 
 func usualTargets() []Target {
@@ -147,8 +151,8 @@ func usualTargets() []Target {
 
 		{Scenario: "watch-protobuf", Metric: CPUPerEvent, Limit: 0.22, Against: ClientGo, Missed: eventTime},
 		{Scenario: "watch-protobuf", Metric: EventsPerSec, Bound: AtLeast, Limit: 4, Against: ClientGo, Missed: eventTime},
-		{Scenario: "watch-json", Metric: CPUPerEvent, Limit: 0.08, Against: ClientGo},
-		{Scenario: "watch-json", Metric: EventsPerSec, Bound: AtLeast, Limit: 12, Against: ClientGo},
+		{Scenario: "watch-json", Metric: CPUPerEvent, Limit: 0.08, Against: ClientGo, Missed: untypedMaps},
+		{Scenario: "watch-json", Metric: EventsPerSec, Bound: AtLeast, Limit: 12, Against: ClientGo, Missed: untypedMaps},
 
 		{Scenario: "fanout", Params: Params{Handlers: 1}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo, Missed: "Each event is also recorded, for informer-debug why."},
 		{Scenario: "fanout", Params: Params{Handlers: 10}, Metric: WallPerEvent, Limit: 0.2, Against: ClientGo},
@@ -169,7 +173,7 @@ func usualTargets() []Target {
 
 		{Scenario: "reconcile", Metric: CPUPerReconcile, Limit: 0.5, Against: ControllerRuntime},
 		{Scenario: "reconcile", Metric: CPUPerEvent, Limit: 0.45, Against: ControllerRuntime, Missed: "The events are 200 µs apart. Decoding takes 60 % of the CPU time, and half of that looks up parts."},
-		{Scenario: "reconcile", Metric: FirstReconcile, Limit: 0.05},
+		{Scenario: "reconcile", Metric: FirstReconcile, Limit: 0.05, Missed: "The controller puts all Pods into its queue before it starts the workers."},
 		{Scenario: "reconcile", Metric: PeakRSS, Limit: 0.4, Against: ControllerRuntime},
 
 		{Scenario: "manager", Metric: Wall, Limit: 0.4, Against: ControllerRuntime},
